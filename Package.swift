@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Settings of every target. Warnings become errors where COUNTERSIGN_STRICT is set (`make check`, `make test`), not for
+// somebody who builds with a later compiler that knows more warnings.
+let strict: [SwiftSetting] = Context.environment["COUNTERSIGN_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .strictMemorySafety(),
+] + strict
+
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+
+/// A target of the program; dependencies point downward only (see CONTRIBUTING.md).
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+/// The unit tests of the target of that name.
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.target(name: name)] + dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "countersign",
+    products: [
+        .executable(name: "countersign", targets: ["countersign"]),
+        .library(name: "ChallengeHandling", targets: ["ChallengeHandling"]),
+        .library(name: "ChallengeClient", targets: ["ChallengeClient"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    ],
+    targets: [
+        // C libraries of the system, and the kernel calls that Glibc's module lacks.
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CLinux"),
+
+        // Mechanism.
+        module("Secrets"),
+        module("HTTPWire"),
+        module("EventLoop", ["CLinux"]),
+        module("Curl", ["CCurl"]),
+        module("Systemd", ["CSystemd", logging]),
+
+        // Challenges and what answers them.
+        module("ChallengeHandling", ["Secrets", httpTypes]),
+        module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
+        module("ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes, logging]),
+
+        // The daemon.
+        module("Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop", "Systemd", logging]),
+        module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
+        .target(
+            name: "Settings", dependencies: ["ChallengeHandling", "Credentials", "Secrets", "CYAML"],
+            swiftSettings: settings,
+            // The archive, so that the binary needs no library that its Debian package does not name.
+            linkerSettings: [.linkedLibrary(":libyaml.a")]),
+        module("DemoUpstream", [crypto, cryptoExtras]),
+        .executableTarget(
+            name: "countersign",
+            dependencies: [
+                "Admin", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "DemoUpstream", "EventLoop",
+                "Gateway", "HTTPWire", "Secrets", "Settings", "Systemd", arguments, logging, httpTypes,
+            ],
+            swiftSettings: settings),
+
+        tests("Secrets"),
+        tests("HTTPWire"),
+        tests("EventLoop"),
+        tests("Curl"),
+        tests("Systemd", [logging]),
+        tests("ChallengeHandling", ["Secrets", httpTypes]),
+        tests("Credentials", ["Secrets", "ChallengeHandling", crypto]),
+        tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
+        tests("Gateway", ["ChallengeClient", "HTTPWire", "EventLoop"]),
+        tests("Admin", ["Gateway", "HTTPWire"]),
+        tests("Settings", ["ChallengeHandling", "Credentials", "Secrets"]),
+        tests("DemoUpstream", [crypto, cryptoExtras]),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),
+    ]
+)

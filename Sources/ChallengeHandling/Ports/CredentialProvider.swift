@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+public import Secrets
+
+/// A named record of secret fields: `username`, `password`, `pin`, `client-secret`, …
+public struct Credential: Sendable {
+    /// The name under which the configuration speaks of it.
+    public let name: String
+    /// Its fields by name.
+    public let fields: [String: Secret]
+
+    /// A credential.
+    public init(name: String, fields: [String: Secret]) {
+        self.name = name
+        self.fields = fields
+    }
+
+    /// The field of that name, if there is one.
+    public subscript(field: String) -> Secret? { fields[field] }
+}
+
+/// A source could not be read. That says nothing about the credential itself.
+public struct CredentialError: Error, Sendable, Equatable {
+    /// What happened, where, and what to do; without secrets.
+    public var reason: String
+
+    /// An error.
+    public init(reason: String) {
+        self.reason = reason
+    }
+}
+
+/// Where credentials come from.
+public protocol CredentialProvider: Sendable {
+    /// The credential of that name as it is now, or `nil` where no source knows it.
+    func credential(named name: String) async throws(CredentialError) -> Credential?
+}

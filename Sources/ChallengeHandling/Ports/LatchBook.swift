@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// What a latch is closed for: one challenge's use of one credential at one origin.
+public struct LatchKey: Sendable, Hashable {
+    /// The upstream's origin.
+    public var origin: Origin
+    /// The name of the challenge in the configuration.
+    public var challenge: String
+    /// The name of the credential.
+    public var credential: String
+
+    /// A key.
+    public init(origin: Origin, challenge: String, credential: String) {
+        self.origin = origin
+        self.challenge = challenge
+        self.credential = credential
+    }
+}
+
+/// "This credential was rejected: do not send it again."
+public struct Latch: Sendable, Equatable {
+    /// Why it closed.
+    public enum Reason: String, Sendable {
+        /// The server locked the account or blocked the check.
+        case locked
+        /// The server rejected the value.
+        case rejected
+    }
+
+    /// Why it closed.
+    public var reason: Reason
+    /// When it closed, in milliseconds since 1970.
+    public var closedAt: Int64
+    /// When it opens by itself, in milliseconds since 1970; `nil`: only by a changed credential or an operator.
+    public var opensAt: Int64?
+
+    /// A latch.
+    public init(reason: Reason, closedAt: Int64, opensAt: Int64? = nil) {
+        self.reason = reason
+        self.closedAt = closedAt
+        self.opensAt = opensAt
+    }
+}
+
+/// The latches of this daemon. They are kept across restarts, by a keyed digest of the credential's value, never by
+/// the value; so a latch opens when the value changes.
+public protocol LatchBook: Sendable {
+    /// The latch that is closed for `credential` at `key` now, or `nil` where it may be sent.
+    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch?
+    /// Closes the latch for the value that `credential` has now. Kept durably before it returns, where that can be.
+    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch)
+}

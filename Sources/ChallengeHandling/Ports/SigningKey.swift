@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+public import Secrets
+
+/// An RSA key pair that signs as RS256 (RFC 7518 §3.3: RSASSA-PKCS1-v1_5 with SHA-256).
+public protocol SigningKey: Sendable {
+    /// The public modulus, big-endian, without leading zero bytes.
+    var modulus: [UInt8] { get }
+    /// The public exponent, big-endian, without leading zero bytes.
+    var exponent: [UInt8] { get }
+    /// The private key in a form that the same `SigningKeys` can load again.
+    var serialized: Secret { get }
+    /// The signature over `message`.
+    func signature(for message: [UInt8]) throws(StateError) -> [UInt8]
+}
+
+/// Makes and loads signing keys; the cryptography itself lives elsewhere.
+public protocol SigningKeys: Sendable {
+    /// A fresh key of 2048 bits.
+    func generate() throws(StateError) -> any SigningKey
+    /// The key that `serialized` was taken from.
+    func load(_ serialized: Secret) throws(StateError) -> any SigningKey
+}
