@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Testing
+
+@Suite("Text templates")
+struct TextTemplateTests {
+    let ann = Credential(
+        name: "ann", fields: ["pin": Secret("12{34"), "user-name": Secret("ann"), "raw": Secret([0xFF])])
+
+    @Test(
+        "fields and escaped braces are filled in",
+        arguments: [
+            ("{pin}", "12{34"), ("Bearer {pin}!", "Bearer 12{34!"), ("{user-name}:{pin}", "ann:12{34"),
+            ("{{pin}}", "{pin}"), ("a{{{pin}}}b", "a{12{34}b"), ("", ""), ("naïve 🔑 {pin}", "naïve 🔑 12{34"),
+        ])
+    func render(source: String, expected: String) throws {
+        #expect(try TextTemplate(source).render(ann).revealText() == expected)
+    }
+
+    @Test("a field may hold any bytes")
+    func bytes() throws {
+        #expect(try TextTemplate("<{raw}>").render(ann).revealBytes() == [0x3C, 0xFF, 0x3E])
+    }
+
+    @Test("what is written wrong is refused", arguments: ["{", "}", "a}b", "{pin", "{}", "{p in}", "{a{b}}", "{ü}"])
+    func malformed(source: String) {
+        #expect(throws: TemplateError.self) { try TextTemplate(source) }
+    }
+
+    @Test("the fields it needs are known beforehand")
+    func fieldNames() throws {
+        #expect(try TextTemplate("{a}{b}{a}{{c}}").fieldNames == ["a", "b"])
+        #expect(try TextTemplate("{totp}").fieldNames == ["totp-seed"])
+    }
+
+    @Test("a missing field is told by its name and the credential's")
+    func missing() throws {
+        let error = #expect(throws: TemplateError.fieldMissing(field: "otp", credential: "ann")) {
+            try TextTemplate("{otp}").render(ann)
+        }
+        let failure = error?.loginFailure(challenge: "bank")
+        #expect(failure?.code == .noCredential)
+        #expect(failure?.detail.contains("\"otp\"") == true && failure?.detail.contains("\"ann\"") == true)
+    }
+
+    @Test("{totp} says that it is not there yet, even where a field has that name")
+    func totp() throws {
+        let odd = Credential(name: "odd", fields: ["totp": Secret("1"), "totp-seed": Secret("A")])
+        #expect(throws: TemplateError.oneTimePasswordUnsupported(credential: "odd")) {
+            try TextTemplate("{totp}").render(odd)
+        }
+    }
+}
