@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The bounds of a session table, and how long it pauses after a login that failed.
+public struct SessionLimits: Sendable {
+    /// How many exchanges may wait for logins at once, over all keys.
+    public var waiters: Int
+    /// The first pause after an unknown outcome, in milliseconds; it doubles with each further one.
+    public var firstPause: Int64
+    /// The longest pause after an unknown outcome, in milliseconds, unless the server names a later time.
+    public var longestPause: Int64
+
+    /// The defaults are those of the configuration's `limits.waiters` and of a service that comes back within seconds.
+    public init(waiters: Int = 1024, firstPause: Int64 = 1_000, longestPause: Int64 = 60_000) {
+        self.waiters = waiters
+        self.firstPause = firstPause
+        self.longestPause = longestPause
+    }
+
+    /// How long callers are answered with `failure` at once, in milliseconds, before a login is tried again; `nil`: the
+    /// next exchange may try at once.
+    ///
+    /// - Unknown outcomes back off with doubling and jitter (a half to the whole of the pause), and obey the server's
+    ///   own time.
+    /// - Attempts kept and locked accounts are asked about seldom: the question costs no attempt, but a request.
+    /// - A rejected or latched credential needs no pause: the latch itself keeps it from being sent, and a changed
+    ///   credential is to be used at once. Likewise a credential that no source knew.
+    func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
+        let named = failure.retryAt.map { max(0, $0 - now) }
+        switch failure.code {
+        case .failed, .timedOut:
+            let doubled = min(longestPause, firstPause << Int64(min(max(failures - 1, 0), 16)))
+            let jittered = doubled / 2 + Int64(Double(doubled / 2) * min(max(chance, 0), 1))
+            return max(jittered, min(named ?? 0, 3_600_000))
+        case .accountLocked, .attemptsKept:
+            return min(named ?? min(longestPause, 5 * firstPause), 3_600_000)
+        case .latched, .rejected, .noCredential:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Who holds which session, who is winning one, and who waits for it: one login at a time per key (DESIGN: single
+/// flight), generations, back-off after unknown outcomes.
+///
+/// A pure value. Waiters are values of the driver's choice, handed back when their login is over. Times are
+/// milliseconds since 1970; chance is passed in.
+public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
+    private var entries: [SessionKey: SessionEntry<Waiter>] = [:]
+    private var lastGeneration: UInt64 = 0
+    private var waiterCount = 0
+    private let limits: SessionLimits
+
+    /// An empty table.
+    public init(limits: SessionLimits = SessionLimits()) {
+        self.limits = limits
+    }
+
+    /// What an exchange that needs a session does now.
+    public enum Decision: Sendable, Equatable {
+        /// The exchange waits; the driver starts the login.
+        case lead
+        /// No login now; the reason is that of the last one.
+        case refuse(LoginFailure)
+        /// Too many wait already.
+        case overloaded
+        /// A session is there.
+        case use(HeldSession)
+        /// The exchange waits for the login that runs.
+        case wait
+    }
+
+    /// An exchange needs the session of `key`. `rejected` is the generation that the upstream has just refused, if one
+    /// was used: it is dropped unless a newer one is there already, which is then used at once.
+    public mutating func request(
+        _ key: SessionKey, rejected: UInt64?, waiter: Waiter, now: Int64
+    ) -> Decision {
+        var entry = entries[key] ?? SessionEntry()
+        defer { entries[key] = entry }
+        if let held = entry.held {
+            if held.generation != rejected, !held.isExpired(at: now) { return .use(held) }
+            entry.held = nil
+        }
+        if !entry.isWinning {
+            if let hold = entry.hold, hold.until > now { return .refuse(hold.failure) }
+        }
+        guard waiterCount < limits.waiters else { return .overloaded }
+        waiterCount += 1
+        entry.waiters.append(waiter)
+        if entry.isWinning || isWinning(siblingOf: key) { return .wait }
+        entry.isWinning = true
+        return .lead
+    }
+
+    /// Asks for a renewal of a session that still serves: true once, for the one who is to start the login.
+    public mutating func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
+        guard var entry = entries[key], !entry.isWinning, !isWinning(siblingOf: key) else { return false }
+        if let hold = entry.hold, hold.until > now { return false }
+        entry.isWinning = true
+        entries[key] = entry
+        return true
+    }
+
+    /// Takes back a waiter whose deadline passed or whose caller went away.
+    public mutating func leave(_ key: SessionKey, waiter: Waiter) {
+        guard let index = entries[key]?.waiters.firstIndex(of: waiter) else { return }
+        entries[key]?.waiters.remove(at: index)
+        waiterCount -= 1
+    }
+
+    /// What a waiter is told when a login is over.
+    public enum Outcome: Sendable, Equatable {
+        /// A login of the same client is over, but not that of this key: ask again.
+        case askAgain
+        /// It failed; shared by all who waited.
+        case failed(LoginFailure)
+        /// It succeeded.
+        case won(HeldSession)
+    }
+
+    /// The login of `key` is over. Returns who is to be told what. `chance` is a random number in 0..<1.
+    public mutating func finish(
+        _ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64, chance: Double
+    ) -> [(waiter: Waiter, outcome: Outcome)] {
+        var entry = entries[key] ?? SessionEntry()
+        let told = entry.waiters
+        entry.waiters = []
+        entry.isWinning = false
+        let outcome: Outcome
+        switch result {
+        case .success(let session):
+            lastGeneration += 1
+            let held = HeldSession(session, generation: lastGeneration, wonAt: now)
+            entry.held = held
+            entry.hold = nil
+            entry.failures = 0
+            outcome = .won(held)
+        case .failure(let failure):
+            entry.failures = min(entry.failures + 1, 16)
+            let wait = limits.pause(after: failure, failures: entry.failures, now: now, chance: chance)
+            entry.hold = wait.map { SessionHold(failure: failure, until: now + $0) }
+            outcome = .failed(failure)
+        }
+        entries[key] = entry
+        waiterCount -= told.count
+        return told.map { ($0, outcome) } + wakeSiblings(of: key)
+    }
+
+    /// The session held for `key`, expired or not.
+    public func held(_ key: SessionKey) -> HeldSession? { entries[key]?.held }
+
+    /// All sessions held, for a worker's snapshot and for `sessions list`.
+    public var allHeld: [SessionKey: HeldSession] { entries.compactMapValues(\.held) }
+
+    /// How each key stands, for readiness and status.
+    public func standing(of key: SessionKey, now: Int64) -> SessionStanding {
+        guard let entry = entries[key] else { return .cold }
+        if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
+        if entry.isWinning { return .winning(waiters: entry.waiters.count) }
+        if let hold = entry.hold { return .failing(hold.failure) }
+        return .cold
+    }
+
+    /// Every key with how it stands.
+    public func standings(now: Int64) -> [SessionKey: SessionStanding] {
+        Dictionary(uniqueKeysWithValues: entries.keys.map { ($0, standing(of: $0, now: now)) })
+    }
+
+    /// Drops the sessions that `which` picks, and the pauses after failed logins with them. Returns their keys.
+    public mutating func drop(where which: (SessionKey) -> Bool) -> [SessionKey] {
+        let chosen = entries.keys.filter(which)
+        var dropped: [SessionKey] = []
+        for key in chosen {
+            if entries[key]?.held != nil { dropped.append(key) }
+            entries[key]?.held = nil
+            entries[key]?.hold = nil
+            entries[key]?.failures = 0
+        }
+        return dropped
+    }
+
+    /// Authorizations of one client are serialised, whatever their scope (reference: the server keeps one state per
+    /// client and check), so keys that differ in scope only take turns.
+    private func isWinning(siblingOf key: SessionKey) -> Bool {
+        entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isWinning }
+    }
+
+    private mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
+        var woken: [(waiter: Waiter, outcome: Outcome)] = []
+        for (other, entry) in entries where other != key && other.isSibling(of: key) && !entry.waiters.isEmpty {
+            woken += entry.waiters.map { ($0, .askAgain) }
+            entries[other]?.waiters = []
+        }
+        waiterCount -= woken.count
+        return woken
+    }
+}
+
+/// A session with what the table knows about it.
+public struct HeldSession: Sendable, Equatable {
+    /// What was won.
+    public let session: Session
+    /// Rises with every session won in this process; never reused.
+    public let generation: UInt64
+    /// When it was won, in milliseconds since 1970.
+    public let wonAt: Int64
+    /// When renewal begins, in milliseconds since 1970: ahead of the end by the smaller of 30 s and a fifth of the
+    /// life; `nil` where no end is known.
+    public let renewAt: Int64?
+
+    init(_ session: Session, generation: UInt64, wonAt: Int64) {
+        self.session = session
+        self.generation = generation
+        self.wonAt = wonAt
+        renewAt = session.expiresAt.map { $0 - min(30_000, max(0, $0 - wonAt) / 5) }
+    }
+
+    /// Whether it has ended at `now` (milliseconds since 1970).
+    public func isExpired(at now: Int64) -> Bool {
+        session.expiresAt.map { now >= $0 } ?? false
+    }
+}
+
+/// How a session key stands.
+public enum SessionStanding: Sendable, Equatable {
+    /// Never asked for, or dropped.
+    case cold
+    /// The last login failed.
+    case failing(LoginFailure)
+    /// A session is held.
+    case held(HeldSession)
+    /// A login runs.
+    case winning(waiters: Int)
+}
+
+private struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
+    var held: HeldSession?
+    var isWinning = false
+    var waiters: [Waiter] = []
+    var hold: SessionHold?
+    var failures = 0
+}
+
+private struct SessionHold: Sendable {
+    let failure: LoginFailure
+    let until: Int64
+}
+
+extension SessionKey {
+    /// Whether the two differ in scope only.
+    fileprivate func isSibling(of other: SessionKey) -> Bool {
+        origin == other.origin && challenge == other.challenge && credential == other.credential
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("The session table")
+struct SessionTableTests {
+    let key = SessionKey(origin: Origin(scheme: .https, host: "bank.example"), challenge: "bank", credential: "")
+    var table = SessionTable<Int>()
+
+    private func session(_ token: String = "t", expiresAt: Int64? = nil) -> Session {
+        Session(
+            fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))], expiresAt: expiresAt)
+    }
+
+    private func failure(_ code: LoginFailure.Code, retryAt: Int64? = nil) -> LoginFailure {
+        LoginFailure(code, challenge: "bank", detail: "", retryAt: retryAt)
+    }
+
+    @Test("of many exchanges one leads and the rest wait, and all get the session")
+    mutating func singleFlight() {
+        #expect(table.request(key, rejected: nil, waiter: 0, now: 0) == .lead)
+        for waiter in 1..<200 {
+            #expect(table.request(key, rejected: nil, waiter: waiter, now: 0) == .wait)
+        }
+        let told = table.finish(key, with: .success(session()), now: 5, chance: 0)
+        #expect(told.map(\.waiter) == Array(0..<200))
+        #expect(told.allSatisfy { if case .won(let held) = $0.outcome { held.generation == 1 } else { false } })
+    }
+
+    @Test("a failure is shared by all who waited, once")
+    mutating func sharedFailure() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.request(key, rejected: nil, waiter: 2, now: 0)
+        let told = table.finish(key, with: .failure(failure(.rejected)), now: 1, chance: 0)
+        #expect(told.map(\.outcome) == [.failed(failure(.rejected)), .failed(failure(.rejected))])
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 1) == .lead)
+    }
+
+    @Test("the rejection of an older generation only means to use the newer session")
+    mutating func generations() throws {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session("a")), now: 0, chance: 0)
+        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .lead)
+        _ = table.finish(key, with: .success(session("b")), now: 0, chance: 0)
+        let current = try #require(table.held(key))
+        #expect(current.generation == 2)
+        #expect(table.request(key, rejected: 1, waiter: 3, now: 0) == .use(current))
+    }
+
+    @Test("a rejection of the current generation while a login runs waits for it")
+    mutating func rejectionDuringLogin() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session()), now: 0, chance: 0)
+        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .lead)
+        #expect(table.request(key, rejected: 1, waiter: 3, now: 0) == .wait)
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
+    }
+
+    @Test("an unknown outcome pauses with doubling, and callers are answered at once meanwhile")
+    mutating func backOff() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0.999)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 900) == .refuse(failure(.failed)))
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 1_000) == .lead)
+        _ = table.finish(key, with: .failure(failure(.timedOut)), now: 1_000, chance: 0.999)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 2_900) == .refuse(failure(.timedOut)))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 3_000) == .lead)
+    }
+
+    @Test("the pause never ends before half of it, nor before the time that the server named")
+    mutating func jitterAndRetryAfter() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 499) == .refuse(failure(.failed)))
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 500) == .lead)
+        let named = failure(.failed, retryAt: 60_500)
+        _ = table.finish(key, with: .failure(named), now: 500, chance: 0)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_499) == .refuse(named))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_500) == .lead)
+    }
+
+    @Test("a session serves until its end and is renewed ahead of it by one")
+    mutating func renewal() throws {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session(expiresAt: 3_600_000)), now: 0, chance: 0)
+        let held = try #require(table.held(key))
+        #expect(held.renewAt == 3_570_000)
+        #expect(table.beginRenewal(key, now: 3_570_000))
+        #expect(!table.beginRenewal(key, now: 3_570_000))
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 3_599_999) == .use(held))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 3_600_000) == .wait)
+    }
+
+    @Test("a short life is renewed after four fifths of it")
+    mutating func shortLife() throws {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session(expiresAt: 11_000)), now: 1_000, chance: 0)
+        #expect(try #require(table.held(key)).renewAt == 9_000)
+    }
+
+    @Test("a failed renewal leaves the old session in service")
+    mutating func failedRenewal() throws {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session(expiresAt: 100_000)), now: 0, chance: 0)
+        let held = try #require(table.held(key))
+        #expect(table.beginRenewal(key, now: 90_000))
+        #expect(table.finish(key, with: .failure(failure(.failed)), now: 90_001, chance: 0).isEmpty)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 90_002) == .use(held))
+    }
+
+    @Test("scopes of one client take turns, and the next is told to ask again")
+    mutating func scopesTakeTurns() {
+        var other = key
+        other.scope = "accounts"
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(other, rejected: nil, waiter: 2, now: 0) == .wait)
+        let told = table.finish(key, with: .success(session()), now: 0, chance: 0)
+        #expect(told.map(\.waiter) == [1, 2])
+        #expect(told.last?.outcome == .askAgain)
+        #expect(table.request(other, rejected: nil, waiter: 2, now: 0) == .lead)
+    }
+
+    @Test("more waiters than allowed are turned away, and places come free again")
+    func overload() {
+        var table = SessionTable<Int>(limits: SessionLimits(waiters: 2))
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 0) == .wait)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 0) == .overloaded)
+        table.leave(key, waiter: 2)
+        table.leave(key, waiter: 2)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 0) == .wait)
+        #expect(table.finish(key, with: .success(session()), now: 0, chance: 0).count == 2)
+        #expect(table.allHeld.count == 1)
+    }
+
+    @Test("dropping sessions also lifts the pause after a failure")
+    mutating func drop() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0.5)
+        #expect(table.drop { _ in true }.isEmpty)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 1) == .lead)
+        _ = table.finish(key, with: .success(session()), now: 1, chance: 0)
+        #expect(table.drop { $0 == key } == [key])
+        #expect(table.held(key) == nil)
+    }
+}
