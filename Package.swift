@@ -54,7 +54,7 @@ let package = Package(
         module("HTTPWire"),
         module("EventLoop", ["CLinux"]),
         module("Curl", ["CCurl"]),
-        module("Systemd", ["CSystemd", logging]),
+        module("Systemd", ["CSystemd"]),
 
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
@@ -82,7 +82,7 @@ let package = Package(
         tests("HTTPWire"),
         tests("EventLoop"),
         tests("Curl"),
-        tests("Systemd", [logging]),
+        tests("Systemd"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", crypto]),
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+import Systemd
+import Testing
+
+// libsystemd reads the environment of the process, so each of these has a process of its own.
+@Suite("Sending to the service manager")
+struct ServiceNotifierTests {
+    @Test("a supervised service's words reach the socket of NOTIFY_SOCKET in one datagram")
+    func sent() async {
+        await #expect(processExitsWith: .success) {
+            let manager = try UnixSocket(SOCK_DGRAM)
+            setVariable("NOTIFY_SOCKET", manager.path)
+            #expect(ServiceNotifier().send(.ready, .status("ready")) == .sent)
+            #expect(manager.receivedText() == "READY=1\nSTATUS=ready")
+            // The environment is still there for the next one.
+            #expect(ServiceNotifier().send(.stopping) == .sent)
+            #expect(manager.receivedText() == "STOPPING=1")
+        }
+    }
+
+    @Test("without NOTIFY_SOCKET nobody is told, and that is no failure")
+    func notSupervised() async {
+        await #expect(processExitsWith: .success) {
+            setVariable("NOTIFY_SOCKET", nil)
+            #expect(ServiceNotifier().send(.ready) == .notSupervised)
+        }
+    }
+
+    @Test("a manager that is gone is a failure with its errno")
+    func gone() async {
+        await #expect(processExitsWith: .success) {
+            setVariable("NOTIFY_SOCKET", "/nonexistent/notify")
+            #expect(ServiceNotifier().send(.ready) == .failed(.system(errno: ENOENT)))
+        }
+    }
+
+    @Test("of a datagram with one bad sentence nothing is sent")
+    func refused() async {
+        await #expect(processExitsWith: .success) {
+            let manager = try UnixSocket(SOCK_DGRAM)
+            setVariable("NOTIFY_SOCKET", manager.path)
+            #expect(ServiceNotifier().send(.ready, .status("a\nb")) == .failed(.lineBreak(in: "STATUS")))
+            #expect(manager.received() == nil)
+        }
+    }
+}
