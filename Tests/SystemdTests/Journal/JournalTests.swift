@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+import Testing
+
+@testable import Systemd
+
+@Suite("The journal")
+struct JournalTests {
+    @Test("an entry lays its fields one after the other")
+    func arena() {
+        var entry = JournalEntry()
+        entry.append(.message, "two\nlines")
+        entry.append(.priority, "6")
+        #expect(entry.fields == ["MESSAGE=two\nlines", "PRIORITY=6"])
+        #expect(entry.ends == [17, 27])
+    }
+
+    @Test("an entry is bounded in fields and in the length of each")
+    func bounded() {
+        var entry = JournalEntry()
+        entry.append(.message, String(repeating: "a", count: JournalEntry.maximumValueBytes + 1))
+        #expect(entry.arena.count == "MESSAGE=".utf8.count + JournalEntry.maximumValueBytes)
+        for _ in 0..<100 { entry.append(.priority, "6") }
+        #expect(entry.ends.count == JournalEntry.maximumFields)
+    }
+
+    @Test("the library takes what is sent, also an entry of nothing and one with line breaks")
+    func accepted() throws {
+        // It says so whether or not a journal runs; a bad name or an empty vector would throw here.
+        var entry = JournalEntry()
+        try Journal.send(entry)
+        entry.append(.message, "a test of countersign\nwith two lines")
+        entry.append(.priority, "7")
+        try Journal.send(entry)
+    }
+
+    @Test("JOURNAL_STREAM counts only where it names the descriptor's own file")
+    func stream() throws {
+        let pair = try UnixSocket(SOCK_STREAM)
+        let other = try UnixSocket(SOCK_STREAM)
+        let identity = try identity(of: pair.descriptor)
+        #expect(Journal.isStream(descriptor: pair.descriptor, environment: ["JOURNAL_STREAM": identity]))
+        #expect(!Journal.isStream(descriptor: other.descriptor, environment: ["JOURNAL_STREAM": identity]))
+        #expect(!Journal.isStream(descriptor: pair.descriptor, environment: [:]))
+        #expect(!Journal.isStream(descriptor: -1, environment: ["JOURNAL_STREAM": identity]))
+    }
+
+    @Test("a damaged JOURNAL_STREAM names no file", arguments: ["", ":", "1", "1:", "1:2:3", "a:b", "-1:2"])
+    func damaged(text: String) {
+        #expect(JournalStream(text) == nil)
+    }
+
+    private func identity(of descriptor: Int32) throws -> String {
+        var status = stat()
+        try #require(unsafe fstat(descriptor, &status) == 0)
+        return "\(status.st_dev):\(status.st_ino)"
+    }
+}
