@@ -1,11 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+// Kernel and libc calls that Swift's Glibc module does not export. Calls that fail return the negated error number,
+// so that no caller has to read `errno`.
+
 #ifndef CLINUX_SHIM_H
 #define CLINUX_SHIM_H
 
-#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+// Declared here, because with _GNU_SOURCE the headers would define types otherwise than Swift's Glibc module does, and
+// Swift refuses a program with two definitions of fd_set.
+extern int accept4(int fd, struct sockaddr *_Nullable address, socklen_t *_Nullable length, int flags);
+struct clinux_ucred {
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+};
+
+/// The most events that one `clinux_epoll_wait` returns.
+#define CLINUX_EVENTS 256
+
+/// `struct epoll_event` without its union, which strict memory safety flags at every touch, and without its packing.
+struct clinux_event {
+    uint64_t data;
+    uint32_t events;
+};
+
+/// A new epoll instance, closed on exec.
+static inline int clinux_epoll_create(void) {
+    int result = epoll_create1(EPOLL_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+/// `epoll_ctl` with the event's two members as arguments.
+static inline int clinux_epoll_control(int epoll, int operation, int fd, uint32_t events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data = {.u64 = data}};
+    return epoll_ctl(epoll, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+/// Waits for at most `milliseconds` (-1: without end) and fills at most CLINUX_EVENTS of `events`; returns how many.
+static inline int clinux_epoll_wait(int epoll, struct clinux_event *_Nonnull events, int milliseconds) {
+    struct epoll_event raw[CLINUX_EVENTS];
+    int count = epoll_wait(epoll, raw, CLINUX_EVENTS, milliseconds);
+    if (count < 0) return -errno;
+    for (int i = 0; i < count; i++) {
+        events[i].data = raw[i].data.u64;
+        events[i].events = raw[i].events;
+    }
+    return count;
+}
+
+/// A new eventfd: nonblocking, closed on exec, counting from 0.
+static inline int clinux_eventfd(void) {
+    int result = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+/// Adds 1 to an eventfd's counter, which wakes who waits for it.
+static inline int clinux_eventfd_signal(int fd) {
+    return eventfd_write(fd, 1) < 0 ? -errno : 0;
+}
+
+/// `accept4` without the peer's address: a nonblocking descriptor, closed on exec.
+static inline int clinux_accept(int fd) {
+    int result = accept4(fd, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+/// `accept4` with the peer's address: a nonblocking descriptor, closed on exec.
+static inline int clinux_accept_from(
+    int fd, struct sockaddr_storage *_Nonnull address, socklen_t *_Nonnull length) {
+    *length = sizeof *address;
+    int result = accept4(fd, (struct sockaddr *)address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+/// A new nonblocking socket, closed on exec (in Swift the two flags are an enumeration that does not combine).
+static inline int clinux_socket(int domain, int type) {
+    int result = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return result < 0 ? -errno : result;
+}
+
+/// The user id with which the peer of a connected Unix socket called `connect` (SO_PEERCRED, unix(7)).
+static inline int clinux_peer_uid(int fd, uint32_t *_Nonnull uid) {
+    struct clinux_ucred credentials;
+    socklen_t length = sizeof credentials;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) return -errno;
+    *uid = credentials.uid;
+    return 0;
+}
+
+/// Names the calling thread; the kernel keeps 15 bytes.
+static inline int clinux_set_thread_name(const char *_Nonnull name) {
+    return prctl(PR_SET_NAME, name, 0, 0, 0) < 0 ? -errno : 0;
+}
 
 #endif

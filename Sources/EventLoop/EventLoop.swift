@@ -1,2 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
+
+internal import Glibc
+internal import Synchronization
+
+/// One thread's loop: descriptors, timers, and jobs from other threads.
+///
+/// `run` turns it on the thread that calls it. Members under "On the loop's thread" may be used there only (or before
+/// `run`, while nobody else knows the loop); the others from any thread. It is an executor for actors and a preferred
+/// executor for tasks, so that `async` code can share state with handlers without a lock.
+///
+/// A turn is: wait for events, deliver them, fire the timers that are due, run jobs, call the hooks. `now` is read
+/// once after the wait. No call here allocates per event once the tables have grown.
+package final class EventLoop: @unchecked Sendable {
+    // Safe to share: `mailbox`, `thread`, `stopping` and `turned` synchronise by themselves, all other state is
+    // touched on the loop's thread only, which every member asserts.
+    private let mailbox: Mailbox
+    private let thread = Atomic<UInt>(0)
+    private let stopping = Atomic<Bool>(false)
+    private let turned = Atomic<UInt64>(0)
+
+    private var poller: Poller
+    private var timers = TimerHeap()
+    private var queue = JobQueue()
+    private var hooks: [any WaitHook] = []
+    private var time = LoopInstant.read()
+
+    /// Jobs run per turn at most; then descriptors get their turn.
+    private static let jobsPerTurn = 256
+    /// Rounds of jobs and hooks per turn at most.
+    private static let roundsPerTurn = 4
+
+    /// A loop at rest; throws if the kernel has no epoll instance or eventfd left to give.
+    package init() throws(EventLoopError) {
+        let mailbox = try Mailbox()
+        poller = try Poller(mailbox: mailbox.eventfd)
+        self.mailbox = mailbox
+    }
+
+    // MARK: From any thread
+
+    /// Turns the loop on the calling thread until `stop` is called. A loop runs once. Jobs that were there when it
+    /// stopped are still run; what comes later is not.
+    package func run() {
+        adoptThread()
+        while !stopping.load(ordering: .acquiring) { turn() }
+        mailbox.empty(into: &queue)
+        runJobs(atMost: queue.count)
+        thread.store(0, ordering: .releasing)
+    }
+
+    /// Ends `run` after the present turn.
+    package func stop() {
+        stopping.store(true, ordering: .releasing)
+        mailbox.wake()
+    }
+
+    /// Whether the caller is on the loop's thread.
+    package var isCurrent: Bool {
+        thread.load(ordering: .relaxed) == UInt(pthread_self())
+    }
+
+    /// Runs `job` on the loop's thread, soon and never within this call.
+    package func execute(_ job: @escaping @Sendable () -> Void) {
+        accept(.call(job))
+    }
+
+    /// Has the loop make a turn, so that `lastTurn` advances if it is alive.
+    package func ping() {
+        mailbox.wake()
+    }
+
+    /// When the loop last came out of its wait. For a watchdog: `ping`, wait a while, look here.
+    package var lastTurn: LoopInstant {
+        LoopInstant(nanoseconds: turned.load(ordering: .relaxed))
+    }
+
+    // MARK: On the loop's thread
+
+    /// The time as of this turn.
+    package var now: LoopInstant {
+        assertOnLoop()
+        return time
+    }
+
+    /// Tells `handler` of events at `fd`, or changes what it is told of. The loop keeps `handler` until `forget` or
+    /// `unwatch`. An empty interest is like `relax`. Should the kernel refuse, `handler` is told `.error`.
+    package func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
+        assertOnLoop()
+        poller.watch(fd, for: interest, handler: handler)
+    }
+
+    /// The owner has no interest at the moment but keeps `fd` open: nothing is delivered, and the kernel is told only
+    /// if something happens. Costs no system call unless there was interest in writing.
+    package func relax(_ fd: Int32) {
+        assertOnLoop()
+        poller.relax(fd)
+    }
+
+    /// Ends watching `fd`, which stays open. This is the way for a descriptor that others hold too (a listener that
+    /// systemd keeps, a duplicate): closing it would not end the kernel's registration.
+    package func unwatch(_ fd: Int32) {
+        assertOnLoop()
+        poller.unwatch(fd)
+    }
+
+    /// The owner is closing `fd`, which ends the kernel's registration: drops the record of it. Costs no system call.
+    package func forget(_ fd: Int32) {
+        assertOnLoop()
+        poller.forget(fd)
+    }
+
+    /// Tells `handler` once that `deadline` has come, with `tag` so that it knows which one. The loop keeps `handler`
+    /// until then or until `cancel`.
+    package func schedule(at deadline: LoopInstant, _ handler: any TimerHandler, tag: UInt64 = 0) -> TimerToken {
+        assertOnLoop()
+        return timers.schedule(at: deadline, handler, tag: tag)
+    }
+
+    /// Takes back what `schedule` promised. Returns whether it was still to come; a stale token does no harm.
+    @discardableResult
+    package func cancel(_ token: TimerToken) -> Bool {
+        assertOnLoop()
+        return timers.cancel(token)
+    }
+
+    /// Calls `hook` before every wait from now on. The loop keeps it until `remove`.
+    package func add(_ hook: any WaitHook) {
+        assertOnLoop()
+        hooks.append(hook)
+    }
+
+    /// Calls `hook` no longer.
+    package func remove(_ hook: any WaitHook) {
+        assertOnLoop()
+        hooks.removeAll { $0 === hook }
+    }
+
+    /// How often the loop has called `epoll_ctl`: a keep-alive request must not raise it.
+    package var registrations: Int {
+        assertOnLoop()
+        return poller.registrations
+    }
+
+    // MARK: Within the module
+
+    /// Makes the calling thread the loop's.
+    func adoptThread() {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+    }
+
+    func accept(_ job: sending LoopJob) {
+        if isCurrent {
+            queue.append(job)
+        } else {
+            mailbox.put(job)
+        }
+    }
+
+    // MARK: A turn
+
+    private func turn() {
+        let timeout = prepareToWait()
+        let count = poller.wait(milliseconds: timeout)
+        time = .read()
+        turned.store(time.nanoseconds, ordering: .relaxed)
+        for index in 0..<count {
+            // Taken apart from its delivery: the handler calls back into the loop.
+            if let delivery = poller.take(index) {
+                delivery.handler.ready(delivery.descriptor, delivery.events)
+            } else if poller.isMailbox(index) {
+                mailbox.empty(into: &queue)
+            }
+        }
+        while let delivery = poller.takeRefused() { delivery.handler.ready(delivery.descriptor, delivery.events) }
+        fireTimers()
+    }
+
+    /// Not more than there are now: a handler may schedule the present moment again and again.
+    private func fireTimers() {
+        for _ in 0..<timers.count {
+            guard let due = timers.popDue(time) else { return }
+            due.handler.timerFired(tag: due.tag)
+        }
+    }
+
+    /// Runs jobs and hooks until they have made no more work for each other, and says how long the wait may be.
+    private func prepareToWait() -> Int32 {
+        var deadline = LoopInstant.never
+        var isQuiet = false
+        var round = 0
+        while !isQuiet, round < Self.roundsPerTurn {
+            runJobs(atMost: Self.jobsPerTurn / Self.roundsPerTurn)
+            deadline = .never
+            isQuiet = true
+            var index = 0
+            // By index: a hook may add or remove one.
+            while index < hooks.count {
+                let advice = hooks[index].beforeWait(now: time)
+                if advice.didWork { isQuiet = false }
+                deadline = min(deadline, advice.deadline)
+                index += 1
+            }
+            if !queue.isEmpty { isQuiet = false }
+            round += 1
+        }
+        guard isQuiet, !poller.hasRefused, !stopping.load(ordering: .relaxed) else { return 0 }
+        deadline = min(deadline, timers.earliest)
+        guard deadline != .never else { return -1 }
+        return Int32(clamping: LoopInstant.read().milliseconds(until: deadline))
+    }
+
+    private func runJobs(atMost limit: Int) {
+        var left = limit
+        while left > 0, let job = queue.popFirst() {
+            left -= 1
+            switch job {
+            case .none: break
+            case .call(let function): function()
+            case .task(let job): runPiece(job)
+            }
+        }
+    }
+
+    /// Handlers trust this where it is checked only in debug builds; `LoopBound` and the executor always check.
+    private func assertOnLoop() {
+        assert(isCurrent || thread.load(ordering: .relaxed) == 0, "not on the loop's thread")
+    }
+}

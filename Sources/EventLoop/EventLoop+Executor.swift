@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+extension EventLoop: SerialExecutor, TaskExecutor {
+    /// Runs a piece of an `async` function on the loop's thread, between two waits.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        accept(.task(UnownedJob(job)))
+    }
+
+    /// Stops the program if the caller is not on the loop's thread.
+    package func checkIsolated() {
+        precondition(isCurrent, "not on the loop's thread")
+    }
+
+    /// Whether the caller is on the loop's thread.
+    package func isIsolatingCurrentContext() -> Bool? {
+        isCurrent
+    }
+
+    /// An unowned reference for `Actor.unownedExecutor`; the actor has to keep the loop.
+    package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        unsafe UnownedSerialExecutor(ordinary: self)
+    }
+
+    func runPiece(_ job: UnownedJob) {
+        // Both, for a job does not tell through which of the two protocols it came (SE-0417).
+        unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+    }
+}

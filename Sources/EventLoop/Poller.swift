@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CLinux
+internal import Glibc
+
+/// The descriptors of a loop: what their owners want, and what the kernel has been told.
+///
+/// The two may differ, in one direction: the kernel may watch for reading what nobody wants to read at the moment.
+/// libcurl drops and re-adds its socket on every transfer, and a keep-alive connection goes quiet between requests;
+/// as long as nothing arrives meanwhile, that costs no `epoll_ctl`. If something does arrive, the registration is
+/// reduced then, or else level-triggered epoll would report it at every turn. Interest in writing is dropped at once,
+/// since an idle socket nearly always has room.
+@safe
+struct Poller: ~Copyable {
+    /// One event for somebody who wants it.
+    struct Delivery {
+        var handler: any ReadinessHandler
+        var descriptor: Int32
+        var events: Readiness
+    }
+
+    private struct Record {
+        var handler: (any ReadinessHandler)?
+        /// What the owner wants.
+        var wanted: UInt32 = 0
+        /// What the kernel watches for; 0 means that the descriptor is not registered.
+        var kernel: UInt32 = 0
+        /// Counts the uses of this descriptor number. It is part of each event's data, so that an event for the
+        /// descriptor's last life does not reach its present one.
+        var generation: UInt32 = 0
+    }
+
+    /// How often `epoll_ctl` was called.
+    private(set) var registrations = 0
+    /// Whether a registration failed and its owner has to be told.
+    var hasRefused: Bool { !refused.isEmpty }
+
+    private let epoll: Int32
+    private let events: UnsafeMutablePointer<clinux_event>
+    private var records: [Record] = []
+    private var refused: [UInt64] = []
+
+    private static let mailbox = UInt64.max
+    private static let write = Interest.write.rawValue
+    private static let always = Readiness([.error, .hangUp]).rawValue
+
+    /// Makes the epoll instance and registers the mailbox's eventfd with it.
+    init(mailbox: Int32) throws(EventLoopError) {
+        let epoll = try EventLoopError.check(clinux_epoll_create(), "epoll_create1")
+        // Edge-triggered, so that each signal wakes the loop once and nobody needs to read the counter.
+        let result = clinux_epoll_control(
+            epoll, EPOLL_CTL_ADD, mailbox, EPOLLIN.rawValue | EPOLLET.rawValue, Self.mailbox)
+        guard result == 0 else {
+            close(epoll)
+            throw EventLoopError(call: "epoll_ctl", errno: -result)
+        }
+        self.epoll = epoll
+        unsafe events = .allocate(capacity: Int(CLINUX_EVENTS))
+        unsafe events.initialize(repeating: clinux_event(), count: Int(CLINUX_EVENTS))
+    }
+
+    deinit {
+        unsafe events.deallocate()
+        close(epoll)
+    }
+
+    mutating func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
+        guard let index = UInt32(exactly: fd).map(Int.init) else { return assertionFailure("no descriptor: \(fd)") }
+        while records.count <= index { records.append(Record()) }
+        if records[index].handler !== handler { records[index].handler = handler }
+        want(interest.rawValue, at: index)
+    }
+
+    mutating func relax(_ fd: Int32) {
+        guard records.indices.contains(Int(fd)) else { return }
+        want(0, at: Int(fd))
+    }
+
+    mutating func unwatch(_ fd: Int32) {
+        guard records.indices.contains(Int(fd)) else { return }
+        records[Int(fd)].wanted = 0
+        if records[Int(fd)].kernel != 0 { register(0, at: Int(fd)) }
+        forget(fd)
+    }
+
+    mutating func forget(_ fd: Int32) {
+        guard records.indices.contains(Int(fd)) else { return }
+        records[Int(fd)] = Record(generation: records[Int(fd)].generation &+ 1)
+    }
+
+    /// Waits and returns how many events there are to `take`.
+    func wait(milliseconds: Int32) -> Int {
+        let count = unsafe clinux_epoll_wait(epoll, events, milliseconds)
+        // A signal ends the wait early. Any other error means that the epoll descriptor itself is gone.
+        precondition(count >= 0 || count == -EINTR, "epoll_wait: error \(-count)")
+        return Int(max(count, 0))
+    }
+
+    /// The event of that index of the last wait, if somebody still wants it.
+    mutating func take(_ index: Int) -> Delivery? {
+        let data = unsafe events[index].data
+        guard data != Self.mailbox else { return nil }
+        return unsafe delivery(data, events[index].events)
+    }
+
+    /// An event of ours for the owner of each descriptor that the kernel would not register.
+    mutating func takeRefused() -> Delivery? {
+        while let data = refused.popLast() {
+            if let delivery = delivery(data, Readiness.error.rawValue) { return delivery }
+        }
+        return nil
+    }
+
+    /// Whether the event at that index says that the mailbox has something.
+    func isMailbox(_ index: Int) -> Bool {
+        unsafe events[index].data == Self.mailbox
+    }
+
+    private mutating func delivery(_ data: UInt64, _ happened: UInt32) -> Delivery? {
+        let index = Int(UInt32(truncatingIfNeeded: data))
+        guard index < records.count, records[index].generation == UInt32(truncatingIfNeeded: data >> 32) else {
+            return nil
+        }
+        let wanted = records[index].wanted
+        let kernel = records[index].kernel
+        if wanted == 0 {
+            // Nobody is interested just now. This is where a relaxed descriptor really goes.
+            if kernel != 0 { register(0, at: index) }
+            return nil
+        }
+        if happened & kernel & ~wanted != 0 { register(wanted, at: index) }
+        let told = happened & (wanted | Self.always)
+        guard told != 0, let handler = records[index].handler else { return nil }
+        return Delivery(handler: handler, descriptor: Int32(index), events: Readiness(rawValue: told))
+    }
+
+    private mutating func want(_ wanted: UInt32, at index: Int) {
+        records[index].wanted = wanted
+        let kernel = records[index].kernel
+        let missing = wanted & ~kernel
+        let harmful = kernel & ~wanted & Self.write
+        guard missing | harmful != 0 else { return }
+        register(wanted == 0 ? kernel & ~Self.write : wanted, at: index)
+    }
+
+    /// Tells the kernel to watch for `mask`, or no longer to watch if it is empty.
+    private mutating func register(_ mask: UInt32, at index: Int) {
+        let fd = Int32(index)
+        let data = UInt64(records[index].generation) << 32 | UInt64(UInt32(fd))
+        let known = records[index].kernel != 0
+        records[index].kernel = mask
+        if mask == 0 {
+            // It fails for a descriptor that is closed already, and then nothing is left to do.
+            _ = control(EPOLL_CTL_DEL, fd, 0, data)
+            return
+        }
+        var result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask, data)
+        // An owner closed the descriptor, or opened it, without telling.
+        if result == -ENOENT { result = control(EPOLL_CTL_ADD, fd, mask, data) }
+        if result == -EEXIST { result = control(EPOLL_CTL_MOD, fd, mask, data) }
+        if result != 0 {
+            records[index].kernel = 0
+            refused.append(data)
+        }
+    }
+
+    private mutating func control(_ operation: Int32, _ fd: Int32, _ mask: UInt32, _ data: UInt64) -> Int32 {
+        registrations += 1
+        return clinux_epoll_control(epoll, operation, fd, mask, data)
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import EventLoop
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("Jobs")
+struct JobTests {
+    @Test("a job from another thread runs on the loop's thread, in the order of its giving")
+    func order() async throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let loop = thread.loop
+        let seen = Locked<[Int]>([])
+        await withCheckedContinuation { done in
+            for number in 0..<10_000 {
+                loop.execute {
+                    seen.change { $0.append(loop.isCurrent ? number : -1) }
+                    if number == 9_999 { done.resume() }
+                }
+            }
+        }
+        #expect(seen.value == Array(0..<10_000))
+        stop(thread)
+    }
+
+    @Test("a job given on the loop's thread runs after the present one")
+    func notWithinTheCall() async throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let loop = thread.loop
+        let words = Locked<[String]>([])
+        await withCheckedContinuation { done in
+            loop.execute {
+                loop.execute {
+                    words.change { $0.append("inner") }
+                    done.resume()
+                }
+                words.change { $0.append("outer") }
+            }
+        }
+        #expect(words.value == ["outer", "inner"])
+        stop(thread)
+    }
+
+    @Test("jobs from many threads under load all arrive, each once")
+    func load() async throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let loop = thread.loop
+        let total = Locked(0)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<2_000 {
+                        await withCheckedContinuation { done in
+                            loop.execute {
+                                total.change { $0 += 1 }
+                                done.resume()
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(total.value == 16_000)
+        stop(thread)
+    }
+
+    @Test("jobs that make jobs without end leave room for descriptors and timers")
+    func noStarvation() async throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let loop = thread.loop
+        let isOver = Atomic<Bool>(false)
+        @Sendable func again() {
+            guard !isOver.load(ordering: .relaxed) else { return }
+            loop.execute { again() }
+        }
+        await withCheckedContinuation { done in
+            loop.execute {
+                again()
+                let (reader, writer) = socketPair()
+                let probe = Probe { fd, _ in
+                    loop.forget(fd)
+                    close(reader)
+                    close(writer)
+                    isOver.store(true, ordering: .relaxed)
+                    done.resume()
+                }
+                loop.watch(reader, for: .read, handler: probe)
+                send("x", to: writer)
+            }
+        }
+        stop(thread)
+    }
+
+    @Test("what was given before stop is still run, and stop ends the thread")
+    func stopping() throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let ran = Locked(0)
+        for _ in 0..<500 { thread.loop.execute { ran.change { $0 += 1 } } }
+        stop(thread)
+        #expect(ran.value == 500)
+        #expect(!thread.loop.isCurrent)
+    }
+
+    @Test("a ping advances the time of the last turn")
+    func heartbeat() async throws {
+        let thread = try EventLoopThread(name: "jobs") { _ in }
+        let before = LoopInstant.read()
+        thread.loop.ping()
+        while thread.loop.lastTurn < before { sched_yield() }
+        #expect(thread.loop.lastTurn <= LoopInstant.read())
+        stop(thread)
+    }
+
+    @Test("the thread has its name, cut to 15 bytes, and the set-up runs on it first")
+    func setUp() async throws {
+        let name = Locked("")
+        let thread = try EventLoopThread(name: "a-rather-long-name") { loop in
+            precondition(loop.isCurrent)
+            name.change { $0 = threadName() }
+        }
+        stop(thread)
+        #expect(name.value == "a-rather-long-n")
+    }
+}
