@@ -65,7 +65,7 @@ let package = Package(
         module("Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop", "Systemd", logging]),
         module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
         .target(
-            name: "Settings", dependencies: ["ChallengeHandling", "Credentials", "Secrets", "CYAML"],
+            name: "Settings", dependencies: ["ChallengeHandling", "CYAML", httpTypes],
             swiftSettings: settings,
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
@@ -88,7 +88,7 @@ let package = Package(
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
         tests("Gateway", ["ChallengeClient", "HTTPWire", "EventLoop"]),
         tests("Admin", ["Gateway", "HTTPWire"]),
-        tests("Settings", ["ChallengeHandling", "Credentials", "Secrets"]),
+        tests("Settings", ["ChallengeHandling", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
         .testTarget(
             name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Something wrong with a configuration: what, where, and what to do.
+package struct Problem: Error, Sendable, Hashable {
+    /// Whether the configuration can be used all the same.
+    package enum Severity: Sendable, Hashable {
+        /// It cannot.
+        case error
+        /// It can, but probably not as it was meant.
+        case warning
+    }
+
+    /// The file, as it was named.
+    package var file: String
+    /// Where in it; `nil` where the file itself is the problem.
+    package var mark: Mark?
+    /// The way to the value: `listeners[0].routes[1].path`; empty for the whole file.
+    package var keyPath: String
+    /// What is wrong and what to do.
+    package var message: String
+    /// Whether the configuration can be used all the same.
+    package var severity: Severity
+
+    /// A problem.
+    package init(file: String, mark: Mark?, keyPath: String, message: String, severity: Severity) {
+        self.file = file
+        self.mark = mark
+        self.keyPath = keyPath
+        self.message = message
+        self.severity = severity
+    }
+}
+
+/// A place in a file, both counted from 1.
+package struct Mark: Sendable, Hashable, Comparable {
+    /// The line.
+    package var line: Int
+    /// The column, in characters.
+    package var column: Int
+
+    /// A place.
+    package init(line: Int, column: Int) {
+        self.line = line
+        self.column = column
+    }
+
+    /// Whether one place stands before another.
+    package static func < (left: Mark, right: Mark) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+}
+
+extension Problem: CustomStringConvertible {
+    /// `FILE:LINE:COL: key.path: message`, the message of a warning led by that word.
+    package var description: String {
+        let place = mark.map { "\(file):\($0.line):\($0.column)" } ?? file
+        let path = keyPath.isEmpty ? "" : "\(keyPath): "
+        return "\(place): \(path)\(severity == .warning ? "warning: " : "")\(message)"
+    }
+}

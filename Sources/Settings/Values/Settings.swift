@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The whole configuration, parsed and checked: whatever is in here can be used as it stands.
+package struct Settings: Sendable, Equatable {
+    /// Where callers are accepted; at least one.
+    package var listeners: [ListenerSettings]
+    /// Where the administrator is.
+    package var admin: AdminSettings
+    /// The upstreams in the order of the file; each name once.
+    package var upstreams: [UpstreamSettings]
+    /// Where credentials come from, in order: the first that knows a name wins.
+    package var credentialSources: [CredentialSource]
+    /// The challenges in the order of the file, which is the order of registration; each name once.
+    package var challenges: [ChallengeSettings]
+    /// How much at once.
+    package var limits: LimitSettings
+    /// Where conversations are recorded.
+    package var audit: AuditDestination
+    /// How many event loops.
+    package var workers: WorkerCount
+    /// What is logged and how.
+    package var log: LogSettings
+
+    /// The upstream of that name. Every name within these settings has one.
+    package func upstream(named name: String) -> UpstreamSettings? {
+        upstreams.first { $0.name == name }
+    }
+}
