@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// How long the body of a request is (RFC 9112 section 6.3).
+package enum BodyFraming: Equatable, Sendable {
+    /// No body.
+    case none
+    /// So many bytes; at most `Int64.max`, the largest that files and libcurl can count.
+    case length(UInt64)
+    /// Chunks, until the last (RFC 9112 section 7.1).
+    case chunked
+
+    /// Whether nothing follows the head. `Content-Length: 0` is no body either.
+    package var isEmpty: Bool { self == .none || self == .length(0) }
+}
+
+extension BodyFraming {
+    /// `Content-Length`: digits only, no sign, no list, nothing that overflows (RFC 9110 section 8.6).
+    static func length(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) -> UInt64 {
+        guard !value.isEmpty else { throw .contentLengthInvalid }
+        var length: UInt64 = 0
+        var overflow = false
+        for index in value.start..<value.end {
+            guard bytes[index].isDigit else { throw .contentLengthInvalid }
+            let (product, tooLarge) = length.multipliedReportingOverflow(by: 10)
+            let (sum, larger) = product.addingReportingOverflow(UInt64(bytes[index] &- 0x30))
+            overflow = overflow || tooLarge || larger
+            length = sum
+        }
+        guard !overflow, length <= UInt64(Int64.max) else { throw .contentLengthTooLarge }
+        return length
+    }
+
+    /// `Transfer-Encoding` of a request: exactly one `chunked`, in any case of letters.
+    ///
+    /// A well-formed list of other codings that ends in the one chunked is 501 (RFC 9112 section 6.1); everything else
+    /// leaves the length open or unclear and is 400 (section 6.3).
+    static func checkTransferEncoding(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) {
+        if bytes.matches(value, ignoringCase: "chunked") { return }
+        var elements = ListElements(value)
+        var chunked = false
+        var other = false
+        // A trailing comma is an empty element; harmless in other lists, here a sign of something being hidden.
+        guard !value.isEmpty, bytes[value.end - 1] != UInt8(ascii: ","), bytes[value.start] != UInt8(ascii: ",") else {
+            throw .transferEncodingInvalid
+        }
+        while let coding = try elements.next(in: bytes, orThrow: .transferEncodingInvalid) {
+            guard !chunked, !bytes.matches(coding, ignoringCase: "identity") else { throw .transferEncodingInvalid }
+            if bytes.matches(coding, ignoringCase: "chunked") { chunked = true } else { other = true }
+        }
+        throw chunked && other ? .transferEncodingUnknown : .transferEncodingInvalid
+    }
+}

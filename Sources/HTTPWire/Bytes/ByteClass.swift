@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A set of ASCII bytes as two words, so that the test of a byte reads no memory.
+struct ByteClass: Sendable {
+    let low: UInt64
+    let high: UInt64
+
+    @inline(__always)
+    func contains(_ byte: UInt8) -> Bool {
+        let word = byte < 64 ? low : high
+        return byte < 128 && (word &>> UInt64(byte)) & 1 == 1
+    }
+
+    /// `tchar` of RFC 9110 section 5.6.2: field names, methods, tokens.
+    static var token: ByteClass { ByteClass(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
+
+    /// What a path holds besides percent signs: `pchar` and the slash (RFC 3986 section 3.3).
+    static var path: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
+
+    /// `unreserved` of RFC 3986 section 2.3.
+    static var unreserved: ByteClass { ByteClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
+
+    /// `qdtext` of RFC 9110 section 5.6.4, without obs-text.
+    static var quotedText: ByteClass { ByteClass(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF) }
+}
+
+extension UInt8 {
+    static var tab: UInt8 { 0x09 }
+    static var lineFeed: UInt8 { 0x0A }
+    static var carriageReturn: UInt8 { 0x0D }
+    static var space: UInt8 { 0x20 }
+
+    /// The byte with an upper-case ASCII letter made lower-case.
+    @inline(__always)
+    var lowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+
+    /// SP or HTAB, the white space of RFC 9110 section 5.6.3.
+    @inline(__always)
+    var isBlank: Bool { self == .space || self == .tab }
+
+    @inline(__always)
+    var isDigit: Bool { self &- 0x30 < 10 }
+
+    /// Of a field value: VCHAR, obs-text, SP or HTAB (RFC 9110 section 5.5). CR, LF, NUL and the other controls are not.
+    @inline(__always)
+    var isFieldValue: Bool { (self >= 0x20 && self != 0x7F) || self == .tab }
+
+    /// The value of a hexadecimal digit.
+    @inline(__always)
+    var hexadecimalValue: UInt8? {
+        if isDigit { return self &- 0x30 }
+        let letter = (self | 0x20) &- 0x61
+        return letter < 6 ? letter &+ 10 : nil
+    }
+}

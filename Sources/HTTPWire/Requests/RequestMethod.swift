@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The method of a request. Methods are compared with case (RFC 9110 section 9.1), so `get` is `other`.
+package enum RequestMethod: UInt8, Sendable {
+    case get, head, post, put, delete, options, patch, trace, connect, other
+
+    /// Whether the request asks for nothing to be changed (RFC 9110 section 9.2.1).
+    package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace: true
+        default: false
+        }
+    }
+
+    /// Whether sending it several times means the same as once (RFC 9110 section 9.2.2).
+    package var isIdempotent: Bool {
+        switch self {
+        case .put, .delete: true
+        default: isSafe
+        }
+    }
+
+    /// The method named by `range` of `bytes`.
+    package init(_ bytes: Span<UInt8>, _ range: ByteRange) {
+        func spells(_ name: StaticString) -> Bool { bytes.matches(range, exactly: name) }
+        self =
+            switch range.count {
+            case 3: spells("GET") ? .get : spells("PUT") ? .put : .other
+            case 4: spells("POST") ? .post : spells("HEAD") ? .head : .other
+            case 5: spells("PATCH") ? .patch : spells("TRACE") ? .trace : .other
+            case 6: spells("DELETE") ? .delete : .other
+            case 7: spells("OPTIONS") ? .options : spells("CONNECT") ? .connect : .other
+            default: .other
+            }
+    }
+}
