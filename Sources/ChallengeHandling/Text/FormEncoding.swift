@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Secrets
+
+/// `application/x-www-form-urlencoded` bodies, and queries.
+package enum FormEncoding {
+    /// The media type of a form's body.
+    package static let mediaType = "application/x-www-form-urlencoded"
+
+    /// A form's body (WHATWG URL §5.2): a space is `+`, every byte but letters, digits and `*-._` is `%XX`.
+    package static func body(_ fields: [(name: String, value: Secret)]) -> Secret {
+        var bytes: [UInt8] = []
+        for field in fields {
+            if !bytes.isEmpty { bytes.append(UInt8(ascii: "&")) }
+            append(Array(field.name.utf8), to: &bytes, keeping: formSigns, space: "+")
+            bytes.append(UInt8(ascii: "="))
+            append(field.value.revealBytes(), to: &bytes, keeping: formSigns, space: "+")
+        }
+        return Secret(bytes)
+    }
+
+    /// A query: every byte but the unreserved ones of RFC 3986 §2.3 is `%XX`.
+    package static func query(_ fields: [(name: String, value: String)]) -> String {
+        fields.map { "\(percentEncoded($0.name))=\(percentEncoded($0.value))" }.joined(separator: "&")
+    }
+
+    /// `text` with every byte but the unreserved ones of RFC 3986 §2.3 as `%XX`: a segment of a path, a part of a query.
+    package static func percentEncoded(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        append(Array(text.utf8), to: &bytes, keeping: unreservedSigns, space: nil)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The first value of `name` in a query or a form's body; `nil` where there is none, or it is no UTF-8.
+    package static func value(of name: String, in query: some StringProtocol) -> String? {
+        for pair in query.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let first = parts.first, decoded(first) == name else { continue }
+            return parts.count == 2 ? decoded(parts[1]) : ""
+        }
+        return nil
+    }
+
+    private static let formSigns = Set("*-._".utf8)
+    private static let unreservedSigns = Set("-._~".utf8)
+    private static let hexDigits = Array("0123456789ABCDEF".utf8)
+
+    private static func append(
+        _ text: [UInt8], to bytes: inout [UInt8], keeping signs: Set<UInt8>, space: Unicode.Scalar?
+    ) {
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                bytes.append(byte)
+            case _ where signs.contains(byte):
+                bytes.append(byte)
+            case UInt8(ascii: " ") where space == "+":
+                bytes.append(UInt8(ascii: "+"))
+            default:
+                bytes += [UInt8(ascii: "%"), hexDigits[Int(byte >> 4)], hexDigits[Int(byte & 0x0F)]]
+            }
+        }
+    }
+
+    private static func decoded(_ text: some StringProtocol) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "+") {
+                bytes.append(UInt8(ascii: " "))
+            } else if byte == UInt8(ascii: "%"),
+                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16),
+                rest.count >= 2
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
