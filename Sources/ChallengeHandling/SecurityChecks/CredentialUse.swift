@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A credential, with the value that is about to be sent, and the latch that guards it.
+public struct CredentialUse: Sendable {
+    /// The latch's key.
+    public let key: LatchKey
+    /// The credential as it was when it was looked up. A latch closes for this value, also where it has changed since.
+    public let credential: Credential
+    /// After what time a latch that a rejection closed opens by itself; `nil`: never (`retry-rejected`).
+    public let retryRejectedAfter: Duration?
+
+    /// A use of `credential`.
+    public init(key: LatchKey, credential: Credential, retryRejectedAfter: Duration? = nil) {
+        self.key = key
+        self.credential = credential
+        self.retryRejectedAfter = retryRejectedAfter
+    }
+
+    /// Looks a credential up for the challenge of `key`. Throws `no-credential` where no source knows it, `login-failed`
+    /// where a source cannot be read, and `login-latched` where this value was rejected before. Sends nothing.
+    public static func look(
+        up key: LatchKey, retryRejectedAfter: Duration? = nil, in conversation: Conversation
+    ) async throws(LoginFailure) -> CredentialUse {
+        let found: Credential?
+        do {
+            found = try await conversation.credentials.credential(named: key.credential)
+        } catch {
+            throw LoginFailure(.failed, challenge: key.challenge, detail: error.reason)
+        }
+        guard let credential = found else {
+            throw LoginFailure(
+                .noCredential, challenge: key.challenge,
+                detail: "No source knows the credential \"\(key.credential)\". Add it, for example with "
+                    + "`countersign keyring set \(key.credential) FIELD`.")
+        }
+        let use = CredentialUse(key: key, credential: credential, retryRejectedAfter: retryRejectedAfter)
+        try use.requireOpenLatch(in: conversation)
+        return use
+    }
+
+    /// Throws `login-latched` where this value was rejected before.
+    public func requireOpenLatch(in conversation: Conversation) throws(LoginFailure) {
+        guard let latch = conversation.latches.closedLatch(key, for: credential, now: conversation.now()) else {
+            return
+        }
+        let happened = latch.reason == .locked ? "The server locked the account of" : "The server rejected"
+        throw LoginFailure(
+            .latched, challenge: key.challenge,
+            detail: "\(happened) the credential \"\(key.credential)\" at \(Moment.text(latch.closedAt)), so it is not "
+                + "sent again. \(remedy)",
+            retryAt: latch.opensAt)
+    }
+
+    /// Closes the latch, durably, and says how the login ended. `serverWait` is the moment until which the server asks
+    /// to wait, where it does.
+    public func reject(
+        _ reason: Latch.Reason, serverWait: Int64?, in conversation: Conversation
+    ) -> LoginFailure {
+        let now = conversation.now()
+        let ownWait = retryRejectedAfter.map { now.addingReportingOverflow($0.milliseconds) }
+        let opensAt = serverWait ?? ownWait.flatMap { $0.overflow ? nil : $0.partialValue }
+        // First the latch: whatever goes wrong from here on, the value is not sent a second time.
+        conversation.latches.close(key, for: credential, Latch(reason: reason, closedAt: now, opensAt: opensAt))
+        conversation.report(
+            ConversationStep(
+                challenge: key.challenge, text: "latch: closed for the credential \(key.credential), \(reason.rawValue)"
+            ))
+        switch reason {
+        case .locked:
+            return LoginFailure(
+                .accountLocked, challenge: key.challenge,
+                detail:
+                    "The server rejected the credential \"\(key.credential)\" and locked the account. It is not sent "
+                    + "again. Have the account unlocked. \(remedy)",
+                retryAt: opensAt)
+        case .rejected:
+            return LoginFailure(
+                .rejected, challenge: key.challenge,
+                detail: "The server rejected the credential \"\(key.credential)\". It is not sent again. \(remedy)",
+                retryAt: opensAt)
+        }
+    }
+
+    private var remedy: String {
+        "Change the credential, or run `countersign unlatch \(key.challenge)`."
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, at most what 64 bits hold.
+    package var milliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let whole = seconds.multipliedReportingOverflow(by: 1000)
+        guard !whole.overflow else { return seconds < 0 ? .min : .max }
+        let sum = whole.partialValue.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+        return sum.overflow ? whole.partialValue : sum.partialValue
+    }
+}
