@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Secrets
+
+/// A registered client: the server's name for it, its key pair, and what it was registered as.
+struct MobileFirstRegistration: Sendable {
+    let clientID: String
+    let key: any SigningKey
+    /// What it was registered as. A configuration that has changed since needs another registration, or an update.
+    let configuration: MobileFirstConfiguration
+
+    /// Whether the server still knows it under `configuration`.
+    enum Fitness {
+        case current
+        case other
+        case outdated
+    }
+
+    func fitness(for configuration: MobileFirstConfiguration) -> Fitness {
+        let old = self.configuration
+        guard
+            old.api == configuration.api, old.application == configuration.application,
+            old.platform == configuration.platform
+        else { return .other }
+        return old.issuer == configuration.issuer ? .current : .outdated
+    }
+
+    /// Where the state store keeps it. Each byte that a name may not hold is written as `_XX`, so that no two
+    /// upstreams share one.
+    static func stateName(upstream: String, application: String) -> String {
+        "mobilefirst.\(stateWord(upstream)).\(stateWord(application))"
+    }
+
+    /// The value as it is kept.
+    var kept: Secret {
+        SecretJSON([
+            "api": .string("\(configuration.api)"),
+            "application": .string(configuration.application),
+            "client-id": .string(clientID),
+            "key": .string(Base64.encode(key.serialized.revealBytes())),
+            "platform": .string(configuration.platform.rawValue),
+            "version": .string(configuration.version),
+        ]).text
+    }
+
+    /// The registration that was kept, or `nil` where `kept` cannot be used.
+    init?(kept: Secret, keys: any SigningKeys) {
+        guard let value = JSONValue(parsing: kept.revealBytes()),
+            let api = value["api"]?.stringValue.flatMap({ WebURL($0) }),
+            let application = value["application"]?.stringValue,
+            let clientID = value["client-id"]?.stringValue.flatMap(Self.clientID),
+            let keyBytes = value["key"]?.stringValue.flatMap({ Base64.decode($0) }),
+            let platform = value["platform"]?.stringValue.flatMap(MobileFirstConfiguration.Platform.init(rawValue:)),
+            let version = value["version"]?.stringValue,
+            let key = try? keys.load(Secret(keyBytes))
+        else { return nil }
+        self.init(
+            clientID: clientID, key: key,
+            configuration: .init(api: api, application: application, platform: platform, version: version))
+    }
+
+    init(clientID: String, key: any SigningKey, configuration: MobileFirstConfiguration) {
+        self.clientID = clientID
+        self.key = key
+        self.configuration = configuration
+    }
+
+    /// What the client tells of itself. The device's identifier is taken from the key, which is random enough: no other
+    /// source of chance is needed, and it says nothing about the machine.
+    static func payload(for configuration: MobileFirstConfiguration, key: any SigningKey) -> JSONValue {
+        var application: [String: JSONValue] = [
+            "id": .string(configuration.application), "clientPlatform": .string(configuration.platform.rawValue),
+        ]
+        var payload: [String: JSONValue] = [
+            "device": [
+                "id": .string(key.modulus.suffix(16).map(hex).joined()),
+                "platform": .string(configuration.platform.rawValue),
+                "os": "Linux", "model": "countersign", "deviceDisplayName": "countersign",
+            ]
+        ]
+        if configuration.platform != .web {
+            application["version"] = .string(configuration.version)
+            payload["attributes"] = ["sdk_protocol_version": 1]
+        }
+        payload["application"] = .object(application)
+        return .object(payload)
+    }
+
+    /// `text`, where it can be a client's identifier.
+    static func clientID(_ text: String) -> String? {
+        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
+    }
+
+    private static func stateWord(_ text: String) -> String {
+        text.utf8.map { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                String(Character(Unicode.Scalar(byte)))
+            default:
+                "_\(hex(byte))"
+            }
+        }.joined()
+    }
+
+    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
+}
