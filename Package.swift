@@ -4,13 +4,14 @@ import PackageDescription
 // Settings of every target. Warnings become errors where COUNTERSIGN_STRICT is set (`make check`, `make test`), not for
 // somebody who builds with a later compiler that knows more warnings.
 let strict: [SwiftSetting] = Context.environment["COUNTERSIGN_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
-let settings: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .strictMemorySafety(),
-] + strict
+let settings: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .strictMemorySafety(),
+    ] + strict
 
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
@@ -59,7 +60,8 @@ let package = Package(
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
         module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
-        module("ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes, logging]),
+        module(
+            "ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes, logging]),
 
         // The daemon.
         module("Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop", "Systemd", logging]),

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+#
+# Every target does all of its own set-up on a machine that has only Swift, make and apt; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+DESTDIR ?=
+PREFIX ?= /usr/local
+CHECK ?=
+SWIFT ?= swift
+export SWIFT DESTDIR PREFIX
+
+# Nothing here can run beside itself: SwiftPM locks its build folder.
+.NOTPARALLEL:
+.PHONY: demo test check build install uninstall bench clean help
+
+demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
+	@Tests/Scripts/setup build
+	@$(SWIFT) build --product countersign
+	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
+
+test: ## build and run all tests
+	@Tests/Scripts/setup build test
+	@Tests/Scripts/test
+
+check: ## format, house rules, warnings as errors, example configurations, units
+	@Tests/Scripts/setup build test
+	@Tests/Scripts/check
+
+build: ## release binary, with Swift's own libraries inside it
+	@Tests/Scripts/setup build
+	@$(SWIFT) build -c release --static-swift-stdlib --product countersign
+	@echo "built: $$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+
+install: ## put the built binary, units, example configuration, man page, completions below DESTDIR and PREFIX
+	@Tests/Scripts/setup install
+	@Tests/Scripts/install
+
+uninstall: ## remove what install put there, but no configuration and no state
+	@Tests/Scripts/uninstall
+
+bench: build ## compare with nginx, interleaved, as ratios
+	@Tests/Scripts/setup bench
+	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+
+clean: ## remove everything that was built
+	@rm -rf .build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
