@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@testable import Settings
+
+@Suite("YAML with positions")
+struct YAMLTests {
+    @Test("keys and values know their line and column, in characters")
+    func marks() throws {
+        let (root, _) = try YAMLComposer.compose(Array("# head\né: [1, 'x']\nb:\n  c: |\n    text\n".utf8))
+        let expected = YAMLNode(
+            content: .mapping(
+                [
+                    .init(
+                        key: "é", keyMark: Mark(line: 2, column: 1),
+                        value: YAMLNode(
+                            content: .sequence([
+                                YAMLNode(content: .scalar("1", isPlain: true), mark: Mark(line: 2, column: 5)),
+                                YAMLNode(content: .scalar("x", isPlain: false), mark: Mark(line: 2, column: 8)),
+                            ]), mark: Mark(line: 2, column: 4))),
+                    .init(
+                        key: "b", keyMark: Mark(line: 3, column: 1),
+                        value: YAMLNode(
+                            content: .mapping(
+                                [
+                                    .init(
+                                        key: "c", keyMark: Mark(line: 4, column: 3),
+                                        value: YAMLNode(
+                                            content: .scalar("text\n", isPlain: false), mark: Mark(line: 4, column: 6)))
+                                ], isFlow: false), mark: Mark(line: 4, column: 3))),
+                ], isFlow: false), mark: Mark(line: 2, column: 1))
+        #expect(root == expected)
+    }
+
+    @Test(
+        "what is not read is told with its place",
+        arguments: [
+            ("", 1, 1, "the file holds no settings"), ("# only a comment\n", 1, 1, "the file holds no settings"),
+            ("a: &x 1\n", 1, 4, "anchors are not used here"),
+            ("a: 1\nb: *x\n", 2, 4, "aliases are not used here; put quotes around a value that begins with *"),
+            ("a: !!str 1\n", 1, 4, "tags are not used here"),
+            ("a: 1\n---\nb: 2\n", 2, 1, "a second document begins here; the settings are one"),
+            ("[a]: 1\n", 1, 1, "a key is a single word or text"),
+            (
+                "a:\n\t- b\n", 2, 1,
+                "while scanning for the next token: found character that cannot start any token; this is a tab: "
+                    + "indent with spaces"
+            ),
+            (
+                "at: *.example.com\n", 1, 6,
+                "while scanning an alias: did not find expected alphabetic or numeric character; put quotes around a "
+                    + "value that begins with *"
+            ),
+            ("a: 1\n b: 2\n", 2, 3, "mapping values are not allowed in this context"),
+            ("a: [1\n", 2, 1, "while parsing a flow sequence: did not find expected ',' or ']'"),
+            ("a: \u{1}\n", 1, 4, "control characters are not allowed"),
+            (String(repeating: "[", count: 100), 1, 33, "nested deeper than 32 levels"),
+        ])
+    func refuses(text: String, line: Int, column: Int, message: String) {
+        #expect(throws: YAMLError(message: message, mark: Mark(line: line, column: column))) {
+            try YAMLComposer.compose(Array(text.utf8))
+        }
+    }
+
+    @Test("bytes that are no UTF-8 are told with their place")
+    func notUTF8() {
+        let message = "the file is not in UTF-8: a byte here is part of no character"
+        #expect(throws: YAMLError(message: message, mark: Mark(line: 2, column: 5))) {
+            try YAMLComposer.compose(Array("a: é\nb: é".utf8) + [0xE9] + Array("\nc: 1\n".utf8))
+        }
+        #expect(throws: YAMLError(message: message, mark: Mark(line: 1, column: 4))) {
+            try YAMLComposer.compose(Array("a: ".utf8) + [0xE2, 0x82])
+        }
+    }
+
+    @Test("a byte order mark is passed over")
+    func byteOrderMark() throws {
+        let (root, _) = try YAMLComposer.compose([0xEF, 0xBB, 0xBF] + Array("a: 1".utf8))
+        #expect(root.mark == Mark(line: 1, column: 1))
+    }
+
+    @Test("every key that stands twice is told, and the first one counts")
+    func duplicateKeys() throws {
+        let (root, duplicates) = try YAMLComposer.compose(Array("a: 1\nb: {c: 1, c: 2}\na: 2\na: 3\n".utf8))
+        #expect(
+            duplicates == [
+                YAMLError(message: "\"c\" stands here already, in line 2", mark: Mark(line: 2, column: 11)),
+                YAMLError(message: "\"a\" stands here already, in line 1", mark: Mark(line: 3, column: 1)),
+                YAMLError(message: "\"a\" stands here already, in line 1", mark: Mark(line: 4, column: 1)),
+            ])
+        guard case .mapping(let entries, _) = root.content else {
+            Issue.record("the root is a mapping")
+            return
+        }
+        #expect(entries.map(\.key) == ["a", "b"])
+        #expect(entries[0].value.content == .scalar("1", isPlain: true))
+    }
+
+    @Test("a file larger than 1 MiB is not parsed")
+    func tooLarge() {
+        #expect(throws: YAMLError(message: "the file is larger than 1 MiB", mark: Mark(line: 1, column: 1))) {
+            try YAMLComposer.compose([UInt8](repeating: UInt8(ascii: "#"), count: 1_048_577))
+        }
+    }
+}
