@@ -1,2 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
+
+internal import Synchronization
+
+/// The upstream that `countersign demo` protects and that end-to-end tests speak to: on one loopback port a MobileFirst
+/// server with the adapter `bank`, an area behind HTTP Basic, one behind a login page, and one that is open.
+package final class DemoUpstream: Sendable {
+    /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), which the
+    /// scope element `accessRestricted` stands for.
+    package let mobileFirst: FakeMobileFirst
+    /// The login page before `/form/`: user ann, password demo.
+    package let form: FormLogin
+    /// What has happened, in all areas.
+    package let recorder: Recorder
+    /// What is to go wrong, in all areas.
+    package let faults: FaultPlan
+    /// The server itself.
+    package let server: DemoServer
+
+    private let overrides: Overrides
+
+    /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet.
+    package init(
+        port: UInt16 = 0, rules: MobileFirstRules = DemoUpstream.rules, clock: DemoClock = .system,
+        onEvent: @escaping @Sendable (UpstreamEvent) -> Void = { _ in }
+    ) {
+        let recorder = Recorder(onEvent: onEvent)
+        let faults = FaultPlan()
+        let mobileFirst = FakeMobileFirst(
+            rules: rules, adapters: SampleResources.bank, clock: clock, recorder: recorder, faults: faults)
+        let form = FormLogin(contextPath: "/form", clock: clock, recorder: recorder)
+        let overrides = Overrides()
+        let areas = Areas(
+            mobileFirst: mobileFirst, form: form, basic: BasicArea(recorder: recorder), recorder: recorder,
+            faults: faults)
+        self.mobileFirst = mobileFirst
+        self.form = form
+        self.recorder = recorder
+        self.faults = faults
+        self.overrides = overrides
+        self.server = DemoServer(port: port, recorder: recorder) { request in
+            areas.respond(to: request, override: overrides.handler)
+        }
+    }
+
+    /// The rules of the demonstration: PinCodeAttempts as IBM's sample has it, with a success that holds ten minutes.
+    package static var rules: MobileFirstRules {
+        let properties = SecurityCheck.Properties(maxAttempts: 3, success: 600, blocked: 60)
+        var rules = MobileFirstRules(checks: [.pinCodeAttempts(properties), .userLogin()])
+        rules.scopeMapping = ["accessRestricted": ["PinCodeAttempts"]]
+        return rules
+    }
+
+    /// Puts a handler before all areas; what it answers with `nil` goes on to them.
+    package func override(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
+        overrides.set(handler)
+    }
+
+    /// Binds and serves; throws where the port cannot be had.
+    package func start() throws(DemoServerError) { try server.start() }
+
+    /// Ends every connection and thread; may be started again, and then has the same port.
+    package func stop() { server.stop() }
+
+    /// The port it listens on, or is to listen on.
+    package var port: UInt16 { server.port }
+
+    /// What the address to give as `upstreams.….url` is, so that `/balance` is the balance.
+    package var bankURL: String { "http://127.0.0.1:\(port)/mfp/api/adapters/bank/" }
+}
+
+/// The handler that stands before all areas, if there is one.
+private final class Overrides: Sendable {
+    private let current = Mutex<(@Sendable (FakeRequest) -> FakeResponse?)?>(nil)
+
+    var handler: (@Sendable (FakeRequest) -> FakeResponse?)? { current.withLock { $0 } }
+
+    func set(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
+        current.withLock { $0 = handler }
+    }
+}
+
+/// The areas on the one port.
+private struct Areas: Sendable {
+    var mobileFirst: FakeMobileFirst
+    var form: FormLogin
+    var basic: BasicArea
+    var recorder: Recorder
+    var faults: FaultPlan
+
+    func respond(
+        to request: FakeRequest, override: (@Sendable (FakeRequest) -> FakeResponse?)?
+    ) -> FakeResponse {
+        if let response = override?(request) { return noted(request, response) }
+        if request.path.hasPrefix("/form/") {
+            return noted(request, faults.apply(at: .form) { formArea(request) })
+        }
+        if mobileFirst.isResponsible(for: request) { return mobileFirst.respond(to: request) }
+        if request.path.hasPrefix("/basic/") {
+            let response = faults.apply(at: .basic) { basic.respond(to: request, inside: served) }
+            return noted(request, response)
+        }
+        return noted(request, faults.apply(at: .other) { open(request) })
+    }
+
+    private func formArea(_ request: FakeRequest) -> FakeResponse {
+        guard request.path != "/form/logout" else {
+            form.logout(request)
+            return .text(200, "Logged out.\n")
+        }
+        return form.respond(to: request, inside: served)
+    }
+
+    private func open(_ request: FakeRequest) -> FakeResponse {
+        if request.path == "/" { return .text(200, index) }
+        if request.path.hasPrefix("/open/") { return SampleResources.open(request, below: "/open/") }
+        return .text(404, "Nothing here. / tells what there is.\n")
+    }
+
+    private func served(_ request: FakeRequest) -> FakeResponse {
+        let response = SampleResources.echo(request)
+        let hit = Record.Hit(
+            method: request.method, path: request.path, size: request.body.count, digest: sha256(request.body))
+        recorder.note([.resourceServed(method: request.method, path: request.path, status: response.status)]) {
+            $0.hits.append(hit)
+        }
+        return response
+    }
+
+    private func noted(_ request: FakeRequest, _ response: FakeResponse) -> FakeResponse {
+        recorder.note {
+            $0.transcript.append(
+                Record.Entry(method: request.method, path: request.path, status: response.status))
+        }
+        return response
+    }
+}
+
+private let index = """
+    The demonstration's upstream. Everything here is made up, the secrets included.
+
+    /mfp/api/adapters/bank/balance    a balance, behind the security check PinCodeAttempts (PIN 1234)
+    /mfp/api/adapters/bank/transfer   POST: a receipt, behind the same
+    /mfp/api/adapters/bank/stream     server-sent events, behind the same
+    /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
+    /basic/                           HTTP Basic, realm Demo, user ann, password demo
+    /form/                            a login page with j_security_check, user ann, password demo
+    /open/                            no protection: echo, bytes?count=N, stream, status/404, cookie
+
+    """

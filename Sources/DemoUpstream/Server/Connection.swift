@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+internal import Synchronization
+
+/// One accepted connection, read and written by its own thread, which any wait leaves as soon as the server stops.
+final class Connection: Sendable {
+    private let descriptor: Descriptor
+    private let stop: Descriptor
+    private let resets = Atomic(false)
+
+    init(_ descriptor: Descriptor, stop: Descriptor) {
+        self.descriptor = descriptor
+        self.stop = stop
+    }
+
+    /// Why a connection is over.
+    enum End: Error, Sendable {
+        /// The peer left, or was silent for too long, or the server stops.
+        case gone
+        /// The peer sent something that is no request.
+        case wrong(String)
+    }
+
+    /// The next bytes that come within that time; empty at the peer's orderly end.
+    func receive(within time: Duration) throws(End) -> [UInt8] {
+        while true {
+            try wait(for: Int32(POLLIN), within: time)
+            var bytes = [UInt8](repeating: 0, count: 16_384)
+            let count = unsafe recv(descriptor.number, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+            if count >= 0 { return Array(bytes.prefix(count)) }
+            guard errno == EAGAIN || errno == EINTR else { throw .gone }
+        }
+    }
+
+    /// How many bytes lie there unread, up to a kilobyte.
+    var waitingBytes: Int {
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let flags = Int32(MSG_DONTWAIT) | Int32(MSG_PEEK)
+        return max(unsafe recv(descriptor.number, &bytes, bytes.count, flags), 0)
+    }
+
+    /// Sends all of it.
+    func send(_ bytes: some Collection<UInt8>) throws(End) {
+        let bytes = Array(bytes)
+        var sent = 0
+        while sent < bytes.count {
+            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.send(descriptor.number, buffer.baseAddress?.advanced(by: sent), buffer.count - sent, flags)
+            }
+            if count >= 0 {
+                sent += count
+            } else if errno == EAGAIN {
+                try wait(for: Int32(POLLOUT), within: .seconds(600))
+            } else if errno != EINTR {
+                throw .gone
+            }
+        }
+    }
+
+    /// Waits that long; throws as soon as the peer leaves.
+    func pause(_ time: Duration) throws(End) {
+        guard time > .zero else { return }
+        let clock = ContinuousClock()
+        let end = clock.now + time
+        while clock.now < end {
+            let ready = Descriptor.poll(
+                [(descriptor, peerHungUp), (stop, 0)], milliseconds: milliseconds(end - clock.now))
+            guard ready == [0, 0] else { throw .gone }
+        }
+    }
+
+    /// Waits until the peer leaves.
+    func awaitDeparture() throws(End) -> Never {
+        while true { try pause(.seconds(3600)) }
+    }
+
+    deinit {
+        // Ends it even where a program started meanwhile has inherited the descriptor.
+        if !resets.load(ordering: .relaxed) { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
+    }
+
+    /// Makes the end of this connection a reset.
+    func resetAtClose() {
+        resets.store(true, ordering: .relaxed)
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        _ = unsafe setsockopt(
+            descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+    }
+
+    /// Ends our side and takes what the peer still sends for a moment, so that its last bytes do not become a reset
+    /// that destroys our answer (RFC 9112 §9.6).
+    func closeGently() {
+        shutdown(descriptor.number, Int32(SHUT_WR))
+        for _ in 0..<64 {
+            guard let bytes = try? receive(within: .milliseconds(200)), !bytes.isEmpty else { return }
+        }
+    }
+
+    private func wait(for event: Int32, within time: Duration) throws(End) {
+        let clock = ContinuousClock()
+        let end = clock.now + time
+        repeat {
+            let ready = Descriptor.poll([(descriptor, event), (stop, 0)], milliseconds: milliseconds(end - clock.now))
+            guard ready[1] == 0 else { throw .gone }
+            if ready[0] != 0 { return }
+        } while clock.now < end
+        throw .gone
+    }
+
+    /// `POLLRDHUP` of Linux's poll.h, which Glibc's module lacks.
+    private var peerHungUp: Int32 { 0x2000 }
+
+    /// Rounded up, so that a wait is never too short, and bounded to what `poll` takes.
+    private func milliseconds(_ time: Duration) -> Int32 {
+        let (seconds, attoseconds) = time.components
+        return Int32(min(max(seconds, 0), 3600) * 1000 + max(attoseconds, 0) / 1_000_000_000_000_000 + 1)
+    }
+}
