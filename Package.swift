@@ -92,6 +92,7 @@ let package = Package(
         tests("Admin", ["Gateway", "HTTPWire"]),
         tests("Settings", ["ChallengeHandling", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
+        tests("countersign", ["Systemd", logging]),
         .testTarget(
             name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),
     ]

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+import Logging
+import Testing
+
+@testable import countersign
+
+@Suite("Loggers on the log's output")
+struct LogOutputTests {
+    @Test("what a logger says arrives with its metadata and its label; the event's own value wins")
+    func arrives() throws {
+        let pipe = try Pipe()
+        let output = LogOutput(writer: LogWriter(destination: .json, descriptor: pipe.writing), level: .info)
+        var logger = output.logger(label: "exchange")
+        logger[metadataKey: "exchange-id"] = "7"
+        logger[metadataKey: "upstream"] = "bank"
+        logger.info("challenge met", metadata: ["upstream": "ledger"])
+        #expect(output.flush(within: .seconds(20)))
+        let text = pipe.read()
+        #expect(
+            text.hasSuffix(
+                #""level":"info","logger":"exchange","message":"challenge met","exchange-id":"7","upstream":"ledger"}"#
+                    + "\n"))
+    }
+
+    @Test("a new level reaches the loggers that are there already, but not one with a level of its own")
+    func level() throws {
+        let pipe = try Pipe()
+        let output = LogOutput(writer: LogWriter(destination: .prefixed, descriptor: pipe.writing), level: .warning)
+        let logger = output.logger(label: "a")
+        var own = output.logger(label: "b")
+        own.logLevel = .error
+        logger.info("unheard")
+        output.level = .debug
+        logger.debug("heard")
+        own.warning("unheard")
+        #expect(output.flush(within: .seconds(20)))
+        #expect(pipe.read() == "<7>heard\n")
+    }
+
+    @Test("lines that were dropped are told")
+    func dropped() throws {
+        let pipe = try Pipe()
+        LogWriter(destination: .prefixed, descriptor: pipe.writing).write([.bytes(Array("<6>x\n".utf8))], dropped: 3)
+        #expect(pipe.read() == "<6>x\n<4>log lines dropped: their reader is too slow dropped=3\n")
+    }
+
+    @Test("a pipe that nobody reads any more ends neither the process nor the thread")
+    func broken() throws {
+        let pipe = try Pipe()
+        let output = LogOutput(
+            writer: LogWriter(destination: .text(colour: false), descriptor: pipe.writing), level: .info)
+        pipe.closeReading()
+        output.logger(label: "a").info("into the void")
+        #expect(output.flush(within: .seconds(20)))
+        output.logger(label: "a").info("and again")
+        #expect(output.flush(within: .seconds(20)))
+    }
+}
+
+/// A pipe of the system.
+private final class Pipe {
+    let writing: Int32
+    private var reading: Int32
+
+    init() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(unsafe Glibc.pipe(&ends) == 0)
+        (reading, writing) = (ends[0], ends[1])
+    }
+
+    deinit {
+        closeReading()
+        close(writing)
+    }
+
+    func closeReading() {
+        if reading >= 0 { close(reading) }
+        reading = -1
+    }
+
+    /// What stands in the pipe.
+    func read() -> String {
+        var bytes = [UInt8](repeating: 0, count: 64 * 1024)
+        let count = unsafe Glibc.read(reading, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+}
