@@ -83,7 +83,7 @@ let package = Package(
         tests("Secrets"),
         tests("HTTPWire"),
         tests("EventLoop"),
-        tests("Curl"),
+        tests("Curl", ["EventLoop"]),
         tests("Systemd"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", crypto]),

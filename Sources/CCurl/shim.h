@@ -1,10 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+// Variadic C functions cannot be called from Swift. Hence one function per type of argument of curl_easy_setopt,
+// curl_easy_getinfo and curl_multi_setopt, so that the compiler checks what C's `...` does not.
+
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
 
 #define CURL_STRICTER
 #include <curl/curl.h>
+
+// curl_easy_setopt
+
+static inline CURLcode ccurl_set_long(CURL *_Nonnull easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode ccurl_set_offset(CURL *_Nonnull easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// libcurl copies the string; NULL resets the option.
+static inline CURLcode ccurl_set_string(CURL *_Nonnull easy, CURLoption option, const char *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// libcurl does not copy the list: it has to live as long as a transfer uses it.
+static inline CURLcode ccurl_set_list(CURL *_Nonnull easy, CURLoption option, struct curl_slist *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode ccurl_set_pointer(CURL *_Nonnull easy, CURLoption option, void *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+typedef size_t (*ccurl_bytes_function)(char *_Nullable, size_t, size_t, void *_Nullable);
+typedef int (*ccurl_seek_function)(void *_Nullable, curl_off_t, int);
+typedef int (*ccurl_prereq_function)(void *_Nullable, char *_Nullable, char *_Nullable, int, int);
+typedef curl_socket_t (*ccurl_open_function)(void *_Nullable, curlsocktype, struct curl_sockaddr *_Nullable);
+typedef int (*ccurl_close_function)(void *_Nullable, curl_socket_t);
+
+/// CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION.
+static inline CURLcode ccurl_set_bytes_function(
+    CURL *_Nonnull easy, CURLoption option, ccurl_bytes_function _Nonnull function) {
+    return curl_easy_setopt(easy, option, function);
+}
+
+static inline CURLcode ccurl_set_seek_function(CURL *_Nonnull easy, ccurl_seek_function _Nonnull function) {
+    return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, function);
+}
+
+static inline CURLcode ccurl_set_prereq_function(CURL *_Nonnull easy, ccurl_prereq_function _Nonnull function) {
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
+}
+
+static inline CURLcode ccurl_set_open_function(CURL *_Nonnull easy, ccurl_open_function _Nonnull function) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
+}
+
+static inline CURLcode ccurl_set_close_function(CURL *_Nonnull easy, ccurl_close_function _Nonnull function) {
+    return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
+}
+
+// curl_easy_getinfo
+
+static inline CURLcode ccurl_get_long(CURL *_Nonnull easy, CURLINFO info, long *_Nonnull value) {
+    return curl_easy_getinfo(easy, info, value);
+}
+
+static inline CURLcode ccurl_get_offset(CURL *_Nonnull easy, CURLINFO info, curl_off_t *_Nonnull value) {
+    return curl_easy_getinfo(easy, info, value);
+}
+
+/// The string is libcurl's, until the next transfer.
+static inline const char *_Nullable ccurl_get_string(CURL *_Nonnull easy, CURLINFO info) {
+    char *value = NULL;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
+}
+
+/// What was set as CURLOPT_PRIVATE.
+static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
+    char *value = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
+}
+
+// curl_multi_setopt
+
+typedef int (*ccurl_socket_function)(
+    CURL *_Nullable, curl_socket_t, int, void *_Nullable, void *_Nullable);
+typedef int (*ccurl_timer_function)(CURLM *_Nullable, long, void *_Nullable);
+
+static inline CURLMcode ccurl_multi_set_long(CURLM *_Nonnull multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+/// Also sets the user data of the function.
+static inline CURLMcode ccurl_multi_set_socket_function(
+    CURLM *_Nonnull multi, ccurl_socket_function _Nonnull function, void *_Nullable data) {
+    CURLMcode code = curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, data);
+    return code != CURLM_OK ? code : curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, function);
+}
+
+/// Also sets the user data of the function.
+static inline CURLMcode ccurl_multi_set_timer_function(
+    CURLM *_Nonnull multi, ccurl_timer_function _Nonnull function, void *_Nullable data) {
+    CURLMcode code = curl_multi_setopt(multi, CURLMOPT_TIMERDATA, data);
+    return code != CURLM_OK ? code : curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, function);
+}
+
+/// The next transfer that has ended, or NULL. Reads the union of CURLMsg, whose other kinds libcurl never sends.
+static inline CURL *_Nullable ccurl_multi_next_done(CURLM *_Nonnull multi, CURLcode *_Nonnull result) {
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *result = message->data.result;
+        return message->easy_handle;
+    }
+    return NULL;
+}
 
 #endif

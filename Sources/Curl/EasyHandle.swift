@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CCurl
+
+/// One transfer at a time, and the options that it keeps from one to the next.
+///
+/// A handle is made once and used for thousands of transfers; each time only what differs is set. It belongs to the
+/// thread that uses it. It is set up so that nothing of the environment or of libcurl's conveniences gets in: no proxy
+/// and no `.netrc` from the environment, no redirect followed, no cookie kept, `http` and `https` only, no HTTP/0.9,
+/// the path sent as it is.
+@safe
+package final class EasyHandle {
+    let easy: OpaquePointer
+    let box = EasyBox()
+    /// The ledger whose socket callbacks are installed.
+    private var ledger: SocketLedger?
+    private var headers: HeaderList?
+    private var headersVersion: UInt64 = 0
+    private let errorBuffer: UnsafeMutablePointer<CChar>
+    /// Where strings get their NUL.
+    private var scratch: [UInt8] = []
+
+    /// Throws `failedInit` where libcurl cannot be used, or the error of an option that the installed libcurl lacks.
+    package init() throws(CurlError) {
+        if let error = CurlLibrary.status { throw error }
+        guard let easy = unsafe curl_easy_init() else { throw .failedInit }
+        unsafe self.easy = easy
+        unsafe errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorBuffer)
+        unsafe box.install(in: easy)
+        try setDefaults()
+    }
+
+    deinit {
+        // The box, the error buffer and the ledger are still there: libcurl may use them until it returns.
+        unsafe curl_easy_cleanup(easy)
+        unsafe errorBuffer.deallocate()
+    }
+
+    /// Whether the handle is in a multi handle: its options are libcurl's until the completion is handed out.
+    package var isActive: Bool { box.position >= 0 }
+
+    /// Goes on with a transfer that the delegate paused, in both directions. libcurl may call the delegate from within.
+    package func unpause() -> CurlError? {
+        unsafe CurlError(code: curl_easy_pause(easy, CURLPAUSE_CONT))
+    }
+
+    /// The error buffer: details of the last failure, or nothing. It may name hosts and files.
+    package var errorText: String {
+        unsafe String(cString: errorBuffer)
+    }
+
+    // MARK: For the multi handle
+
+    /// Readies the handle for a transfer whose sockets `ledger` keeps account of.
+    func begin(delegate: any TransferDelegate, ledger: SocketLedger) throws(CurlError) {
+        if self.ledger !== ledger {
+            self.ledger = ledger
+            try unsafe CurlError.check(ledger.install(in: easy))
+        }
+        try refreshHeaders()
+        unsafe errorBuffer[0] = 0
+        headers?.users += 1
+        box.delegate = delegate
+        box.attempts = 0
+    }
+
+    /// The transfer is over, or did not come about.
+    func end() {
+        headers?.users -= 1
+        box.delegate = nil
+    }
+
+    // MARK: Lists and strings
+
+    /// Uses `list` for the transfers to come. It may be changed between them without being set again.
+    package func set(_ option: EasyOption<HeaderList>, _ list: HeaderList?) throws(CurlError) {
+        precondition(!isActive, "fields set during a transfer")
+        headers = list
+        headersVersion = 0
+        if list == nil { try unsafe CurlError.check(ccurl_set_list(easy, option.id, nil)) }
+    }
+
+    private func refreshHeaders() throws(CurlError) {
+        guard let headers, headers.version != headersVersion else { return }
+        try unsafe CurlError.check(ccurl_set_list(easy, CURLOPT_HTTPHEADER, headers.sealed()))
+        headersVersion = headers.version
+    }
+
+    /// Sets a string from bytes without making a `String`. Throws `badFunctionArgument` if there is a NUL among them,
+    /// which would cut the value short.
+    package func set(_ option: EasyOption<String>, bytes: Span<UInt8>) throws(CurlError) {
+        scratch.removeAll(keepingCapacity: true)
+        var hasNul = false
+        for index in bytes.indices {
+            hasNul = hasNul || bytes[index] == 0
+            scratch.append(bytes[index])
+        }
+        guard !hasNul else { throw .badFunctionArgument }
+        scratch.append(0)
+        let code = unsafe scratch.withUnsafeBytes { bytes in
+            unsafe ccurl_set_string(easy, option.id, bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
+        }
+        // It may have been a secret.
+        for index in scratch.indices { scratch[index] = 0 }
+        try CurlError.check(code)
+    }
+
+    private func setDefaults() throws(CurlError) {
+        try set(.noSignal, true)
+        try set(.noProgress, true)
+        try set(.protocols, "http,https")
+        try set(.redirectProtocols, "http,https")
+        try set(.followLocation, false)
+        try set(.http09, false)
+        try set(.pathAsIs, true)
+        try set(.disallowUsername, true)
+        try set(.suppressConnectHeaders, true)
+        try set(.tcpNoDelay, true)
+        try set(.proxy, "")
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import EventLoop
+
+/// Connects a multi handle to a loop, as the daemon does.
+final class Driver: ReadinessHandler, WaitHook {
+    let multi: MultiHandle
+    private let loop: EventLoop
+    private var deadline = LoopInstant.never
+
+    init(_ loop: EventLoop, maxIdle: Int) throws {
+        self.loop = loop
+        multi = try MultiHandle(maxIdle: maxIdle)
+        loop.add(self)
+    }
+
+    func start(_ handle: EasyHandle, _ delegate: any TransferDelegate) throws {
+        try multi.add(handle, delegate: delegate)
+        carryOut()
+    }
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        multi.socketReady(
+            fd, readable: events.contains(.readable), writable: events.contains(.writable),
+            error: !events.isDisjoint(with: [.error, .hangUp]))
+        carryOut()
+    }
+
+    func beforeWait(now: LoopInstant) -> WaitAdvice {
+        var didWork = false
+        if deadline <= now {
+            deadline = .never
+            multi.timeout()
+            didWork = true
+        }
+        while let completion = multi.nextCompleted() {
+            completion.delegate.transferEnded(completion.handle, error: completion.error)
+            didWork = true
+        }
+        carryOut()
+        return WaitAdvice(didWork: didWork, deadline: deadline)
+    }
+
+    func carryOut() {
+        while let effect = multi.nextEffect() {
+            switch effect {
+            case .closed(let fd): loop.forget(fd)
+            case .watch(let fd, .none, isTransfer: true): loop.relax(fd)
+            case .watch(let fd, .none, isTransfer: false): loop.unwatch(fd)
+            case .watch(let fd, .read, _): loop.watch(fd, for: .read, handler: self)
+            case .watch(let fd, .write, _): loop.watch(fd, for: .write, handler: self)
+            case .watch(let fd, .readWrite, _): loop.watch(fd, for: [.read, .write], handler: self)
+            }
+        }
+        switch multi.takeTimer() {
+        case .after(let milliseconds): deadline = loop.now.advanced(byMilliseconds: milliseconds)
+        case .cancelled: deadline = .never
+        case .unchanged: break
+        }
+    }
+}
+
+/// What became of a transfer.
+struct Outcome: Sendable {
+    var error: CurlError?
+    var status = 0
+    var head = ""
+    var body: [UInt8] = []
+    var attempts: [Int] = []
+    var connections = 0
+    var text = ""
+}
+
+/// Transfers on a thread of their own; the actor's executor is the loop.
+actor Client {
+    let thread: EventLoopThread
+    private var made: Driver?
+
+    init() throws {
+        thread = try EventLoopThread(name: "client") { _ in }
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe thread.loop.asUnownedSerialExecutor() }
+
+    /// The driver; 64 idle connections are kept.
+    func driver() throws -> Driver {
+        if let made { return made }
+        let driver = try Driver(thread.loop, maxIdle: 64)
+        made = driver
+        return driver
+    }
+
+    /// One transfer, on `handle` or a new one. `script` sets what the recorder does otherwise than swallow all.
+    func fetch(
+        _ url: String, script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void = { _, _, _ in }
+    ) async throws -> Outcome {
+        let handle = try EasyHandle()
+        return try await fetch(url, on: handle, script: script)
+    }
+
+    /// Several transfers one after the other on one handle.
+    func fetch(_ url: String, times: Int) async throws -> Outcome {
+        let handle = try EasyHandle()
+        var outcome = Outcome()
+        for _ in 0..<times { outcome = try await fetch(url, on: handle, script: { _, _, _ in }) }
+        return outcome
+    }
+
+    private func fetch(
+        _ url: String, on handle: EasyHandle, script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void
+    ) async throws -> Outcome {
+        let driver = try driver()
+        let recorder = Recorder()
+        try handle.set(.url, url)
+        try handle.set(.timeout, .seconds(20))
+        try script(recorder, handle, driver)
+        return try await withCheckedThrowingContinuation { done in
+            recorder.onEnd = { done.resume(returning: $0) }
+            do { try driver.start(handle, recorder) } catch { done.resume(throwing: error) }
+        }
+    }
+
+    /// Runs `body` on the loop's thread.
+    func with<Result: Sendable>(_ body: @Sendable (Driver, EventLoop) throws -> Result) throws -> Result {
+        try body(driver(), thread.loop)
+    }
+
+    /// Ends the thread. The client is of no use afterwards.
+    func close() {
+        if let made { thread.loop.remove(made) }
+        made = nil
+        thread.loop.stop()
+    }
+}
