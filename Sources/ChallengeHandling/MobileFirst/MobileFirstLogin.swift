@@ -107,10 +107,12 @@ extension MobileFirstLogin {
         ])
         let url = WebURL(origin: endpoint.origin, path: endpoint.path, query: query)
         let response = try await calls.send(SideRequest(method: .get, url: url), "authorization")
-        guard (300...399).contains(response.status), let location = response.fields[.location],
-            let question = location.firstIndex(of: "?")
-        else { throw calls.unexpected(response, "authorization") }
-        let parameters = location[location.index(after: question)...].prefix { $0 != "#" }
+        // A fragment stands behind the query (RFC 3986 §3).
+        let location = response.fields[.location]?.prefix { $0 != "#" } ?? ""
+        guard (300...399).contains(response.status), let question = location.firstIndex(of: "?") else {
+            throw calls.unexpected(response, "authorization", "It redirects nowhere.")
+        }
+        let parameters = location[location.index(after: question)...]
         if let error = FormEncoding.value(of: "error", in: parameters) {
             calls.report("authorization: \(response.status), refused: \(ServerText.name(error))")
             throw .failed(

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Synchronization
+import Testing
+
+/// A world for conversations: a script for the network, a credential store, latches, a state store, a clock, a transcript.
+final class World: Sendable {
+    /// The time of all tests: 2026-11-21 16:00:00 UTC.
+    static let now: Int64 = 1_795_276_800_000
+
+    let requests: ScriptedSideRequests
+    let latches = Latches()
+    let store: MemoryStore
+    let credentials: Credentials
+    private let transcript = Mutex<[ConversationStep]>([])
+
+    init(
+        _ steps: [ScriptedStep] = [], credentials: [Credential] = [.bankPIN], store: MemoryStore = MemoryStore()
+    ) {
+        requests = ScriptedSideRequests(steps)
+        self.credentials = Credentials(credentials)
+        self.store = store
+    }
+
+    var conversation: Conversation {
+        Conversation(
+            sideRequests: requests, credentials: credentials, latches: latches, state: store, now: { Self.now },
+            report: { step in self.transcript.withLock { $0.append(step) } })
+    }
+
+    var steps: [String] { transcript.withLock { $0.map(\.text) } }
+
+    /// Runs `login` and expects a session, the whole script sent, and no secret told.
+    func win(_ login: any SessionLogin, location: SourceLocation = #_sourceLocation) async throws -> Session {
+        let session = try await login.win(conversation)
+        expectEnd("", location)
+        return session
+    }
+
+    /// Runs `login` and expects a failure, the whole script sent, and no secret told.
+    func lose(_ login: any SessionLogin, location: SourceLocation = #_sourceLocation) async -> LoginFailure {
+        do {
+            _ = try await login.win(conversation)
+            Issue.record("a session was won", sourceLocation: location)
+            return LoginFailure(.failed, challenge: "", detail: "")
+        } catch {
+            expectEnd("\(error)", location)
+            return error
+        }
+    }
+
+    private func expectEnd(_ failure: String, _ location: SourceLocation) {
+        let missing = requests.missing.map { "\($0.method) \($0.url)" }
+        #expect(missing.isEmpty, "not sent", sourceLocation: location)
+        let told = failure + transcript.withLock { $0.map { "\($0)" }.joined(separator: "\n") }
+        for secret in credentials.secrets + ["4711-code", "eyJ0b2tlbiI6MX0"] {
+            #expect(!told.contains(secret), "a secret was told", sourceLocation: location)
+        }
+    }
+}
+
+extension Credential {
+    static let bankPIN = Credential(name: "bank-pin", fields: ["pin": Secret("1234")])
+    static let ann = Credential(name: "ann", fields: ["username": Secret("ann-u"), "password": Secret("pass\"word")])
+}
+
+/// Credentials by name; looking up is counted.
+final class Credentials: CredentialProvider {
+    private let known: [Credential]
+    private let lookUps = Mutex(0)
+    private let failure: CredentialError?
+
+    init(_ known: [Credential], failure: CredentialError? = nil) {
+        self.known = known
+        self.failure = failure
+    }
+
+    var count: Int { lookUps.withLock { $0 } }
+    var secrets: [String] { known.flatMap { $0.fields.values.map { $0.revealText() } } }
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? {
+        lookUps.withLock { $0 += 1 }
+        if let failure { throw failure }
+        return known.first { $0.name == name }
+    }
+}
+
+/// Latches in memory, closed for a value.
+final class Latches: LatchBook {
+    private let closed = Mutex<[(key: LatchKey, fields: [String: Secret], latch: Latch)]>([])
+
+    var all: [Latch] { closed.withLock { $0.map(\.latch) } }
+    var keys: [LatchKey] { closed.withLock { $0.map(\.key) } }
+
+    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {
+        closed.withLock { $0.last { $0.key == key && $0.fields == credential.fields }?.latch }
+    }
+
+    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
+        closed.withLock { $0.append((key, credential.fields, latch)) }
+    }
+}
+
+/// A state store in memory.
+final class MemoryStore: StateStore {
+    private let values = Mutex<[String: Secret]>([:])
+    private let failure: StateError?
+
+    init(failure: StateError? = nil) {
+        self.failure = failure
+    }
+
+    var names: [String] { values.withLock { $0.keys.sorted() } }
+
+    func load(_ name: String) throws(StateError) -> Secret? {
+        if let failure { throw failure }
+        return values.withLock { $0[name] }
+    }
+
+    func save(_ value: Secret, as name: String) throws(StateError) {
+        if let failure { throw failure }
+        values.withLock { $0[name] = value }
+    }
+
+    func remove(_ name: String) throws(StateError) {
+        if let failure { throw failure }
+        values.withLock { $0[name] = nil }
+    }
+}
+
+/// Keys that sign by naming themselves: enough to see who signed what.
+final class ScriptedKeys: SigningKeys {
+    private let made = Mutex(0)
+
+    var count: Int { made.withLock { $0 } }
+
+    func generate() throws(StateError) -> any SigningKey {
+        ScriptedKey(
+            number: made.withLock { number in
+                number += 1
+                return number
+            })
+    }
+
+    func load(_ serialized: Secret) throws(StateError) -> any SigningKey {
+        guard let number = Int(serialized.revealText().dropFirst(4)) else { throw StateError(reason: "no key") }
+        return ScriptedKey(number: number)
+    }
+}
+
+struct ScriptedKey: SigningKey {
+    let number: Int
+
+    var modulus: [UInt8] { [0xFB, 0xFF] + Array(repeating: UInt8(truncatingIfNeeded: number), count: 30) }
+    var exponent: [UInt8] { [1, 0, 1] }
+    var serialized: Secret { Secret("key-\(number)") }
+
+    func signature(for message: [UInt8]) throws(StateError) -> [UInt8] {
+        Array("signed by \(number): ".utf8) + message
+    }
+}

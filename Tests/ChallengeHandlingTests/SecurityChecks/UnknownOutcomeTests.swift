@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Outcomes that say nothing about a credential")
+struct UnknownOutcomeTests {
+    @Test(
+        "a lost answer latches nothing",
+        arguments: [
+            (.timedOut, .timedOut), (.unreachable, .failed), (.tls, .failed), (.badAnswer, .failed),
+            (.originNotAllowed, .failed),
+        ] as [(SideRequestError.Kind, LoginFailure.Code)])
+    func lost(kind: SideRequestError.Kind, code: LoginFailure.Code) async throws {
+        let step = RejectionTests.answered.replying(.failure(SideRequestError(kind, reason: "as the test says")))
+        let world = World(.challenged() + [step])
+        let failure = await world.lose(try Bank.login())
+        #expect(failure.code == code && failure.isUnknown && world.latches.all.isEmpty)
+        #expect(!failure.detail.contains("as the test says"))
+        #expect(world.steps.contains { $0.contains("as the test says") })
+    }
+
+    @Test(
+        "a server in trouble latches nothing, and its wait is obeyed",
+        arguments: [
+            (500, nil, nil), (503, "120", World.now + 120_000),
+            (429, "Sat, 21 Nov 2026 16:01:00 GMT", World.now + 60_000),
+            (503, "soon", nil), (200, nil, nil), (302, nil, nil),
+        ] as [(Int, String?, Int64?)])
+    func trouble(status: Int, wait: String?, retryAt: Int64?) async throws {
+        let fields: HTTPFields = wait.map { [.retryAfter: $0] } ?? [:]
+        let world = World(.challenged() + [RejectionTests.answered.replying(status, fields, "<html>1234</html>")])
+        let failure = await world.lose(try Bank.login())
+        #expect(failure.isUnknown && failure.retryAt == retryAt && world.latches.all.isEmpty)
+    }
+
+    @Test("after a lost answer the next conversation asks first, and keeps the last attempt")
+    func afterwards() async throws {
+        let client = try Bank.client()
+        let lost = RejectionTests.answered.replying(.failure(SideRequestError(.timedOut, reason: "")))
+        let first = World(.challenged(["PinCodeAttempts": ["remainingAttempts": 2]]) + [lost])
+        _ = await first.lose(client.login(scope: ["PinCodeAttempts"], handlers: [try Bank.pin()]))
+        let second = World([.preauthorize().challenging(["PinCodeAttempts": ["remainingAttempts": 1]])])
+        let failure = await second.lose(client.login(scope: ["PinCodeAttempts"], handlers: [try Bank.pin()]))
+        #expect(failure.code == .attemptsKept)
+    }
+
+    @Test(
+        "the last attempts are kept",
+        arguments: [
+            (3, 1, true), (2, 1, true), (1, 1, false), (0, 1, false), (-1, 1, false), ("1", 1, false), ("2", 1, true),
+            (2, 2, false), (1, 0, true), (0, 0, false), (nil, 5, true), ("many", 1, false), (.double(1.5), 1, false),
+            (true, 0, true),
+        ] as [(JSONValue, Int, Bool)])
+    func keepAttempts(remaining: JSONValue, kept: Int, isSent: Bool) async throws {
+        let world = World(
+            .challenged(["PinCodeAttempts": ["remainingAttempts": remaining]]) + (isSent ? .granted : []))
+        let login = try Bank.login([Bank.pin(keepAttempts: kept)])
+        if isSent {
+            _ = try await world.win(login)
+        } else {
+            let failure = await world.lose(login)
+            #expect(failure.code == .attemptsKept && failure.detail.contains("keep-attempts"))
+            #expect(world.latches.all.isEmpty)
+        }
+    }
+
+    @Test("without the credential, or a field of it, nothing is sent")
+    func noCredential() async throws {
+        let none = World(.challenged(), credentials: [])
+        let failure = await none.lose(try Bank.login())
+        #expect(failure.code == .noCredential && failure.detail.contains("\"bank-pin\""))
+
+        let lacking = World(
+            .challenged(), credentials: [Credential(name: "bank-pin", fields: ["key": Secret("s3cret")])])
+        #expect(await lacking.lose(try Bank.login()).code == .noCredential)
+    }
+
+    @Test("a source that cannot be read says nothing about the credential")
+    func unreadableSource() async throws {
+        let world = World(.challenged())
+        let conversation = Conversation(
+            sideRequests: world.requests,
+            credentials: Credentials([], failure: CredentialError(reason: "the keyring is locked")),
+            latches: world.latches, state: world.store, now: { World.now })
+        let error = await #expect(throws: LoginFailure.self) { try await Bank.login().win(conversation) }
+        #expect(error?.code == .failed && error?.detail == "the keyring is locked")
+    }
+}
