@@ -70,16 +70,24 @@ package enum FormEncoding {
         while let byte = rest.popFirst() {
             if byte == UInt8(ascii: "+") {
                 bytes.append(UInt8(ascii: " "))
-            } else if byte == UInt8(ascii: "%"),
-                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16),
-                rest.count >= 2
+            } else if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(hexValue),
+                let low = rest.dropFirst().first.flatMap(hexValue)
             {
-                bytes.append(value)
+                bytes.append(high << 4 | low)
                 rest = rest.dropFirst(2)
             } else {
                 bytes.append(byte)
             }
         }
         return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func hexValue(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
     }
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Texts")
+struct TextTests {
+    @Test(
+        "base 64 of RFC 4648 §10, and both alphabets",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"), ("~~~???", "fn5+Pz8/"),
+        ])
+    func base64(plain: String, coded: String) {
+        let url = String(coded.filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+        #expect(Base64.encode(plain.utf8) == coded && Base64.encode(plain.utf8, .url) == url)
+        #expect(Base64.decode(coded) == Array(plain.utf8) && Base64.decode(url) == Array(plain.utf8))
+    }
+
+    @Test("what is no base 64 is refused", arguments: ["A", "A===", "AA=A", "A A=", "AAA==", "=", "AA!=", "AAAA===="])
+    func notBase64(text: String) {
+        #expect(Base64.decode(text) == nil)
+    }
+
+    @Test("forms and queries are encoded by their rules, and read back")
+    func forms() {
+        let body = FormEncoding.body([("a b", Secret("1+1=2&ü*~")), ("", Secret("")), ("c", Secret([0xFF, 0x20]))])
+        #expect(body.revealText() == "a+b=1%2B1%3D2%26%C3%BC*%7E&=&c=%FF+")
+        #expect(FormEncoding.query([("a b", "1+1~*/"), ("c", "")]) == "a%20b=1%2B1~%2A%2F&c=")
+        #expect(FormEncoding.value(of: "a b", in: body.revealText()) == "1+1=2&ü*~")
+        #expect(FormEncoding.value(of: "c", in: body.revealText()) == nil)
+        #expect(FormEncoding.value(of: "x", in: "y=1&x&x=2") == "")
+        #expect(FormEncoding.value(of: "x", in: "x=%&x=1") == "%")
+        #expect(FormEncoding.value(of: "x", in: "x=%4") == "%4")
+        #expect(FormEncoding.value(of: "x", in: "x=%+1") == "% 1")
+        #expect(FormEncoding.value(of: "none", in: "") == nil)
+    }
+
+    @Test(
+        "the three forms of an HTTP-date mean the same moment",
+        arguments: ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"])
+    func dates(text: String) {
+        #expect(Moment.httpDate(text) == 784_111_777_000)
+    }
+
+    @Test(
+        "what is no HTTP-date is refused",
+        arguments: [
+            "", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nop 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 94 08:49:37 GMT", "1994-11-06",
+            "Sun, 06 Nov 99999 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+        ])
+    func notDates(text: String) {
+        #expect(Moment.httpDate(text) == nil)
+    }
+
+    @Test(
+        "moments read as dates, leap days and the time before 1970 too",
+        arguments: [
+            (0, "1970-01-01 00:00:00 UTC"), (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (-1, "1969-12-31 23:59:59 UTC"),
+            (784_111_777_999, "1994-11-06 08:49:37 UTC"), (4_107_542_399_000, "2100-02-28 23:59:59 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ] as [(Int64, String)])
+    func moments(moment: Int64, text: String) {
+        #expect(Moment.text(moment) == text)
+    }
+
+    @Test(
+        "Retry-After is a number of seconds or a date, and at most 30 days",
+        arguments: [
+            ("0", 1000), ("120", 121_000), ("99999999999999999999", 2_592_001_000),
+            ("Thu, 01 Jan 1970 00:02:00 GMT", 120_000),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 1000), ("Fri, 31 Dec 9999 23:59:59 GMT", 2_592_001_000), ("-1", nil),
+            ("1.5", nil),
+            ("", nil), ("soon", nil),
+        ] as [(String, Int64?)])
+    func retryAfter(value: String, moment: Int64?) {
+        #expect(Moment.retry(after: [.retryAfter: value], now: 1000) == moment)
+        #expect(Moment.retry(after: [:], now: 1000) == nil)
+    }
+
+    @Test("text of a server fits one line of a message")
+    func serverText() {
+        #expect(ServerText.name("Pin\nCode é\u{1B}[31m") == "Pin?Code????[31m")
+        #expect(ServerText.name(String(repeating: "a", count: 100)).count == 64)
+        #expect(ServerText.sentence("Für\r\nSie\u{202E}!\u{1B}") == "Für  Sie ! ")
+        #expect(ServerText.sentence(String(repeating: "a", count: 500)).count == 200)
+    }
+}
