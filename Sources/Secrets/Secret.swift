@@ -25,6 +25,17 @@ public final class Secret: Sendable {
         self.init(text.utf8)
     }
 
+    /// Copies `bytes` and overwrites them where they are, so that the secret is the only copy left (as long as no other
+    /// reference to the array's memory exists).
+    public convenience init(taking bytes: inout [UInt8]) {
+        self.init(bytes)
+        unsafe bytes.withUnsafeMutableBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            unsafe explicit_bzero(start, bytes.count)
+        }
+        bytes = []
+    }
+
     deinit {
         unsafe explicit_bzero(storage.start, storage.count)
         unsafe storage.start.deallocate()

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Puts a secret together from pieces, `username:password` for example, without leaving copies behind: memory that it
+/// grows out of is overwritten, and so is its own when it goes.
+@safe
+public struct SecretBuilder: ~Copyable {
+    private var start: UnsafeMutablePointer<UInt8>
+    private var capacity: Int
+    /// The number of bytes so far.
+    public private(set) var count = 0
+
+    /// An empty builder with room for `capacity` bytes; it grows beyond by itself.
+    public init(capacity: Int = 64) {
+        self.capacity = max(capacity, 1)
+        unsafe start = UnsafeMutablePointer<UInt8>.allocate(capacity: self.capacity)
+    }
+
+    deinit {
+        unsafe explicit_bzero(start, capacity)
+        unsafe start.deallocate()
+    }
+
+    /// Adds the bytes of a secret.
+    public mutating func append(_ secret: Secret) {
+        reserve(secret.count)
+        secret.withBytes { bytes in
+            for index in bytes.indices { put(bytes[index]) }
+        }
+    }
+
+    /// Adds bytes that are no secret by themselves, or whose copies are the caller's to forget.
+    public mutating func append(_ bytes: some Collection<UInt8>) {
+        reserve(bytes.count)
+        for byte in bytes { append(byte) }
+    }
+
+    /// Adds the UTF-8 bytes of `text`.
+    public mutating func append(_ text: String) {
+        append(text.utf8)
+    }
+
+    /// Adds one byte.
+    public mutating func append(_ byte: UInt8) {
+        reserve(1)
+        put(byte)
+    }
+
+    /// The secret that was put together.
+    public consuming func finish() -> Secret {
+        unsafe Secret(UnsafeBufferPointer(start: start, count: count))
+    }
+
+    private mutating func put(_ byte: UInt8) {
+        unsafe start[count] = byte
+        count += 1
+    }
+
+    /// Makes room for `more` bytes, and overwrites the memory that is left behind.
+    private mutating func reserve(_ more: Int) {
+        guard capacity - count < more else { return }
+        let larger = max(capacity * 2, count + more)
+        let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        unsafe moved.update(from: start, count: count)
+        unsafe explicit_bzero(start, capacity)
+        unsafe start.deallocate()
+        unsafe start = moved
+        capacity = larger
+    }
+}
+
+extension Secret {
+    /// The bytes of all parts, one after the other.
+    public static func joining(_ parts: [Secret]) -> Secret {
+        var builder = SecretBuilder(capacity: parts.reduce(0) { $0 + $1.count })
+        for part in parts { builder.append(part) }
+        return builder.finish()
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Secrets
+import Testing
+
+@Suite("Secrets put together")
+struct SecretBuilderTests {
+    @Test("a builder keeps the order of its pieces, whatever they are")
+    func order() {
+        var builder = SecretBuilder(capacity: 1)
+        builder.append("ann")
+        builder.append(UInt8(ascii: ":"))
+        builder.append(Secret("pässword"))
+        builder.append([0x00, 0xFF])
+        #expect(builder.count == 15)
+        #expect(builder.finish().revealBytes() == Array("ann:pässword".utf8) + [0, 0xFF])
+    }
+
+    @Test("a builder grows far beyond its first capacity")
+    func growth() {
+        var builder = SecretBuilder(capacity: 0)
+        let piece = Secret((0..<100).map { UInt8($0) })
+        for _ in 0..<1000 { builder.append(piece) }
+        let whole = builder.finish().revealBytes()
+        #expect(whole.count == 100_000)
+        #expect(whole.suffix(100).elementsEqual(0..<100))
+    }
+
+    @Test("nothing appended makes an empty secret")
+    func empty() {
+        #expect(SecretBuilder().finish().isEmpty)
+        #expect(Secret.joining([]).isEmpty)
+    }
+
+    @Test("joining keeps the order")
+    func joining() {
+        #expect(Secret.joining([Secret("a"), Secret(""), Secret("bc")]) == Secret("abc"))
+    }
+
+    // RFC 4648 §10.
+    @Test(
+        "base64 is that of the RFC's vectors",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ])
+    func base64(plain: String, encoded: String) {
+        #expect(Secret(plain).base64().revealText() == encoded)
+        #expect(Secret(plain).base64(.url).revealText() == encoded.filter { $0 != "=" })
+    }
+
+    @Test("the two alphabets differ in their last two digits")
+    func alphabets() {
+        let secret = Secret([0xFB, 0xFF, 0xBF])
+        #expect(secret.base64().revealText() == "+/+/")
+        #expect(secret.base64(.url).revealText() == "-_-_")
+    }
+}
