@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+package import Secrets
+
+/// A keyring on disk: a file of mode 0600 that is only ever replaced as a whole, and beside it a lock file, so that two
+/// shells that set a value at once lose none.
+package struct KeyringFile: Sendable {
+    /// Where it is.
+    package let path: String
+    /// Whether root, as the administrator of a service with a user of its own, may work on that user's file.
+    private let administrator: Bool
+
+    /// The keyring at `path`. With `administrator`, root also accepts a file that belongs to the owner of its directory.
+    package init(path: String, administrator: Bool = false) {
+        self.path = path
+        self.administrator = administrator
+    }
+
+    /// Creates an empty keyring; an existing file is never touched.
+    package func create(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
+        let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
+        do {
+            if try FileReplacement(path: path).create(content) { return }
+        } catch {
+            throw KeyringError(error)
+        }
+        throw KeyringError(.exists, "\(path): there is a file already; nothing was changed")
+    }
+
+    /// Reads and checks all of it.
+    package func open(passphrase: Secret) throws(KeyringError) -> Keyring {
+        try read(passphrase: passphrase, previous: nil).keyring
+    }
+
+    /// Changes it: locked, read, changed, replaced. Where `change` throws, the file stays as it was.
+    package func update<Result>(
+        passphrase: Secret, _ change: (inout Keyring) throws(KeyringError) -> Result
+    ) throws(KeyringError) -> Result {
+        _ = try identity()
+        let lock: FileLock
+        do {
+            lock = try FileLock(path + ".lock")
+        } catch {
+            throw KeyringError(error)
+        }
+        // As a value, so that the lock is let go on either way.
+        let outcome = Swift.Result { () throws(KeyringError) in
+            try replace(passphrase: passphrase, change)
+        }
+        lock.release()
+        return try outcome.get()
+    }
+
+    /// Replaces the passphrase, and with it salt and keys.
+    package func rekey(
+        from passphrase: Secret, to other: Secret, cost: ScryptCost = .standard
+    ) throws(KeyringError) {
+        try update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+            keyring = try keyring.rekeyed(passphrase: other, cost: cost)
+        }
+    }
+
+    /// Which state of the file is there now.
+    func identity() throws(KeyringError) -> PrivateFile.Identity {
+        do {
+            return try file.identity()
+        } catch {
+            throw KeyringError(error)
+        }
+    }
+
+    /// Reads it, with the keys of `previous` where they still fit, and tells which state it is of.
+    func read(
+        passphrase: Secret, previous: Keyring?
+    ) throws(KeyringError) -> (keyring: Keyring, identity: PrivateFile.Identity) {
+        let (content, identity): (Secret, PrivateFile.Identity)
+        do {
+            (content, identity) = try file.readWithIdentity()
+        } catch {
+            throw KeyringError(error)
+        }
+        do {
+            let keyring = try Keyring(reading: content.revealBytes(), passphrase: passphrase, previous: previous)
+            return (keyring, identity)
+        } catch {
+            throw error.at(path)
+        }
+    }
+
+    private func replace<Result>(
+        passphrase: Secret, _ change: (inout Keyring) throws(KeyringError) -> Result
+    ) throws(KeyringError) -> Result {
+        var keyring = try open(passphrase: passphrase)
+        let result = try change(&keyring)
+        let replacement = FileReplacement(path: path)
+        replacement.removeLeftovers()
+        do {
+            try replacement.write(keyring.serialized())
+        } catch {
+            throw KeyringError(error)
+        }
+        return result
+    }
+
+    private var file: PrivateFile {
+        PrivateFile(path: path, trust: administrator ? .ownerOnlyOrDirectory : .ownerOnly, limit: KeyringFormat.limit)
+    }
+}
