@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Crypto
+internal import FoundationEssentials
+internal import Secrets
+internal import Synchronization
+
+/// The latches of this daemon, kept in a state store: what is closed here is closed after a `kill -9`, too.
+///
+/// A value is known by HMAC-SHA256 over the credential's fields, under a key that is kept in the same store; so the
+/// state tells nobody whether two credentials are alike, nor lets him try values.
+package final class PersistentLatches: LatchBook {
+    private static let tableName = "latches"
+    private static let keyName = "latch-key"
+
+    private let store: any StateStore
+    private let onFailure: @Sendable (StateError) -> Void
+    private let key: Secret
+    private let table: Mutex<LatchTable>
+    // One writer at a time, and no look-up waits for a disk: hence a lock of its own.
+    private let saving = Mutex<Void>(())
+
+    /// The latches kept in `store`. `onFailure` is told when one could not be kept; it is closed in memory all the same.
+    package init(
+        store: any StateStore, onFailure: @escaping @Sendable (StateError) -> Void = { _ in }
+    ) throws(StateError) {
+        self.store = store
+        self.onFailure = onFailure
+        if let kept = try store.load(Self.keyName) {
+            key = kept
+        } else {
+            var fresh = Sealing.randomBytes(32)
+            key = Secret(taking: &fresh)
+            try store.save(key, as: Self.keyName)
+        }
+        table = Mutex(try Self.load(from: store))
+    }
+
+    package func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {
+        let digest = digest(of: credential)
+        return table.withLock { $0.closedLatch(key, digest: digest, now: now) }
+    }
+
+    package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
+        let digest = digest(of: credential)
+        change { $0.close(key, digest: digest, latch) }
+    }
+
+    /// Opens all latches of the challenge of that name, for an operator; returns how many there were.
+    @discardableResult
+    package func unlatch(challenge: String) -> Int {
+        var opened = 0
+        change { opened = max(opened, $0.unlatch(challenge: challenge)) }
+        return opened
+    }
+
+    /// All latches that are closed at `now` (milliseconds since 1970), also those of earlier values of a credential.
+    package func all(now: Int64) -> [LatchTable.Entry] {
+        table.withLock { table in
+            table.removeOpened(now: now)
+            return table.entries
+        }
+    }
+
+    /// Changes the table in memory first, then what is kept. What another process (`countersign login`) has kept
+    /// meanwhile is taken over, lest it be lost.
+    private func change(_ body: (inout LatchTable) -> Void) {
+        table.withLock { body(&$0) }
+        saving.withLock { _ in
+            do throws(StateError) {
+                var kept = try Self.load(from: store)
+                body(&kept)
+                let merged = table.withLock { table in
+                    table.merge(kept)
+                    return table
+                }
+                try store.save(Secret(merged.serialized()), as: Self.tableName)
+            } catch {
+                onFailure(error)
+            }
+        }
+    }
+
+    private static func load(from store: any StateStore) throws(StateError) -> LatchTable {
+        guard let kept = try store.load(tableName) else { return LatchTable() }
+        guard let table = LatchTable(parsing: kept.revealBytes()) else {
+            throw StateError(
+                reason: "the state \"\(tableName)\" is of another version; remove it to open all latches")
+        }
+        return table
+    }
+
+    /// The keyed digest of all fields. Names are folded as environment variables fold them, so the same value from
+    /// another source has the same digest. Each part goes with its length, so no two sets of fields look alike.
+    private func digest(of credential: Credential) -> [UInt8] {
+        let sorted = credential.fields
+            .map { (name: FieldName.folded($0.key), written: $0.key, value: $0.value) }
+            .sorted { ($0.name, $0.written) < ($1.name, $1.written) }
+        var fields: [(name: String, value: Secret)] = []
+        for field in sorted where !fields.contains(where: { $0.name == field.name && $0.value == field.value }) {
+            fields.append((field.name, field.value))
+        }
+        return key.withBytes { key in
+            unsafe key.withUnsafeBytes { key in
+                var code = HMAC<SHA256>(key: unsafe SymmetricKey(data: key))
+                for (name, value) in fields {
+                    var head: [UInt8] = []
+                    head.append(number: name.utf8.count, bytes: 4)
+                    head += name.utf8
+                    head.append(number: value.count, bytes: 4)
+                    code.update(data: head)
+                    value.withBytes { bytes in
+                        unsafe bytes.withUnsafeBytes { bytes in unsafe code.update(data: bytes) }
+                    }
+                }
+                return Array(code.finalize())
+            }
+        }
+    }
+}

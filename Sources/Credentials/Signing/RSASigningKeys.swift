@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Crypto
+internal import CryptoExtras
+internal import FoundationEssentials
+package import Secrets
+
+/// RSA keys of 2048 bits that sign as RS256; serialised as PKCS #8 in DER (RFC 5208).
+package struct RSASigningKeys: SigningKeys {
+    /// Keys from the system's randomness.
+    package init() {}
+
+    package func generate() throws(StateError) -> any SigningKey {
+        guard let key = try? _RSA.Signing.PrivateKey(keySize: .bits2048) else {
+            throw StateError(reason: "no RSA key could be made")
+        }
+        return try RSASigningKey(key)
+    }
+
+    package func load(_ serialized: Secret) throws(StateError) -> any SigningKey {
+        var bytes = serialized.revealBytes()
+        defer { wipe(&bytes) }
+        guard let key = try? _RSA.Signing.PrivateKey(derRepresentation: bytes) else {
+            throw StateError(reason: "this is no RSA key of 2048 bits or more in PKCS #8")
+        }
+        return try RSASigningKey(key)
+    }
+}
+
+private struct RSASigningKey: SigningKey {
+    let modulus: [UInt8]
+    let exponent: [UInt8]
+    private let key: _RSA.Signing.PrivateKey
+
+    init(_ key: _RSA.Signing.PrivateKey) throws(StateError) {
+        guard let numbers = try? key.publicKey.getKeyPrimitives() else {
+            throw StateError(reason: "the RSA key has no public half")
+        }
+        self.key = key
+        modulus = Array(numbers.modulus.drop { $0 == 0 })
+        exponent = Array(numbers.publicExponent.drop { $0 == 0 })
+    }
+
+    var serialized: Secret {
+        var der = key.pkcs8DERRepresentation
+        defer { der.resetBytes(in: der.startIndex..<der.endIndex) }
+        return Secret(der)
+    }
+
+    func signature(for message: [UInt8]) throws(StateError) -> [UInt8] {
+        // RFC 7518 §3.3 names PKCS #1 v1.5; the library calls it insecure because of what it is in encryption.
+        guard let signature = try? key.signature(for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5) else {
+            throw StateError(reason: "the RSA key could not sign")
+        }
+        return Array(signature.rawRepresentation)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Testing
+
+@Suite("A table of latches")
+struct LatchTableTests {
+    private func key(_ challenge: String = "bank-pin", host: String = "bank.example.com") -> LatchKey {
+        LatchKey(origin: Origin(scheme: .https, host: host), challenge: challenge, credential: "bank-pin")
+    }
+
+    private func latch(_ closedAt: Int64, opensAt: Int64? = nil) -> Latch {
+        Latch(reason: .rejected, closedAt: closedAt, opensAt: opensAt)
+    }
+
+    @Test("holds for that origin, challenge, credential and value only")
+    func holds() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(10))
+        #expect(table.closedLatch(key(), digest: [1], now: 20) == latch(10))
+        #expect(table.closedLatch(key(), digest: [2], now: 20) == nil)
+        #expect(table.closedLatch(key("other"), digest: [1], now: 20) == nil)
+        #expect(table.closedLatch(key(host: "other"), digest: [1], now: 20) == nil)
+        var elsewhere = key()
+        elsewhere.credential = "other"
+        #expect(table.closedLatch(elsewhere, digest: [1], now: 20) == nil)
+    }
+
+    @Test("opens a latch at its time, not before")
+    func opensByTime() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(10, opensAt: 100))
+        #expect(table.closedLatch(key(), digest: [1], now: 99) != nil)
+        #expect(table.closedLatch(key(), digest: [1], now: 100) == nil)
+        table.removeOpened(now: 99)
+        #expect(table.entries.count == 1)
+        table.removeOpened(now: 100)
+        #expect(table.entries.isEmpty)
+    }
+
+    @Test("closes again with the later reason and time")
+    func closesAgain() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(10, opensAt: 20))
+        let locked = Latch(reason: .locked, closedAt: 30)
+        table.close(key(), digest: [1], locked)
+        #expect(table.entries.map(\.latch) == [locked])
+    }
+
+    @Test("opens all values of a challenge for an operator, at every origin")
+    func unlatch() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(1))
+        table.close(key(), digest: [2], latch(2))
+        table.close(key(host: "other"), digest: [1], latch(3))
+        table.close(key("other"), digest: [1], latch(4))
+        let opened = table.unlatch(challenge: "bank-pin")
+        #expect(opened == 3)
+        #expect(table.entries.map(\.key.challenge) == ["other"])
+    }
+
+    @Test("forgets the earliest value of a key beyond its bound, never another key's")
+    func boundPerKey() {
+        var table = LatchTable()
+        table.close(key("other"), digest: [0], latch(0))
+        for index in 0...LatchTable.limitPerKey { table.close(key(), digest: [UInt8(index)], latch(Int64(index) + 1)) }
+        #expect(table.entries.count == LatchTable.limitPerKey + 1)
+        #expect(table.closedLatch(key(), digest: [0], now: 100) == nil)
+        #expect(table.closedLatch(key(), digest: [1], now: 100) != nil)
+        #expect(table.closedLatch(key("other"), digest: [0], now: 100) != nil)
+    }
+
+    @Test("is bounded as a whole")
+    func bound() {
+        var table = LatchTable()
+        for index in 0..<LatchTable.limit + 10 { table.close(key("c\(index)"), digest: [1], latch(Int64(index))) }
+        #expect(table.entries.count == LatchTable.limit)
+        #expect(table.entries.first?.key.challenge == "c10")
+    }
+
+    @Test("comes back from its bytes as it was")
+    func roundTrip() {
+        var table = LatchTable()
+        table.close(key(), digest: [0x00, 0xAB, 0xFF], latch(10))
+        table.close(key("päss \"word\""), digest: [1], Latch(reason: .locked, closedAt: 20, opensAt: .max))
+        #expect(LatchTable(parsing: table.serialized()) == table)
+        #expect(LatchTable(parsing: LatchTable().serialized()) == LatchTable())
+    }
+
+    @Test(
+        "is not read from anything else, nor in part",
+        arguments: [
+            "", "{}", "[]", #"{"version":2,"latches":[]}"#, #"{"version":1}"#, #"{"version":1,"latches":[{}]}"#,
+            #"{"version":1,"latches":[{"scheme":"https","host":"a","port":443,"challenge":"c","credential":"d","#
+                + #""digest":"0g","reason":"rejected","closed-at":1}]}"#,
+            #"{"version":1,"latches":[{"scheme":"https","host":"a","port":65536,"challenge":"c","credential":"d","#
+                + #""digest":"00","reason":"rejected","closed-at":1}]}"#,
+        ])
+    func refuses(text: String) {
+        #expect(LatchTable(parsing: Array(text.utf8)) == nil)
+    }
+
+    @Test("takes over what another knows, the later latch of the same value")
+    func merge() {
+        var one = LatchTable()
+        one.close(key(), digest: [1], latch(10))
+        one.close(key(), digest: [2], latch(40))
+        var other = LatchTable()
+        other.close(key(), digest: [1], latch(30))
+        other.close(key(), digest: [2], latch(20))
+        other.close(key(), digest: [3], latch(5))
+        one.merge(other)
+        #expect(one.entries.map(\.digest) == [[3], [1], [2]])
+        #expect(one.entries.map(\.latch.closedAt) == [5, 30, 40])
+    }
+}
