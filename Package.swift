@@ -86,7 +86,7 @@ let package = Package(
         tests("Curl", ["EventLoop"]),
         tests("Systemd"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
-        tests("Credentials", ["Secrets", "ChallengeHandling", crypto]),
+        tests("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
         tests("Gateway", ["ChallengeClient", "HTTPWire", "EventLoop"]),
         tests("Admin", ["Gateway", "HTTPWire"]),

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Crypto
+import CryptoExtras
+import FoundationEssentials
+import Secrets
+import Testing
+
+@testable import Credentials
+
+@Suite("RSA signing keys")
+struct RSASigningKeysTests {
+    private let keys = RSASigningKeys()
+
+    @Test("sign what their public numbers verify, as RS256 does")
+    func verifies() throws {
+        let key = try keys.generate()
+        #expect(key.modulus.count == 256)
+        #expect(key.modulus.first != 0)
+        #expect(key.exponent == [1, 0, 1])
+        let message = Array("header.payload".utf8)
+        let signature = try key.signature(for: message)
+        let verifier = try _RSA.Signing.PublicKey(n: key.modulus, e: key.exponent)
+        func isValid(_ message: [UInt8]) -> Bool {
+            verifier.isValidSignature(
+                .init(rawRepresentation: signature), for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5)
+        }
+        #expect(isValid(message))
+        #expect(!isValid(message + [0]))
+    }
+
+    @Test("load again as the same key")
+    func loads() throws {
+        let key = try keys.generate()
+        let loaded = try keys.load(key.serialized)
+        #expect(loaded.modulus == key.modulus)
+        #expect(loaded.exponent == key.exponent)
+        #expect(loaded.serialized == key.serialized)
+        // PKCS #1 v1.5 is deterministic (RFC 8017 §8.2.1).
+        #expect(try loaded.signature(for: [1, 2, 3]) == key.signature(for: [1, 2, 3]))
+    }
+
+    @Test("are not loaded from anything else")
+    func refuses() throws {
+        let key = try keys.generate()
+        for bytes in [[], Array("key".utf8), Array(key.serialized.revealBytes().dropLast())] {
+            #expect(throws: StateError.self) { try keys.load(Secret(bytes)) }
+        }
+    }
+}
