@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+
+/// One place that credentials come from. Unlike a provider it may block: `CredentialStore` asks it on a thread of its own.
+package protocol CredentialSource: Sendable {
+    /// The credential of that name as it is now, or `nil` where this source does not know it. An error where the source
+    /// could not be read, or holds something for that name that cannot be used.
+    func credential(named name: String) throws(CredentialError) -> Credential?
+}
+
+/// The sources of the configuration, in order: the first that knows a name wins, with all its fields. A source that
+/// fails ends the search, because a later one might know an older secret.
+package struct CredentialStore: CredentialProvider {
+    private let sources: [any CredentialSource]
+
+    /// A store over `sources`.
+    package init(sources: [any CredentialSource]) {
+        self.sources = sources
+    }
+
+    /// Never blocks the caller's executor.
+    package func credential(named name: String) async throws(CredentialError) -> Credential? {
+        let sources = sources
+        let outcome = await onOwnThread {
+            Result { () throws(CredentialError) in try Self.find(name, in: sources) }
+        }
+        return try outcome.get()
+    }
+
+    private static func find(
+        _ name: String, in sources: [any CredentialSource]
+    ) throws(CredentialError) -> Credential? {
+        for source in sources {
+            if let credential = try source.credential(named: name) { return credential }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Synchronization
+import Testing
+
+@testable import Credentials
+
+@Suite("The sources together")
+struct CredentialStoreTests {
+    private struct Source: CredentialSource {
+        var known: [String: String] = [:]
+        var failure: CredentialError?
+
+        func credential(named name: String) throws(CredentialError) -> Credential? {
+            if let failure { throw failure }
+            return known[name].map { Credential(name: name, fields: ["pin": Secret($0)]) }
+        }
+    }
+
+    @Test("the first that knows the name wins")
+    func firstWins() async throws {
+        let store = CredentialStore(sources: [Source(known: ["a": "1"]), Source(known: ["a": "2", "b": "3"])])
+        #expect(try await store.credential(named: "a")?["pin"] == Secret("1"))
+        #expect(try await store.credential(named: "b")?["pin"] == Secret("3"))
+        #expect(try await store.credential(named: "c")?.name == nil)
+    }
+
+    @Test("a source that fails ends the search, lest a later one's older secret be used")
+    func failureEnds() async {
+        let failure = CredentialError(reason: "unreadable")
+        let store = CredentialStore(sources: [Source(failure: failure), Source(known: ["a": "2"])])
+        await #expect(throws: failure) { try await store.credential(named: "a") }
+    }
+
+    @Test("many look-ups at once each get their own answer")
+    func concurrent() async throws {
+        let known = Dictionary(uniqueKeysWithValues: (0..<64).map { ("n\($0)", "\($0)") })
+        let store = CredentialStore(sources: [Source(known: known)])
+        try await withThrowingTaskGroup { group in
+            for (name, value) in known {
+                group.addTask {
+                    let found = try await store.credential(named: name)
+                    #expect(found?["pin"] == Secret(value))
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}
