@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Synchronization
+import Testing
+
+@testable import Credentials
+
+@Suite("Latches")
+struct PersistentLatchesTests {
+    private let key = LatchKey(
+        origin: Origin(scheme: .https, host: "bank.example.com"), challenge: "bank-pin", credential: "bank-pin")
+    private let latch = Latch(reason: .rejected, closedAt: 1000)
+    private let store = MemoryStateStore()
+
+    private func pin(_ value: String) -> Credential {
+        Credential(name: "bank-pin", fields: ["pin": Secret(value)])
+    }
+
+    @Test("hold after the process is gone")
+    func survive() throws {
+        try PersistentLatches(store: store).close(key, for: pin("1234"), latch)
+        let later = try PersistentLatches(store: store)
+        #expect(later.closedLatch(key, for: pin("1234"), now: 2000) == latch)
+    }
+
+    @Test("hold after the process is gone, with a store on disk")
+    func surviveOnDisk() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("state")
+        try PersistentLatches(store: SealedStateStore(directory: path)).close(key, for: pin("1234"), latch)
+        let later = try PersistentLatches(store: SealedStateStore(directory: path))
+        #expect(later.closedLatch(key, for: pin("1234"), now: 2000) == latch)
+        #expect(later.closedLatch(key, for: pin("4321"), now: 2000) == nil)
+    }
+
+    @Test("open for a changed value, and are still closed for the old one")
+    func changedValue() throws {
+        let latches = try PersistentLatches(store: store)
+        latches.close(key, for: pin("1234"), latch)
+        #expect(latches.closedLatch(key, for: pin("4321"), now: 2000) == nil)
+        latches.close(key, for: pin("4321"), Latch(reason: .rejected, closedAt: 3000))
+        #expect(latches.closedLatch(key, for: pin("1234"), now: 4000) == latch)
+    }
+
+    @Test("do not care which source the same value comes from")
+    func sameValueElsewhere() throws {
+        let latches = try PersistentLatches(store: store)
+        let keyring = Credential(name: "api", fields: ["client-id": Secret("a"), "client-secret": Secret("b")])
+        let environment = EnvironmentSource(environment: [
+            "COUNTERSIGN_API__CLIENT_ID": "a", "COUNTERSIGN_API__CLIENT_SECRET": "b",
+        ])
+        latches.close(key, for: keyring, latch)
+        let same = try #require(try environment.credential(named: "api"))
+        #expect(latches.closedLatch(key, for: same, now: 2000) == latch)
+    }
+
+    @Test("tell fields apart however their bytes fall together")
+    func borders() throws {
+        let latches = try PersistentLatches(store: store)
+        latches.close(key, for: Credential(name: "x", fields: ["a": Secret("1"), "b": Secret("2")]), latch)
+        for fields in [["a": "2", "b": "1"], ["a": "1b2"], ["a1": "", "b": "2"], ["a": "1"]] {
+            let other = Credential(name: "x", fields: fields.mapValues { Secret($0) })
+            #expect(latches.closedLatch(key, for: other, now: 2000) == nil)
+        }
+    }
+
+    @Test("hold in memory when they cannot be kept, and tell")
+    func failingStore() throws {
+        let told = Mutex<[StateError]>([])
+        let latches = try PersistentLatches(store: store) { error in told.withLock { $0.append(error) } }
+        store.fail(StateError(reason: "disk full"))
+        latches.close(key, for: pin("1234"), latch)
+        #expect(latches.closedLatch(key, for: pin("1234"), now: 2000) == latch)
+        #expect(told.withLock { $0 } == [StateError(reason: "disk full")])
+        // The next one that is kept takes the first along.
+        store.fail(nil)
+        latches.close(key, for: pin("4321"), latch)
+        #expect(try PersistentLatches(store: store).all(now: 2000).count == 2)
+    }
+
+    @Test("open for an operator, for good")
+    func unlatch() throws {
+        let latches = try PersistentLatches(store: store)
+        latches.close(key, for: pin("1234"), latch)
+        #expect(latches.unlatch(challenge: "other") == 0)
+        #expect(latches.unlatch(challenge: "bank-pin") == 1)
+        #expect(latches.closedLatch(key, for: pin("1234"), now: 2000) == nil)
+        #expect(try PersistentLatches(store: store).all(now: 2000).isEmpty)
+    }
+
+    @Test("of another process are not lost when one's own are kept")
+    func twoProcesses() throws {
+        let daemon = try PersistentLatches(store: store)
+        let login = try PersistentLatches(store: store)
+        login.close(key, for: pin("1111"), latch)
+        daemon.close(key, for: pin("2222"), latch)
+        #expect(daemon.closedLatch(key, for: pin("1111"), now: 2000) == latch)
+        #expect(try PersistentLatches(store: store).all(now: 2000).count == 2)
+    }
+
+    @Test("keep no value, neither in the clear nor as a plain digest of it")
+    func keepsNoValue() throws {
+        let other = MemoryStateStore()
+        for store in [store, other] {
+            try PersistentLatches(store: store).close(key, for: pin("1234"), latch)
+            let kept = try #require(store.values["latches"]).revealText()
+            #expect(!kept.contains("1234"))
+        }
+        // Another key, hence another digest of the same value.
+        #expect(store.values["latches"] != other.values["latches"])
+    }
+
+    @Test("closed from many threads at once are all kept")
+    func concurrent() async throws {
+        let latches = try PersistentLatches(store: store)
+        await withTaskGroup { group in
+            for index in 0..<16 {
+                group.addTask { [key, latch] in
+                    var key = key
+                    key.challenge = "c\(index)"
+                    latches.close(key, for: Credential(name: "x", fields: ["pin": Secret("1")]), latch)
+                }
+            }
+        }
+        #expect(try PersistentLatches(store: store).all(now: 2000).count == 16)
+    }
+
+    @Test("that cannot be read back are an error, not an open door")
+    func unreadable() throws {
+        try store.save(Secret("{}"), as: "latches")
+        #expect(throws: StateError.self) { try PersistentLatches(store: store) }
+    }
+}
