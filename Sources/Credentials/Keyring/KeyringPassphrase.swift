@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+package import Secrets
+
+/// Where a keyring's passphrase comes from: the systemd credential `keyring-passphrase`, the variable
+/// `COUNTERSIGN_KEYRING_PASSPHRASE`, a key file, a prompt. The first that is there is used.
+package struct KeyringPassphrase: Sendable {
+    /// Asks a person; throws where nobody can be asked.
+    package typealias Prompt = @Sendable () throws(KeyringError) -> Secret
+
+    private let environment: [String: String]
+    private let keyFile: String?
+    private let prompt: Prompt?
+
+    /// From `environment`, else the whole of `keyFile` (mode 0600; one newline at its end is removed), else `prompt`.
+    package init(environment: [String: String], keyFile: String? = nil, prompt: Prompt? = nil) {
+        self.environment = environment
+        self.keyFile = keyFile
+        self.prompt = prompt
+    }
+
+    /// The passphrase. Read anew each time: it may be changed while the daemon runs.
+    package func read() throws(KeyringError) -> Secret {
+        guard let passphrase = try find() else {
+            throw KeyringError(
+                .noPassphrase,
+                "no passphrase for the keyring: give it as the systemd credential keyring-passphrase, in "
+                    + "COUNTERSIGN_KEYRING_PASSPHRASE, or in a key file")
+        }
+        guard !passphrase.isEmpty else { throw KeyringError(.noPassphrase, "the passphrase of the keyring is empty") }
+        return passphrase
+    }
+
+    private func find() throws(KeyringError) -> Secret? {
+        do {
+            let credentials = SystemdCredentialsSource(environment: environment)
+            if let given = try credentials.value(named: "keyring-passphrase") { return given }
+        } catch {
+            throw KeyringError(.denied, error.reason)
+        }
+        if let given = environment["COUNTERSIGN_KEYRING_PASSPHRASE"], !given.isEmpty { return Secret(given) }
+        if let keyFile { return try Self.content(of: keyFile) }
+        return try prompt?()
+    }
+
+    /// The passphrase in a key file.
+    package static func content(of keyFile: String) throws(KeyringError) -> Secret {
+        do {
+            return try PrivateFile(path: keyFile, limit: 1 << 16).read().withoutTrailingNewline
+        } catch {
+            throw KeyringError(error)
+        }
+    }
+}

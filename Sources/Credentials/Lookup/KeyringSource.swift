@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Synchronization
+
+/// Credentials in a keyring file. Read again whenever the file has changed; the keys are derived once, as long as the
+/// passphrase stays.
+package final class KeyringSource: CredentialSource {
+    private let file: KeyringFile
+    private let passphrase: KeyringPassphrase
+    private let opened = Mutex<(keyring: Keyring, identity: PrivateFile.Identity)?>(nil)
+
+    /// The keyring at `path`, opened when it is first asked.
+    package init(path: String, passphrase: KeyringPassphrase) {
+        file = KeyringFile(path: path)
+        self.passphrase = passphrase
+    }
+
+    package func credential(named name: String) throws(CredentialError) -> Credential? {
+        do {
+            return try current().credential(named: name)
+        } catch {
+            throw error.credentialError
+        }
+    }
+
+    /// The keyring as it is on disk now.
+    private func current() throws(KeyringError) -> Keyring {
+        // Held while the keys are derived: two look-ups at once derive them once.
+        try opened.withLock { opened throws(KeyringError) in
+            let identity = try file.identity()
+            if let opened, opened.identity == identity { return opened.keyring }
+            let state = try file.read(passphrase: passphrase.read(), previous: opened?.keyring)
+            opened = state
+            return state.keyring
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Secrets
+import Testing
+
+@testable import Credentials
+
+@Suite("A keyring file")
+struct KeyringFileTests {
+    private let directory: TemporaryDirectory
+    private let file: KeyringFile
+    private let passphrase = Secret("passphrase")
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        file = KeyringFile(path: directory.file("keyring"))
+        try file.create(passphrase: passphrase, cost: .least)
+    }
+
+    private func set(_ value: String, _ name: String) throws {
+        try file.update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+            try keyring.set(Secret(value), for: name, "pin")
+        }
+    }
+
+    private func kind(_ passphrase: Secret = Secret("passphrase")) -> KeyringError.Kind? {
+        do {
+            _ = try file.open(passphrase: passphrase)
+            return nil
+        } catch {
+            return error.kind
+        }
+    }
+
+    @Test("is created with mode 0600, and never over another")
+    func creates() throws {
+        #expect(try directory.mode(of: "keyring") == 0o600)
+        let before = try directory.read("keyring")
+        let error = #expect(throws: KeyringError.self) { try file.create(passphrase: Secret("x"), cost: .least) }
+        #expect(error?.kind == .exists)
+        #expect(try directory.read("keyring") == before)
+        #expect(directory.names == ["keyring"])
+    }
+
+    @Test("keeps what is set")
+    func keeps() throws {
+        try set("1", "a")
+        try set("2", "b")
+        #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a", "b"])
+        #expect(try directory.mode(of: "keyring") == 0o600)
+        #expect(directory.names == ["keyring", "keyring.lock"])
+    }
+
+    @Test("loses nothing when many set at once")
+    func concurrent() async throws {
+        try await withThrowingTaskGroup { group in
+            for index in 0..<16 { group.addTask { try set("\(index)", "n\(index)") } }
+            try await group.waitForAll()
+        }
+        #expect(try file.open(passphrase: passphrase).contents.count == 16)
+    }
+
+    @Test("waits for a change that another process has under way")
+    func waits() async throws {
+        let lock = try FileLock(directory.file("keyring.lock"))
+        let change = Task { try set("late", "a") }
+        // Under the lock, what is read is what is replaced: this change must not be lost to the other.
+        try FileReplacement(path: file.path).write(
+            {
+                var keyring = try file.open(passphrase: passphrase)
+                try keyring.set(Secret("early"), for: "b", "pin")
+                return keyring.serialized()
+            }())
+        lock.release()
+        try await change.value
+        #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a", "b"])
+    }
+
+    @Test("stays as it was where a change fails or the passphrase is wrong")
+    func failedChange() throws {
+        try set("1", "a")
+        let before = try directory.read("keyring")
+        #expect(throws: KeyringError.self) { try set("1", "not a name") }
+        #expect(throws: KeyringError.self) {
+            try file.update(passphrase: Secret("wrong")) { (keyring) throws(KeyringError) in _ = keyring.remove("a") }
+        }
+        #expect(try directory.read("keyring") == before)
+    }
+
+    @Test("is whole after a writer was killed, and the leftover goes in time")
+    func killedWriter() throws {
+        try set("1", "a")
+        let leftover = FileReplacement.prefix(for: file.path) + "1-1"
+        try directory.write("half", to: leftover)
+        try directory.age(leftover, seconds: 3600)
+        #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a"])
+        try set("2", "b")
+        #expect(directory.names == ["keyring", "keyring.lock"])
+    }
+
+    @Test("readable or writable by others is refused", arguments: [0o640, 0o620, 0o604, 0o602, 0o610] as [mode_t])
+    func exposed(mode: mode_t) throws {
+        unsafe chmod(file.path, mode)
+        let error = #expect(throws: KeyringError.self) { try file.open(passphrase: passphrase) }
+        #expect(error?.kind == .exposed)
+        #expect(error?.reason.contains("chmod 600 \(file.path)") == true)
+        #expect(throws: KeyringError.self) { try set("1", "a") }
+    }
+
+    @Test("of another user is refused, unless an administrator works on a service's", .enabled(if: geteuid() == 0))
+    func owner() throws {
+        unsafe chown(file.path, 4711, 4711)
+        #expect(kind() == .exposed)
+        let administered = KeyringFile(path: file.path, administrator: true)
+        #expect(throws: KeyringError.self) { try administered.open(passphrase: passphrase) }
+        unsafe chown(directory.path, 4711, 4711)
+        try administered.update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+            try keyring.set(Secret("1"), for: "a", "pin")
+        }
+        // What it writes still is the service's.
+        var status = stat()
+        for path in [file.path, file.path + ".lock"] {
+            try #require(unsafe stat(path, &status) == 0)
+            #expect(status.st_uid == 4711)
+        }
+    }
+
+    @Test("missing, no file, empty, foreign, cut off and damaged are told apart, each with the path")
+    func toldApart() throws {
+        #expect(kind(Secret("wrong")) == .wrongPassphrase)
+        let whole = try directory.read("keyring")
+        try directory.write(whole.dropLast(), to: "keyring")
+        #expect(kind() == .truncated)
+        try directory.write([], to: "keyring")
+        #expect(kind() == .truncated)
+        try directory.write(whole.dropLast() + [0], to: "keyring")
+        #expect(kind() == .corrupt)
+        try directory.write("something else", to: "keyring")
+        #expect(kind() == .notAKeyring)
+        unsafe unlink(file.path)
+        #expect(kind() == .missing)
+        unsafe mkdir(file.path, 0o700)
+        let error = #expect(throws: KeyringError.self) { try file.open(passphrase: passphrase) }
+        #expect(error?.reason.contains(file.path) == true)
+    }
+
+    @Test("that is really a pipe does not hold the reader up")
+    func pipe() throws {
+        unsafe unlink(file.path)
+        unsafe mkfifo(file.path, 0o600)
+        #expect(kind() == .failed)
+    }
+
+    @Test("behind a symbolic link is replaced where it is")
+    func link() throws {
+        unsafe symlink(file.path, directory.file("link"))
+        try KeyringFile(path: directory.file("link")).update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+            try keyring.set(Secret("1"), for: "a", "pin")
+        }
+        #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a"])
+    }
+
+    @Test("gets another passphrase as a whole")
+    func rekey() throws {
+        try set("1", "a")
+        try file.rekey(from: passphrase, to: Secret("other"), cost: .least)
+        #expect(kind() == .wrongPassphrase)
+        #expect(try file.open(passphrase: Secret("other")).value(of: "a", "pin") == Secret("1"))
+        #expect(throws: KeyringError.self) { try file.rekey(from: Secret("other"), to: Secret(""), cost: .least) }
+        #expect(try file.open(passphrase: Secret("other")).value(of: "a", "pin") == Secret("1"))
+    }
+}
