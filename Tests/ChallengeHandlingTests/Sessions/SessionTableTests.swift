@@ -89,8 +89,8 @@ struct SessionTableTests {
         _ = table.finish(key, with: .success(session(expiresAt: 3_600_000)), now: 0, chance: 0)
         let held = try #require(table.held(key))
         #expect(held.renewAt == 3_570_000)
-        #expect(table.beginRenewal(key, now: 3_570_000))
-        #expect(!table.beginRenewal(key, now: 3_570_000))
+        #expect(table.beginRenewal(key, now: 3_570_000) == true)
+        #expect(table.beginRenewal(key, now: 3_570_000) == false)
         #expect(table.request(key, rejected: nil, waiter: 2, now: 3_599_999) == .use(held))
         #expect(table.request(key, rejected: nil, waiter: 3, now: 3_600_000) == .wait)
     }
@@ -107,7 +107,7 @@ struct SessionTableTests {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .success(session(expiresAt: 100_000)), now: 0, chance: 0)
         let held = try #require(table.held(key))
-        #expect(table.beginRenewal(key, now: 90_000))
+        #expect(table.beginRenewal(key, now: 90_000) == true)
         #expect(table.finish(key, with: .failure(failure(.failed)), now: 90_001, chance: 0).isEmpty)
         #expect(table.request(key, rejected: nil, waiter: 2, now: 90_002) == .use(held))
     }
