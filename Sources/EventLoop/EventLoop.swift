@@ -41,12 +41,13 @@ package final class EventLoop: @unchecked Sendable {
     // MARK: From any thread
 
     /// Turns the loop on the calling thread until `stop` is called. A loop runs once. Jobs that were there when it
-    /// stopped are still run; what comes later is not.
+    /// stopped are still run, what comes later is not; then the loop lets go of all handlers and hooks.
     package func run() {
         adoptThread()
         while !stopping.load(ordering: .acquiring) { turn() }
         mailbox.empty(into: &queue)
         runJobs(atMost: queue.count)
+        releaseHandlers()
         thread.store(0, ordering: .releasing)
     }
 
@@ -88,7 +89,8 @@ package final class EventLoop: @unchecked Sendable {
     /// `unwatch`. An empty interest is like `relax`. Should the kernel refuse, `handler` is told `.error`.
     package func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
         assertOnLoop()
-        poller.watch(fd, for: interest, handler: handler)
+        let former = poller.watch(fd, for: interest, handler: handler)
+        withExtendedLifetime(former) {}
     }
 
     /// The owner has no interest at the moment but keeps `fd` open: nothing is delivered, and the kernel is told only
@@ -102,13 +104,15 @@ package final class EventLoop: @unchecked Sendable {
     /// systemd keeps, a duplicate): closing it would not end the kernel's registration.
     package func unwatch(_ fd: Int32) {
         assertOnLoop()
-        poller.unwatch(fd)
+        let former = poller.unwatch(fd)
+        withExtendedLifetime(former) {}
     }
 
     /// The owner is closing `fd`, which ends the kernel's registration: drops the record of it. Costs no system call.
     package func forget(_ fd: Int32) {
         assertOnLoop()
-        poller.forget(fd)
+        let former = poller.forget(fd)
+        withExtendedLifetime(former) {}
     }
 
     /// Tells `handler` once that `deadline` has come, with `tag` so that it knows which one. The loop keeps `handler`
@@ -122,7 +126,8 @@ package final class EventLoop: @unchecked Sendable {
     @discardableResult
     package func cancel(_ token: TimerToken) -> Bool {
         assertOnLoop()
-        return timers.cancel(token)
+        let handler = timers.cancel(token)
+        return withExtendedLifetime(handler) { handler != nil }
     }
 
     /// Calls `hook` before every wait from now on. The loop keeps it until `remove`.
@@ -150,6 +155,9 @@ package final class EventLoop: @unchecked Sendable {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
 
+    /// Whether no thread turns the loop.
+    var isAtRest: Bool { thread.load(ordering: .acquiring) == 0 }
+
     func accept(_ job: sending LoopJob) {
         if isCurrent {
             queue.append(job)
@@ -160,9 +168,19 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: A turn
 
+    /// One turn on the calling thread, without a wait: for tests that turn a loop by hand instead of running it.
+    package func turnOnce() {
+        adoptThread()
+        _ = prepareToWait()
+        deliver(poller.wait(milliseconds: 0))
+    }
+
     private func turn() {
         let timeout = prepareToWait()
-        let count = poller.wait(milliseconds: timeout)
+        deliver(poller.wait(milliseconds: timeout))
+    }
+
+    private func deliver(_ count: Int) {
         time = .read()
         turned.store(time.nanoseconds, ordering: .relaxed)
         for index in 0..<count {
@@ -211,6 +229,16 @@ package final class EventLoop: @unchecked Sendable {
         return Int32(clamping: LoopInstant.read().milliseconds(until: deadline))
     }
 
+    /// Handlers usually hold the loop that holds them.
+    private func releaseHandlers() {
+        let handlers = poller.unwatchAll()
+        var timers = TimerHeap()
+        swap(&timers, &self.timers)
+        var hooks: [any WaitHook] = []
+        swap(&hooks, &self.hooks)
+        withExtendedLifetime((handlers, hooks)) {}
+    }
+
     private func runJobs(atMost limit: Int) {
         var left = limit
         while left > 0, let job = queue.popFirst() {
@@ -225,6 +253,6 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Handlers trust this where it is checked only in debug builds; `LoopBound` and the executor always check.
     private func assertOnLoop() {
-        assert(isCurrent || thread.load(ordering: .relaxed) == 0, "not on the loop's thread")
+        assert(isCurrent || isAtRest, "not on the loop's thread")
     }
 }

@@ -5,15 +5,23 @@
 ///
 /// Touching the value anywhere else stops the program, in release builds too. When the last reference goes on another
 /// thread, the value is sent home and released there.
+@safe
 package final class LoopBound<Value>: @unchecked Sendable {
-    // Safe to share: `content` is touched only after a check that this is the loop's thread.
-    private var content: Value
+    // Safe to share: the content is touched only after a check that this is the loop's thread. Its reference is counted
+    // by hand, since a counted one would leave a copy behind in `deinit` that might be the last.
+    private let content: Unmanaged<Content>
     private let loop: EventLoop
+
+    private final class Content: @unchecked Sendable {
+        var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
 
     /// Binds `value` to `loop`; to be called on its thread.
     package init(_ value: Value, to loop: EventLoop) {
         loop.checkIsolated()
-        content = value
+        unsafe content = .passRetained(Content(value))
         self.loop = loop
     }
 
@@ -21,22 +29,20 @@ package final class LoopBound<Value>: @unchecked Sendable {
     package var value: Value {
         get {
             loop.checkIsolated()
-            return content
+            return unsafe content.takeUnretainedValue().value
         }
         set {
             loop.checkIsolated()
-            content = newValue
+            unsafe content.takeUnretainedValue().value = newValue
         }
     }
 
     deinit {
-        guard !loop.isCurrent else { return }
-        let last = Parcel(content: content)
-        loop.execute { withExtendedLifetime(last) {} }
-    }
-
-    /// The value on its last journey.
-    private struct Parcel: @unchecked Sendable {
-        let content: Value
+        let content = unsafe content
+        if loop.isCurrent || loop.isAtRest {
+            unsafe content.release()
+        } else {
+            loop.execute { unsafe content.release() }
+        }
     }
 }

@@ -65,28 +65,47 @@ struct Poller: ~Copyable {
         close(epoll)
     }
 
-    mutating func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
-        guard let index = UInt32(exactly: fd).map(Int.init) else { return assertionFailure("no descriptor: \(fd)") }
+    // The next ones give back the handler that goes: its `deinit` may call the loop, hence must not run while this value
+    // is being changed.
+
+    mutating func watch(
+        _ fd: Int32, for interest: Interest, handler: any ReadinessHandler
+    ) -> (any ReadinessHandler)? {
+        guard let index = UInt32(exactly: fd).map(Int.init) else {
+            assertionFailure("no descriptor: \(fd)")
+            return nil
+        }
         while records.count <= index { records.append(Record()) }
-        if records[index].handler !== handler { records[index].handler = handler }
+        var former: (any ReadinessHandler)?
+        if records[index].handler !== handler {
+            former = handler
+            swap(&records[index].handler, &former)
+        }
         want(interest.rawValue, at: index)
+        return former
+    }
+
+    mutating func unwatch(_ fd: Int32) -> (any ReadinessHandler)? {
+        guard records.indices.contains(Int(fd)) else { return nil }
+        if records[Int(fd)].kernel != 0 { register(0, at: Int(fd)) }
+        return forget(fd)
+    }
+
+    mutating func forget(_ fd: Int32) -> (any ReadinessHandler)? {
+        guard records.indices.contains(Int(fd)) else { return nil }
+        let former = records[Int(fd)].handler
+        records[Int(fd)] = Record(generation: records[Int(fd)].generation &+ 1)
+        return former
+    }
+
+    /// Ends all watching.
+    mutating func unwatchAll() -> [any ReadinessHandler] {
+        records.indices.compactMap { unwatch(Int32($0)) }
     }
 
     mutating func relax(_ fd: Int32) {
         guard records.indices.contains(Int(fd)) else { return }
         want(0, at: Int(fd))
-    }
-
-    mutating func unwatch(_ fd: Int32) {
-        guard records.indices.contains(Int(fd)) else { return }
-        records[Int(fd)].wanted = 0
-        if records[Int(fd)].kernel != 0 { register(0, at: Int(fd)) }
-        forget(fd)
-    }
-
-    mutating func forget(_ fd: Int32) {
-        guard records.indices.contains(Int(fd)) else { return }
-        records[Int(fd)] = Record(generation: records[Int(fd)].generation &+ 1)
     }
 
     /// Waits and returns how many events there are to `take`.

@@ -55,15 +55,15 @@ struct TimerHeap: ~Copyable {
         return TimerToken(slot: slot, generation: slots[Int(slot)].generation)
     }
 
-    /// Whether the token named a scheduled moment; it does no longer.
-    mutating func cancel(_ token: TimerToken) -> Bool {
+    /// The handler, if the token named a scheduled moment; it does no longer. The handler's `deinit` may call the loop,
+    /// hence must not run in here.
+    mutating func cancel(_ token: TimerToken) -> (any TimerHandler)? {
         let index = Int(token.slot)
-        guard index < slots.count, slots[index].generation == token.generation, slots[index].handler != nil else {
-            return false
-        }
+        guard index < slots.count, slots[index].generation == token.generation, let handler = slots[index].handler
+        else { return nil }
         removeNode(at: slots[index].position)
         release(token.slot)
-        return true
+        return handler
     }
 
     /// Takes out the first, if it is due at `now`.

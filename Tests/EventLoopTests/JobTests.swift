@@ -103,6 +103,31 @@ struct JobTests {
         #expect(!thread.loop.isCurrent)
     }
 
+    @Test("a loop that stopped lets go of its handlers, timers and hooks")
+    func releaseAtStop() throws {
+        final class Holder: ReadinessHandler, TimerHandler, WaitHook {
+            let loop: EventLoop
+            let gone: Locked<Int>
+            init(_ loop: EventLoop, _ gone: Locked<Int>) {
+                self.loop = loop
+                self.gone = gone
+            }
+            deinit { gone.change { $0 += 1 } }
+            func ready(_ fd: Int32, _ events: Readiness) {}
+            func timerFired(tag: UInt64) {}
+            func beforeWait(now: LoopInstant) -> WaitAdvice { WaitAdvice(didWork: false) }
+        }
+        let gone = Locked(0)
+        let thread = try EventLoopThread(name: "jobs") { loop in
+            let (reader, _) = socketPair()
+            loop.watch(reader, for: .read, handler: Holder(loop, gone))
+            _ = loop.schedule(at: .never, Holder(loop, gone))
+            loop.add(Holder(loop, gone))
+        }
+        stop(thread)
+        #expect(gone.value == 3)
+    }
+
     @Test("a ping advances the time of the last turn")
     func heartbeat() async throws {
         let thread = try EventLoopThread(name: "jobs") { _ in }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import EventLoop
+import Testing
+
+@Suite("LoopBound")
+struct LoopBoundTests {
+    private final class Plain {
+        var number = 1
+        let onEnd: () -> Void
+        init(onEnd: @escaping () -> Void) { self.onEnd = onEnd }
+        deinit { onEnd() }
+    }
+
+    @Test("a value that is not Sendable travels and comes back, and is released at home")
+    func travel() async throws {
+        let thread = try EventLoopThread(name: "bound") { _ in }
+        let loop = thread.loop
+        let released = Locked<[Bool]>([])
+        var bound: LoopBound<Plain>? = await on(loop) {
+            LoopBound(Plain(onEnd: { released.change { $0.append(loop.isCurrent) } }), to: loop)
+        }
+        let number = await withCheckedContinuation { done in
+            loop.execute { [bound] in
+                bound?.value.number += 1
+                done.resume(returning: bound?.value.number)
+            }
+        }
+        #expect(number == 2)
+        // The closure's own reference has to go first.
+        await on(loop) {}
+        bound = nil
+        await on(loop) {}
+        #expect(released.value == [true])
+        stop(thread)
+    }
+
+    @Test("touching the value elsewhere stops the program")
+    func elsewhere() async {
+        await #expect(processExitsWith: .failure) {
+            let thread = try EventLoopThread(name: "bound") { _ in }
+            let bound = await withCheckedContinuation { done in
+                thread.loop.execute { done.resume(returning: LoopBound(1, to: thread.loop)) }
+            }
+            bound.value += 1
+        }
+    }
+}
