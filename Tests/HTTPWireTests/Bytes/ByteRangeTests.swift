@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPWire
+import Testing
+
+@Test("a range holds positions up to four GiB and never ends before it starts")
+func ranges() {
+    let range = ByteRange(start: 3, end: 7)
+    #expect((range.start, range.end, range.count, range.isEmpty) == (3, 7, 4, false))
+    #expect(range.bounds == 3..<7)
+    #expect(ByteRange(start: 7, end: 3).isEmpty)
+    #expect(ByteRange(start: -5, end: 3).start == 0)
+    #expect(ByteRange(start: 0, end: .max).end == Int(UInt32.max))
+    #expect(MemoryLayout<ByteRange>.size == 8)
+}
+
+@Test("a copy leaves out what is not there")
+func copies() {
+    let bytes: [UInt8] = [1, 2, 3]
+    #expect(bytes.span.copy(ByteRange(start: 1, end: 9)) == [2, 3])
+    #expect(bytes.span.copy(ByteRange(start: 5, end: 9)) == [])
+}
+
+@Test("names are compared without regard to case of ASCII letters, and of nothing else")
+func comparisons() {
+    let bytes = latin1("Ab-@`[{\u{E9}\u{C9}")
+    func matches(_ start: Int, _ end: Int, _ literal: StaticString) -> Bool {
+        bytes.span.matches(ByteRange(start: start, end: end), ignoringCase: literal)
+    }
+    #expect(matches(0, 3, "ab-"))
+    #expect(!matches(0, 2, "ab-"))
+    #expect(!matches(3, 4, "`"))
+    #expect(!matches(5, 6, "{"))
+    #expect(!matches(8, 10, "aa"))
+    let (one, two) = (ByteRange(start: 0, end: 2), ByteRange(start: 8, end: 10))
+    func same(_ first: ByteRange, _ second: ByteRange) -> Bool { bytes.span.matches(first, ignoringCase: second) }
+    #expect(same(one, one))
+    #expect(!same(ByteRange(start: 7, end: 8), ByteRange(start: 8, end: 9)))
+    #expect(!same(one, two))
+    func exactly(_ literal: StaticString) -> Bool { bytes.span.matches(one, exactly: literal) }
+    #expect(!exactly("ab"))
+    #expect(exactly("Ab"))
+}
