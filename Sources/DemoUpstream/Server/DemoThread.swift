@@ -10,6 +10,12 @@ struct DemoThread: Sendable {
     /// Starts a thread that runs that work; `nil` where the system refuses one.
     init?(running work: @escaping @Sendable () -> Void) {
         let box = unsafe Unmanaged.passRetained(Work(work))
+        // Signals are for the program's own threads: a new thread inherits the mask of the one that starts it.
+        var all = sigset_t()
+        var before = sigset_t()
+        unsafe sigfillset(&all)
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
         var identifier = pthread_t()
         let result = unsafe pthread_create(
             &identifier, nil,
