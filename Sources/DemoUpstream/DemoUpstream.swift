@@ -18,7 +18,8 @@ package final class DemoUpstream: Sendable {
     /// The server itself.
     package let server: DemoServer
 
-    private let overrides: Overrides
+    private let areas: Areas
+    private let overrides = Overrides()
 
     /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet.
     package init(
@@ -30,7 +31,6 @@ package final class DemoUpstream: Sendable {
         let mobileFirst = FakeMobileFirst(
             rules: rules, adapters: SampleResources.bank, clock: clock, recorder: recorder, faults: faults)
         let form = FormLogin(contextPath: "/form", clock: clock, recorder: recorder)
-        let overrides = Overrides()
         let areas = Areas(
             mobileFirst: mobileFirst, form: form, basic: BasicArea(recorder: recorder), recorder: recorder,
             faults: faults)
@@ -38,8 +38,8 @@ package final class DemoUpstream: Sendable {
         self.form = form
         self.recorder = recorder
         self.faults = faults
-        self.overrides = overrides
-        self.server = DemoServer(port: port, recorder: recorder) { request in
+        self.areas = areas
+        self.server = DemoServer(port: port, recorder: recorder) { [overrides] request in
             areas.respond(to: request, override: overrides.handler)
         }
     }
@@ -55,6 +55,11 @@ package final class DemoUpstream: Sendable {
     /// Puts a handler before all areas; what it answers with `nil` goes on to them.
     package func override(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
         overrides.set(handler)
+    }
+
+    /// Answers a request without a socket.
+    package func respond(to request: FakeRequest) -> FakeResponse {
+        areas.respond(to: request, override: overrides.handler)
     }
 
     /// Binds and serves; throws where the port cannot be had.
@@ -98,7 +103,7 @@ private struct Areas: Sendable {
         }
         if mobileFirst.isResponsible(for: request) { return mobileFirst.respond(to: request) }
         if request.path.hasPrefix("/basic/") {
-            let response = faults.apply(at: .basic) { basic.respond(to: request, inside: served) }
+            let response = faults.apply(at: .basic) { basic.respond(to: request) { served($0) } }
             return noted(request, response)
         }
         return noted(request, faults.apply(at: .other) { open(request) })
@@ -109,17 +114,19 @@ private struct Areas: Sendable {
             form.logout(request)
             return .text(200, "Logged out.\n")
         }
-        return form.respond(to: request, inside: served)
+        return form.respond(to: request) { served($0) }
     }
 
     private func open(_ request: FakeRequest) -> FakeResponse {
         if request.path == "/" { return .text(200, index) }
-        if request.path.hasPrefix("/open/") { return SampleResources.open(request, below: "/open/") }
+        if request.path.hasPrefix("/open/") { return served(request) { SampleResources.open($0, below: "/open/") } }
         return .text(404, "Nothing here. / tells what there is.\n")
     }
 
-    private func served(_ request: FakeRequest) -> FakeResponse {
-        let response = SampleResources.echo(request)
+    private func served(
+        _ request: FakeRequest, by resource: (FakeRequest) -> FakeResponse = SampleResources.echo
+    ) -> FakeResponse {
+        let response = resource(request)
         let hit = Record.Hit(
             method: request.method, path: request.path, size: request.body.count, digest: sha256(request.body))
         recorder.note([.resourceServed(method: request.method, path: request.path, status: response.status)]) {
