@@ -8,8 +8,55 @@ extension Settings {
     /// `environment` is what `${NAME}` in a value stands for.
     package static func load(path: String, environment: [String: String]) -> (settings: Settings?, problems: [Problem])
     {
-        let problem = Problem(
-            file: path, mark: nil, keyPath: "", message: "this build reads no configuration yet", severity: .error)
-        return (nil, [problem])
+        do {
+            return parse(try readFile(path), file: path, environment: environment)
+        } catch {
+            return (nil, [Problem(file: path, mark: nil, keyPath: "", message: error.reason, severity: .error)])
+        }
+    }
+
+    /// Checks `bytes` as `load` does; `file` is what problems call them.
+    package static func parse(
+        _ bytes: [UInt8], file: String, environment: [String: String]
+    ) -> (settings: Settings?, problems: [Problem]) {
+        let reading = Reading(file: file, environment: environment)
+        let settings: Settings?
+        do {
+            let (root, duplicates) = try YAMLComposer.compose(bytes)
+            for duplicate in duplicates {
+                reading.report(
+                    "stands here already, in line \(duplicate.first.line)", at: duplicate.mark,
+                    keyPath: duplicate.keyPath)
+            }
+            settings = Value(root: root, reading: reading).fields().flatMap(read)
+        } catch {
+            reading.report(error.message, at: error.mark, keyPath: "")
+            settings = nil
+        }
+        return (reading.hasErrors ? nil : settings, reading.sortedProblems)
+    }
+
+    private static func read(_ fields: Fields) -> Settings {
+        let upstreamsValue = fields.required("upstreams")
+        let reading = fields.value.reading
+        reading.upstreamNames = upstreamsValue?.isMapping == true ? upstreamsValue?.members()?.map(\.name) ?? [] : []
+        let upstreams = upstreamsValue.map(UpstreamSettings.read) ?? []
+        let listeners = fields.required("listeners").map(ListenerSettings.read) ?? []
+        let admin = fields["admin"].map(AdminSettings.read) ?? []
+        let challenges =
+            fields["challenges"].map { ChallengeSettings.read($0, upstreams: upstreams.map(\.value)) } ?? []
+        let settings = Settings(
+            listeners: listeners.map(\.value), admin: AdminSettings(addresses: admin.map(\.value)),
+            upstreams: upstreams.map(\.value),
+            credentialSources: fields["credentials"].map(CredentialSource.read) ?? CredentialSource.standard,
+            challenges: challenges.map(\.value), limits: fields["limits"].map(LimitSettings.read) ?? LimitSettings(),
+            audit: fields["audit"]?.choice(AuditDestination.self) ?? .journal,
+            workers: fields["workers"].map(WorkerCount.read) ?? .automatic,
+            log: fields["log"].map(LogSettings.read) ?? LogSettings())
+        fields.finish()
+        SettingsChecks(
+            reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges
+        ).run()
+        return settings
     }
 }

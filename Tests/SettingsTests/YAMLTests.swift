@@ -86,9 +86,9 @@ struct YAMLTests {
         let (root, duplicates) = try YAMLComposer.compose(Array("a: 1\nb: {c: 1, c: 2}\na: 2\na: 3\n".utf8))
         #expect(
             duplicates == [
-                YAMLError(message: "\"c\" stands here already, in line 2", mark: Mark(line: 2, column: 11)),
-                YAMLError(message: "\"a\" stands here already, in line 1", mark: Mark(line: 3, column: 1)),
-                YAMLError(message: "\"a\" stands here already, in line 1", mark: Mark(line: 4, column: 1)),
+                DuplicateKey(keyPath: "b.c", mark: Mark(line: 2, column: 11), first: Mark(line: 2, column: 5)),
+                DuplicateKey(keyPath: "a", mark: Mark(line: 3, column: 1), first: Mark(line: 1, column: 1)),
+                DuplicateKey(keyPath: "a", mark: Mark(line: 4, column: 1), first: Mark(line: 1, column: 1)),
             ])
         guard case .mapping(let entries, _) = root.content else {
             Issue.record("the root is a mapping")

@@ -54,6 +54,16 @@ public struct LocationPattern: Sendable, Hashable {
             && covers(userInfo: location.userInfo)
     }
 
+    /// Whether there is a request below `base`, to the same host and port, that is meant: what tells a pattern that
+    /// stands nowhere from one that does.
+    package func coversSomething(below base: Location) -> Bool {
+        guard covers(host: base.labels), covers(port: base.port), userInfo == .none else { return false }
+        switch path {
+        case .below(let folder): return folder.starts(with: base.segments) || base.segments.starts(with: folder)
+        case .exact(let exact): return exact.starts(with: base.segments)
+        }
+    }
+
     /// Whether this pattern wins over `other` where both cover a location. Of two different patterns that cover the
     /// same location one always does.
     public func isMoreSpecific(than other: LocationPattern) -> Bool {

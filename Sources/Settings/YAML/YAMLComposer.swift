@@ -12,10 +12,10 @@ struct YAMLComposer {
 
     private let events: YAMLEvents
     private let text: [UInt8]
-    private var duplicates: [YAMLError] = []
+    private var duplicates: [DuplicateKey] = []
 
     /// The tree of `bytes`, and every key that stands twice in its mapping; the first one is in the tree.
-    static func compose(_ bytes: [UInt8]) throws(YAMLError) -> (root: YAMLNode, duplicates: [YAMLError]) {
+    static func compose(_ bytes: [UInt8]) throws(YAMLError) -> (root: YAMLNode, duplicates: [DuplicateKey]) {
         guard bytes.count <= maximumSize else {
             throw YAMLError(message: "the file is larger than 1 MiB", mark: Mark(line: 1, column: 1))
         }
@@ -53,7 +53,7 @@ struct YAMLComposer {
         guard case .documentStart = start.kind else {
             throw YAMLError(message: "the file holds no settings", mark: Mark(line: 1, column: 1))
         }
-        let root = try node(at: try next(), depth: 1)
+        let root = try node(at: try next(), depth: 1, path: "")
         _ = try next()
         let end = try next()
         guard case .streamEnd = end.kind else {
@@ -62,7 +62,7 @@ struct YAMLComposer {
         return root
     }
 
-    private mutating func node(at event: YAMLEvent, depth: Int) throws(YAMLError) -> YAMLNode {
+    private mutating func node(at event: YAMLEvent, depth: Int, path: String) throws(YAMLError) -> YAMLNode {
         guard !event.hasAnchor else { throw YAMLError(message: "anchors are not used here", mark: event.mark) }
         guard !event.hasTag else { throw YAMLError(message: "tags are not used here", mark: event.mark) }
         guard depth <= Self.maximumDepth else {
@@ -72,37 +72,37 @@ struct YAMLComposer {
         case .scalar(let text, let isPlain):
             return YAMLNode(content: .scalar(text, isPlain: isPlain), mark: event.mark)
         case .sequenceStart:
-            return YAMLNode(content: .sequence(try elements(depth: depth)), mark: event.mark)
+            return YAMLNode(content: .sequence(try elements(depth: depth, path: path)), mark: event.mark)
         case .mappingStart(let isFlow):
-            return YAMLNode(content: .mapping(try entries(depth: depth), isFlow: isFlow), mark: event.mark)
+            return YAMLNode(content: .mapping(try entries(depth: depth, path: path), isFlow: isFlow), mark: event.mark)
         default:
             throw YAMLError(message: "a value is missing here", mark: event.mark)
         }
     }
 
-    private mutating func elements(depth: Int) throws(YAMLError) -> [YAMLNode] {
+    private mutating func elements(depth: Int, path: String) throws(YAMLError) -> [YAMLNode] {
         var elements: [YAMLNode] = []
         while true {
             let event = try next()
             if case .sequenceEnd = event.kind { return elements }
-            elements.append(try node(at: event, depth: depth + 1))
+            elements.append(try node(at: event, depth: depth + 1, path: "\(path)[\(elements.count)]"))
         }
     }
 
-    private mutating func entries(depth: Int) throws(YAMLError) -> [YAMLNode.Entry] {
+    private mutating func entries(depth: Int, path: String) throws(YAMLError) -> [YAMLNode.Entry] {
         var entries: [YAMLNode.Entry] = []
         var seen: [String: Mark] = [:]
         while true {
             let event = try next()
             if case .mappingEnd = event.kind { return entries }
-            guard case .scalar(let key, _) = try node(at: event, depth: depth + 1).content else {
+            guard case .scalar(let key, _) = try node(at: event, depth: depth + 1, path: path).content else {
                 throw YAMLError(message: "a key is a single word or text", mark: event.mark)
             }
-            let value = try node(at: try next(), depth: depth + 1)
+            let keyPath = path.isEmpty ? key : "\(path).\(key)"
+            let value = try node(at: try next(), depth: depth + 1, path: keyPath)
             if let first = seen.updateValue(event.mark, forKey: key) {
                 seen[key] = first
-                duplicates.append(
-                    YAMLError(message: "\"\(key)\" stands here already, in line \(first.line)", mark: event.mark))
+                duplicates.append(DuplicateKey(keyPath: keyPath, mark: event.mark, first: first))
             } else {
                 entries.append(YAMLNode.Entry(key: key, keyMark: event.mark, value: value))
             }

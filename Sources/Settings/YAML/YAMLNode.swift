@@ -40,6 +40,14 @@ struct YAMLNode: Sendable, Equatable {
     }
 }
 
+/// A key that stands in its mapping a second time.
+struct DuplicateKey: Sendable, Equatable {
+    var keyPath: String
+    var mark: Mark
+    /// Where it stands first.
+    var first: Mark
+}
+
 /// Why a text is no YAML that we read.
 struct YAMLError: Error, Sendable, Equatable {
     /// What is wrong; libyaml's own words where it found the fault.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+
+/// What no single value can know: names that stand twice, upstreams that nobody reaches, secrets in the clear.
+struct SettingsChecks {
+    let reading: Reading
+    let listeners: [Placed<ListenerSettings>]
+    let admin: [Placed<ListenAddress>]
+    let upstreams: [Placed<UpstreamSettings>]
+    let challenges: [Placed<ChallengeSettings>]
+
+    /// Reports all of it.
+    func run() {
+        checkAddresses()
+        checkRoutes()
+        checkUpstreamsAreUsed()
+        checkChallengeNames()
+        checkRivals()
+        checkReach()
+        checkPlaintext()
+    }
+
+    private func checkAddresses() {
+        let addresses = listeners.map { Placed(path: "\($0.path).address", value: $0.value.address) } + admin
+        var seen: [ListenAddress: String] = [:]
+        for address in addresses {
+            // Port 0 is another port each time.
+            if case .tcp(_, 0) = address.value { continue }
+            if let first = seen[address.value] {
+                reading.report("the address is taken already, by \(first)", atPath: address.path)
+            } else {
+                seen[address.value] = address.path
+            }
+        }
+    }
+
+    private func checkRoutes() {
+        for listener in listeners {
+            let routes = listener.value.routes
+            for (index, route) in routes.enumerated() {
+                guard let first = routes[..<index].firstIndex(where: { $0.takesSame(as: route) }) else { continue }
+                reading.report(
+                    "is never taken: an earlier route takes the same requests, to \(routes[first].upstream)",
+                    atPath: "\(listener.path).routes[\(index)]")
+            }
+        }
+    }
+
+    private func checkUpstreamsAreUsed() {
+        guard !listeners.isEmpty else { return }
+        let used = Set(listeners.flatMap { [$0.value.upstream].compactMap(\.self) + $0.value.routes.map(\.upstream) })
+        for upstream in upstreams where !used.contains(upstream.value.name) {
+            reading.report("no listener and no route leads to this upstream", atPath: upstream.path, severity: .warning)
+        }
+    }
+
+    private func checkChallengeNames() {
+        var seen: [String: String] = [:]
+        for challenge in challenges {
+            if let first = seen.updateValue(challenge.path, forKey: challenge.value.name) {
+                reading.report(
+                    "\"\(challenge.value.name)\" is the name of \(first) already", atPath: "\(challenge.path).name")
+            }
+        }
+    }
+
+    /// Of two challenges of the same kind and realm at one place the second could never be asked.
+    private func checkRivals() {
+        for (index, challenge) in challenges.enumerated() {
+            for earlier in challenges[..<index] where earlier.value.rivals(challenge.value) {
+                for (place, path) in challenge.places where earlier.places.contains(where: { $0.place == place }) {
+                    reading.report(
+                        "\"\(earlier.value.name)\" answers the same challenge here already; the second is never asked",
+                        atPath: path)
+                }
+            }
+        }
+    }
+
+    private func checkReach() {
+        for challenge in challenges {
+            if case .securityCheck(let settings) = challenge.value.kind, settings.answerURL == nil,
+                let message = Support.otherDialects,
+                challenge.reached(of: upstreams).allSatisfy({ $0.mobileFirst == nil })
+            {
+                reading.report(message, atPath: "\(challenge.path).security-check", severity: .warning)
+            }
+            guard case .locations(let patterns) = challenge.value.place, !upstreams.isEmpty else { continue }
+            for (pattern, place) in zip(patterns, challenge.places) where !upstreams.contains(where: pattern.reaches) {
+                let advice =
+                    upstreams.contains(where: { pattern.withTLS?.reaches($0) == true })
+                    ? "; without a scheme and a port 80 is meant: write https:// before it" : ""
+                reading.report("covers nothing at any upstream\(advice)", atPath: place.path, severity: .warning)
+            }
+        }
+    }
+
+    private func checkPlaintext() {
+        for upstream in upstreams where upstream.value.plaintext == .refuse {
+            let names = challenges.filter { $0.reached(of: [upstream]).count == 1 && $0.value.credential != nil }
+                .map { "\"\($0.value.name)\"" }
+            if upstream.value.url.isPlaintext, !names.isEmpty {
+                reading.report(
+                    "the secrets of \(names.joined(separator: ", ")) would go to another machine in the clear: use https://, "
+                        + "or say `plaintext: allow`", atPath: "\(upstream.path).url")
+            } else if let server = upstream.value.mobileFirst, server.api.isPlaintext {
+                reading.report(
+                    "logins would go to another machine in the clear: use https://, or say `plaintext: allow`",
+                    atPath: "\(upstream.path).mobilefirst.api")
+            }
+        }
+        for challenge in challenges {
+            let isAllowed = challenge.reached(of: upstreams).contains { $0.plaintext == .allow }
+            for (url, key) in challenge.value.loginAddresses where url.isPlaintext && !isAllowed {
+                reading.report(
+                    "secrets would go to another machine in the clear: use https://, or say `plaintext: allow` at the upstream",
+                    atPath: "\(challenge.path).\(key)")
+            }
+        }
+    }
+}

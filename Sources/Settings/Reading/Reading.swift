@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// One reading of a file: the problems met so far, and where each value stands that was looked at.
+final class Reading {
+    /// The file, as problems name it.
+    let file: String
+    /// What `${NAME}` stands for.
+    let environment: [String: String]
+    /// The names under `upstreams:`, whatever stands under them.
+    var upstreamNames: [String] = []
+    private(set) var problems: [Problem] = []
+    private var marks: [String: Mark] = [:]
+
+    init(file: String, environment: [String: String]) {
+        self.file = file
+        self.environment = environment
+    }
+
+    /// The problems in the order of the file; of one place, in the order in which they were met.
+    var sortedProblems: [Problem] {
+        let start = Mark(line: 0, column: 0)
+        return problems.enumerated()
+            .sorted { ($0.element.mark ?? start, $0.offset) < ($1.element.mark ?? start, $1.offset) }
+            .map(\.element)
+    }
+
+    /// Whether the file can be used.
+    var hasErrors: Bool { problems.contains { $0.severity == .error } }
+
+    /// A problem at `mark`.
+    func report(_ message: String, at mark: Mark?, keyPath: String, severity: Problem.Severity = .error) {
+        problems.append(Problem(file: file, mark: mark, keyPath: keyPath, message: message, severity: severity))
+    }
+
+    /// A problem at a value that was looked at before, or at what holds it.
+    func report(_ message: String, atPath keyPath: String, severity: Problem.Severity = .error) {
+        var path = keyPath[...]
+        while marks[String(path)] == nil, let end = path.lastIndex(where: { ".[".contains($0) }) { path = path[..<end] }
+        report(message, at: marks[String(path)], keyPath: keyPath, severity: severity)
+    }
+
+    /// Remembers where a value stands.
+    func note(_ mark: Mark, at keyPath: String) {
+        marks[keyPath] = mark
+    }
+}
+
+/// A value together with the way to it, for checks that look at several.
+struct Placed<Value> {
+    var path: String
+    var value: Value
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+
+extension ChallengeSettings {
+    /// The keys that belong to one kind of challenge only, which its first key names.
+    private static let kinds: [(key: String, others: [String])] = [
+        ("security-check", ["answer", "keep-attempts", "answer-url"]),
+        ("gateway", ["detect", "success", "failed", "logout"]),
+        ("scheme", ["realm", "spn", "token"]),
+        ("inject", []),
+    ]
+
+    /// `challenges:`, each with the way to it; `upstreams` fill in what a challenge leaves to its upstream.
+    static func read(_ value: Value, upstreams: [UpstreamSettings]) -> [Placed<ChallengeSettings>] {
+        (value.list() ?? []).compactMap { element in
+            element.fields().flatMap { read($0, upstreams: upstreams) }.map { Placed(path: element.path, value: $0) }
+        }
+    }
+
+    private static func read(_ fields: Fields, upstreams: [UpstreamSettings]) -> ChallengeSettings? {
+        let name = fields.required("name")?.name()
+        let place = place(fields)
+        let credentialValue = fields["credential"]
+        let credential = credentialValue?.name()
+        let retry = fields["retry-rejected"]
+        let login = fields["login"]
+        let kind = kind(fields, login: login, place: place, upstreams: upstreams)
+        fields.finish()
+        let retryRejected = retry?.isNever == true ? nil : retry?.duration()
+        guard let name, let place, let kind else { return nil }
+        let settings = ChallengeSettings(
+            name: name, place: place, credential: credential, kind: kind,
+            login: login.flatMap(GatewaySettings.loginTime) ?? .onDemand, retryRejected: retryRejected)
+        if credentialValue == nil, settings.needsCredential { _ = fields.required("credential") }
+        return settings
+    }
+
+    private static func place(_ fields: Fields) -> ChallengePlace? {
+        let locations = fields["at"]
+        let upstream = fields["upstream"]
+        if let locations, let upstream {
+            upstream.report("stands beside `at`, in line \(locations.keyMark.line): a challenge has one of them")
+            return nil
+        }
+        if let upstream { return upstream.upstreamName().map(ChallengePlace.upstream) }
+        guard let locations else {
+            fields.value.report("has no place: `at` with location patterns, or `upstream`")
+            return nil
+        }
+        let patterns = locations.listOrOne().compactMap { $0.locationPattern() }
+        if locations.listOrOne().isEmpty { locations.report("is empty: the challenge would stand nowhere") }
+        return patterns.isEmpty ? nil : .locations(patterns)
+    }
+
+    private static func kind(
+        _ fields: Fields, login: Value?, place: ChallengePlace?, upstreams: [UpstreamSettings]
+    ) -> ChallengeKind? {
+        let written = kinds.map(\.key).filter(fields.has)
+        guard let key = written.first, written.count == 1 else {
+            // Every key of every kind is known here, only too many or none.
+            for kind in kinds { for key in [kind.key] + kind.others { _ = fields[key] } }
+            let keys = kinds.map { "`\($0.key)`" }.joined(separator: ", ")
+            fields.value.report(
+                written.isEmpty
+                    ? "has no kind: one of \(keys) is missing"
+                    : "has several kinds: \(written.map { "`\($0)`" }.joined(separator: ", ")); write one challenge for each"
+            )
+            return nil
+        }
+        for kind in kinds where kind.key != key {
+            for other in kind.others { fields[other]?.report("belongs to `\(kind.key)`, not to `\(key)`") }
+        }
+        if key != "gateway", let login, !login.isScalar {
+            login.report("must be on-demand or at-start: the steps of a login belong to `gateway`")
+        }
+        switch key {
+        case "gateway": return GatewaySettings.read(fields, login: login).map(ChallengeKind.gateway)
+        case "inject": return inject(fields).map(ChallengeKind.inject)
+        case "scheme": return SchemeSettings.read(fields, place: place, upstreams: upstreams).map(ChallengeKind.scheme)
+        default: return SecurityCheckSettings.read(fields).map(ChallengeKind.securityCheck)
+        }
+    }
+
+    private static func inject(_ fields: Fields) -> [InjectedTemplate]? {
+        guard let value = fields.required("inject") else { return nil }
+        let templates = value.fieldTemplates()
+        if value.isMapping, value.members()?.isEmpty == true { value.report("is empty: nothing would be injected") }
+        return templates.isEmpty ? nil : templates
+    }
+
+    /// Whether something is taken from a credential.
+    private var needsCredential: Bool {
+        switch kind {
+        case .gateway: true
+        // Negotiate does with what GSS-API has: the ticket cache or keytab of the process.
+        case .scheme(let settings): settings.schemes != [.negotiate]
+        case .inject(let templates): templates.contains { !$0.value.fieldNames.isEmpty }
+        case .securityCheck(let settings): !settings.answer.fieldNames.isEmpty
+        }
+    }
+}
+
+extension SecurityCheckSettings {
+    fileprivate static func read(_ fields: Fields) -> SecurityCheckSettings? {
+        let check = fields.required("security-check")?.word()
+        let answerValue = fields.required("answer")
+        if let answerValue, !answerValue.isMapping { answerValue.report("must be a mapping: { pin: \"{pin}\" }") }
+        let answer = answerValue.flatMap { $0.isMapping ? $0.answer() : nil }
+        let keepAttempts = fields["keep-attempts"]?.integer(in: 0...1000)
+        let answerURL = fields["answer-url"]?.addressReference()
+        guard let check, let answer else { return nil }
+        return SecurityCheckSettings(
+            check: check, answer: answer, keepAttempts: keepAttempts ?? 1, answerURL: answerURL)
+    }
+}
+
+extension Value {
+    fileprivate var isNever: Bool {
+        node.content == .scalar("never", isPlain: true) || node.content == .scalar("never", isPlain: false)
+    }
+}

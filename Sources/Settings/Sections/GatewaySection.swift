@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+
+extension GatewaySettings {
+    /// `gateway:` and what belongs to it.
+    static func read(_ fields: Fields, login: Value?) -> GatewaySettings? {
+        let preset = fields.required("gateway")?.choice(Preset.self)
+        let detect = fields["detect"]?.listOrOne() ?? []
+        let success = fields["success"]?.listOrOne() ?? []
+        let failed = fields["failed"]?.listOrOne() ?? []
+        let logout = fields["logout"].flatMap(LogoutSettings.read)
+        let steps = login.map { $0.isScalar ? [] : $0.listOrOne() } ?? []
+        let settings = GatewaySettings(
+            preset: preset ?? .none, detect: detect.compactMap(ResponseMatcher.read),
+            login: steps.enumerated().compactMap { LoginStep.read($1, isFirst: $0 == 0) },
+            success: success.compactMap(ResponseMatcher.read), failed: failed.compactMap(FailureMatcher.read),
+            logout: logout)
+        guard preset == GatewaySettings.Preset.none else { return preset.map { _ in settings } }
+        if detect.isEmpty { fields.value.report("the preset none needs `detect`: nothing tells the login page") }
+        if steps.isEmpty { fields.value.report("the preset none needs `login` with the address of the form") }
+        if !steps.isEmpty, settings.login.contains(where: { $0.target == nil }) {
+            login?.report("each step of the preset none needs a url")
+        }
+        return settings
+    }
+
+    /// When the session is won: `login: at-start`, or `when` in a login's only or first step.
+    static func loginTime(_ login: Value) -> LoginTime? {
+        guard !login.isScalar else { return login.choice(LoginTime.self) }
+        return login.listOrOne().first?.loginStepTime()
+    }
+}
+
+extension Value {
+    fileprivate func loginStepTime() -> LoginTime? {
+        guard case .mapping(let entries, _) = node.content, let entry = entries.first(where: { $0.key == "when" })
+        else {
+            return nil
+        }
+        return child(entry).choice(LoginTime.self)
+    }
+}
+
+extension LoginStep {
+    fileprivate enum HiddenFields: String, CaseIterable { case hidden, none }
+
+    fileprivate static func read(_ value: Value, isFirst: Bool) -> LoginStep? {
+        guard let fields = value.fields() else { return nil }
+        var step = LoginStep()
+        let when = fields["when"]
+        if !isFirst { when?.report("stands in the first step only") }
+        step.page = fields["page"]?.addressReference()
+        step.target = fields["url"].flatMap { url in
+            url.isForm ? .form : url.addressReference().map(Target.address)
+        }
+        if let method = fields["method"]?.method() { step.method = method }
+        step.parameters = fields["parameters"]?.parameters() ?? []
+        step.hiddenFields = fields["fields"]?.choice(HiddenFields.self) == .hidden
+        if let body = fields["body"]?.choice(Body.self) { step.body = body }
+        step.headers = fields["headers"]?.fieldTemplates() ?? []
+        if let timeout = fields["timeout"]?.duration() { step.timeout = timeout }
+        fields.finish()
+        return step
+    }
+}
+
+extension Value {
+    fileprivate var isForm: Bool { node.content == .scalar("form", isPlain: true) }
+}
+
+extension LogoutSettings {
+    fileprivate static func read(_ value: Value) -> LogoutSettings? {
+        guard let fields = value.fields() else { return nil }
+        let url = fields.required("url")?.addressReference()
+        let method = fields["method"]?.method()
+        fields.finish()
+        return url.map { LogoutSettings(url: $0, method: method ?? .get) }
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+extension LimitSettings {
+    /// `limits:`.
+    static func read(_ value: Value) -> LimitSettings {
+        var settings = LimitSettings()
+        guard let fields = value.fields() else { return settings }
+        let counts = 1...1_048_576
+        if let callers = fields["callers"]?.integer(in: counts) { settings.callers = callers }
+        if let exchanges = fields["exchanges"]?.integer(in: counts) { settings.exchanges = exchanges }
+        if let waiters = fields["waiters"]?.integer(in: counts) { settings.waiters = waiters }
+        if let head = fields["head"], let size = head.size() {
+            if (1024...1_048_576).contains(size) {
+                settings.head = size
+            } else {
+                head.report("must be from 1KiB to 1MiB")
+            }
+        }
+        fields.finish()
+        return settings
+    }
+}
+
+extension WorkerCount {
+    /// `workers:`.
+    static func read(_ value: Value) -> WorkerCount {
+        guard let text = value.text(), text != "auto" else { return .automatic }
+        guard let number = Int(text), (1...64).contains(number) else {
+            value.report("\"\(text)\" is neither auto nor a whole number from 1 to 64")
+            return .automatic
+        }
+        return .exactly(number)
+    }
+}
+
+extension LogSettings {
+    /// `log:`.
+    static func read(_ value: Value) -> LogSettings {
+        var settings = LogSettings()
+        guard let fields = value.fields() else { return settings }
+        if let level = fields["level"]?.choice(Level.self) { settings.level = level }
+        if let format = fields["format"]?.choice(Format.self) { settings.format = format }
+        fields.finish()
+        return settings
+    }
+}

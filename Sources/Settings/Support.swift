@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// What this version reads but does not do yet. A line goes when its feature comes; nothing else needs to change.
+enum Support {
+    /// A key, by its shape, and the values that are meant; `nil` means whatever it holds.
+    private struct Gap {
+        var shape: String
+        var values: Set<String>?
+        var message = passes
+    }
+
+    private static let passes = "this version does not answer this yet: the challenge passes to the caller"
+
+    private static let gaps = [
+        Gap(shape: "challenges[].gateway"),
+        Gap(shape: "challenges[].answer-url"),
+        Gap(shape: "challenges[].scheme", values: ["basic", "digest", "negotiate", "ntlm"]),
+        Gap(
+            shape: "challenges[].token.grant",
+            values: ["client-credentials", "password", "refresh-token", "registry", "static"]),
+    ]
+
+    /// Warns where `value` is one of the gaps: at its key, or where its `text` is known, by that.
+    static func check(_ value: Value, text: String?) {
+        let shape = value.shape.hasSuffix("[]") ? String(value.shape.dropLast(2)) : value.shape
+        for gap in gaps where gap.shape == shape {
+            guard gap.values.map({ values in text.map(values.contains) ?? false }) ?? (text == nil) else { continue }
+            value.report(gap.message, severity: .warning)
+        }
+    }
+
+    /// What is said of `{totp}` in a template; `nil` once one-time passwords are computed.
+    static let oneTimePassword: String? =
+        "this version computes no one-time passwords yet: a login that needs {totp} fails"
+
+    /// What is said of a security check at an upstream without `mobilefirst:`; `nil` once other dialects are spoken.
+    static let otherDialects: String? =
+        "this version answers security checks only at an upstream with `mobilefirst:`, and none that this stands at has it"
+}

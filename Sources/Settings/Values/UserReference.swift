@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A user of this machine.
+package enum UserReference: Sendable, Hashable {
+    /// By name; looked up when the daemon starts and when it reloads.
+    case name(String)
+    /// By number.
+    case uid(UInt32)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Every key of the format, also those that this version does not answer yet.
+let everything = """
+    listeners:
+      - address: 127.0.0.1:8080
+        upstream: bank
+        hosts: [bank.localhost, Ledger.Example.]
+        users: [www-data, "1001"]
+        routes:
+          - { host: ledger.localhost, upstream: ledger }
+          - { path: /accounts/, methods: [GET, HEAD], users: [ann], upstream: bank, strip-prefix: true }
+        browsers: allow
+      - { address: "unix:/run/c.sock?mode=0660", upstream: bank }
+      - { address: "systemd:http", upstream: bank }
+    admin: { address: [unix:/run/admin.sock, "[::1]:9180"] }
+    upstreams:
+      bank:
+        url: https://mfp.example.com/mfp/api/adapters/
+        tls: { ca: /ca.pem, certificate: /c.pem, key: /k.pem, pin: sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE= }
+        http: 1.1
+        timeouts: { connect: 500ms, response: 2m, idle: 1h }
+        replay: { memory: 1KiB, disk: 1GiB }
+        proxy: socks5h://[::1]:1080
+        host: pass
+        caller-credentials: keep
+        forwarded: x-forwarded
+        plaintext: allow
+        mobilefirst:
+          api: http://mfp.example.com/mfp/api/
+          application: com.sample.pincode
+          platform: android
+          version: 2.1
+          scope: one two
+      ledger: { url: "http://127.0.0.1:9/l" }
+    credentials:
+      sources: [env, systemd, { keyring: /k, key-file: /f }, { exec: [/h, -x] }]
+    challenges:
+      - name: bank-pin
+        at: mfp.example.com/*
+        security-check: PinCodeAttempts
+        credential: bank-pin
+        answer: { pin: "{pin}", rememberMe: true, n: [1, 1.5, ~, "1"] }
+        keep-attempts: 2
+        answer-url: /login
+        login: at-start
+        retry-rejected: 30m
+      - name: portal
+        at: ["https://portal.example.com/*", "*.portal.example.com:*/*"]
+        gateway: none
+        credential: portal
+        detect: { status: [200, 403], body-contains: pkmslogin.form, header: { X-A: b }, content-type: text/html }
+        login:
+          - { when: at-start, page: /login, url: form, fields: hidden }
+          - url: https://portal.example.com/pkmslogin.form
+            method: PUT
+            parameters: { username: "{username}", j_password: "{password}" }
+            body: json
+            headers: { X-Requested-With: us }
+            timeout: 3s
+        success: [{ cookie: PD-S-SESSION-ID }, { redirect-to: /home }]
+        failed: [{ body-contains: HPDIA0200W, because: wrong-password }, { header: X-Locked, because: locked }]
+        logout: { url: /pkmslogout }
+      - name: corp
+        upstream: ledger
+        scheme: [negotiate, digest, basic]
+        realm: Corp
+        spn: HTTP/www.corp.example.com
+        credential: corp
+      - name: api
+        upstream: bank
+        scheme: bearer
+        credential: api
+        token:
+          url: https://id.example.com/token
+          grant: client-credentials
+          scope: [read, write]
+          audience: https://api.example.com/
+          parameters: { resource: "{tenant}" }
+          client-auth: private-key-jwt
+          field: X-Auth
+          prefix: Token
+      - { name: key, upstream: ledger, inject: { X-Api-Key: "{key}", X-Tenant: blue }, credential: ledger-key }
+    limits: { callers: 1, exchanges: 2, waiters: 3, head: 4KiB }
+    audit: none
+    workers: 2
+    log: { level: debug, format: json }
+    """

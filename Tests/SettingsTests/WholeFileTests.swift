@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Testing
+
+@testable import Settings
+
+@Suite("Whole configurations")
+struct WholeFileTests {
+    @Test("every listener, upstream and credential source becomes its value")
+    func surroundings() throws {
+        let settings = try #require(parsed(everything))
+        #expect(
+            settings.listeners[0]
+                == ListenerSettings(
+                    address: .tcp(host: "127.0.0.1", port: 8080), upstream: "bank",
+                    hosts: ["bank.localhost", "ledger.example"], users: [.name("www-data"), .uid(1001)],
+                    routes: [
+                        RouteSettings(host: "ledger.localhost", upstream: "ledger", stripPrefix: false),
+                        RouteSettings(
+                            path: "/accounts/", methods: [.get, .head], users: [.name("ann")], upstream: "bank",
+                            stripPrefix: true),
+                    ], browsers: .allow))
+        #expect(
+            settings.listeners.map(\.address.description).dropFirst() == ["unix:/run/c.sock?mode=0660", "systemd:http"])
+        #expect(settings.admin.addresses.map(\.description) == ["unix:/run/admin.sock", "[::1]:9180"])
+        #expect(
+            settings.upstream(named: "bank")
+                == UpstreamSettings(
+                    name: "bank", url: try #require(WebURL("https://mfp.example.com/mfp/api/adapters/")),
+                    tls: TLSSettings(
+                        ca: "/ca.pem", certificate: "/c.pem", key: "/k.pem",
+                        pins: ["sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE="]),
+                    http: .http1,
+                    timeouts: TimeoutSettings(
+                        connect: .milliseconds(500), response: .seconds(120), idle: .seconds(3600)),
+                    replay: ReplaySettings(memory: 1024, disk: 1_073_741_824),
+                    proxy: ProxySettings(scheme: .socks5h, host: "::1", port: 1080), host: .pass,
+                    callerCredentials: .keep,
+                    forwarded: .xForwarded, plaintext: .allow,
+                    mobileFirst: MobileFirstSettings(
+                        api: try #require(WebURL("http://mfp.example.com/mfp/api")), application: "com.sample.pincode",
+                        platform: .android, version: "2.1", scope: ["one", "two"])))
+        #expect(settings.upstream(named: "bank")?.proxy?.url == "socks5h://[::1]:1080")
+        #expect(
+            settings.credentialSources
+                == [.environment, .systemd, .keyring(path: "/k", keyFile: "/f"), .exec(["/h", "-x"])])
+        #expect(settings.limits == LimitSettings(callers: 1, exchanges: 2, waiters: 3, head: 4096))
+        #expect(settings.audit == .none)
+        #expect(settings.workers == .exactly(2))
+        #expect(settings.log == LogSettings(level: .debug, format: .json))
+    }
+
+    @Test("every challenge becomes its value")
+    func challenges() throws {
+        let challenges = try #require(parsed(everything)).challenges
+        try #require(challenges.map(\.name) == ["bank-pin", "portal", "corp", "api", "key"])
+        let answer: JSONValue = ["pin": "{pin}", "rememberMe": true, "n": [1, .double(1.5), nil, "1"]]
+        #expect(
+            challenges[0]
+                == ChallengeSettings(
+                    name: "bank-pin", place: .locations([try LocationPattern("mfp.example.com/*")]),
+                    credential: "bank-pin",
+                    kind: .securityCheck(
+                        SecurityCheckSettings(
+                            check: "PinCodeAttempts", answer: try AnswerTemplate(answer), keepAttempts: 2,
+                            answerURL: .path("/login"))), login: .atStart, retryRejected: .seconds(1800)))
+        #expect(
+            challenges[2].kind
+                == .scheme(
+                    SchemeSettings(
+                        schemes: [.negotiate, .digest, .basic], realm: "Corp",
+                        servicePrincipal: "HTTP/www.corp.example.com")))
+        #expect(
+            challenges[3].kind
+                == .scheme(
+                    SchemeSettings(
+                        schemes: [.bearer],
+                        token: TokenSettings(
+                            grant: .clientCredentials, url: WebURL("https://id.example.com/token"),
+                            scope: ["read", "write"],
+                            audience: "https://api.example.com/",
+                            parameters: [NamedTemplate(name: "resource", value: try TextTemplate("{tenant}"))],
+                            clientAuthentication: .privateKeyJWT, field: try #require(HTTPField.Name("X-Auth")),
+                            prefix: "Token"))))
+        #expect(
+            challenges[4].kind
+                == .inject([
+                    InjectedTemplate(name: try #require(.init("X-Api-Key")), value: try TextTemplate("{key}")),
+                    InjectedTemplate(name: try #require(.init("X-Tenant")), value: try TextTemplate("blue")),
+                ]))
+        #expect(challenges[4].place == .upstream("ledger"))
+    }
+
+    @Test("every step and sign of a gateway becomes its value")
+    func gateway() throws {
+        let portal = try #require(parsed(everything)).challenges[1]
+        #expect(portal.login == .atStart)
+        var second = LoginStep(
+            target: .address(.absolute(try #require(WebURL("https://portal.example.com/pkmslogin.form")))), method: .put
+        )
+        second.parameters = [
+            NamedTemplate(name: "username", value: try TextTemplate("{username}")),
+            NamedTemplate(name: "j_password", value: try TextTemplate("{password}")),
+        ]
+        second.body = .json
+        second.headers = [
+            InjectedTemplate(name: try #require(.init("X-Requested-With")), value: try TextTemplate("us"))
+        ]
+        second.timeout = .seconds(3)
+        #expect(
+            portal.kind
+                == .gateway(
+                    GatewaySettings(
+                        preset: .none,
+                        detect: [
+                            ResponseMatcher(
+                                statuses: [200, 403],
+                                fields: [FieldMatcher(name: try #require(.init("X-A")), contains: "b")],
+                                bodyContains: ["pkmslogin.form"], contentTypes: ["text/html"])
+                        ], login: [LoginStep(page: .path("/login"), target: .form, hiddenFields: true), second],
+                        success: [
+                            ResponseMatcher(cookies: ["PD-S-SESSION-ID"]), ResponseMatcher(redirectTo: ["/home"]),
+                        ],
+                        failed: [
+                            FailureMatcher(
+                                matcher: ResponseMatcher(bodyContains: ["HPDIA0200W"]), cause: .wrongPassword),
+                            FailureMatcher(
+                                matcher: ResponseMatcher(fields: [FieldMatcher(name: try #require(.init("X-Locked")))]),
+                                cause: .locked),
+                        ], logout: LogoutSettings(url: .path("/pkmslogout")))))
+    }
+
+    @Test("what this version does not answer yet is warned about, and nothing else is")
+    func warnings() {
+        let notYet = "warning: this version does not answer this yet: the challenge passes to the caller"
+        #expect(
+            problems(everything) == [
+                "f:41:17: challenges[0].answer-url: \(notYet)",
+                "f:45:10: challenges[1].at[0]: warning: covers nothing at any upstream",
+                "f:45:42: challenges[1].at[1]: warning: covers nothing at any upstream",
+                "f:46:14: challenges[1].gateway: \(notYet)", "f:62:14: challenges[2].scheme[0]: \(notYet)",
+                "f:62:25: challenges[2].scheme[1]: \(notYet)", "f:62:33: challenges[2].scheme[2]: \(notYet)",
+                "f:72:14: challenges[3].token.grant: \(notYet)",
+            ])
+    }
+
+    @Test("what is left out has its default")
+    func defaults() throws {
+        let settings = try #require(parsed(frame()))
+        #expect(
+            settings
+                == Settings(
+                    listeners: [
+                        ListenerSettings(
+                            address: .tcp(host: "127.0.0.1", port: 8080), upstream: "u", hosts: [], routes: [],
+                            browsers: .refuse)
+                    ], admin: AdminSettings(addresses: []),
+                    upstreams: [
+                        UpstreamSettings(
+                            name: "u", url: try #require(WebURL("https://u.example/")), tls: TLSSettings(pins: []),
+                            http: .automatic,
+                            timeouts: TimeoutSettings(
+                                connect: .seconds(5), response: .seconds(60), idle: .seconds(300)),
+                            replay: ReplaySettings(memory: 65_536, disk: 16_777_216), host: .upstream,
+                            callerCredentials: .replace, forwarded: .none, plaintext: .refuse,
+                            mobileFirst: MobileFirstSettings(
+                                api: try #require(WebURL("https://u.example/mfp/api")), application: "a",
+                                platform: .ios,
+                                version: "1.0", scope: []))
+                    ], credentialSources: [.environment, .systemd], challenges: [],
+                    limits: LimitSettings(callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536), audit: .journal,
+                    workers: .automatic, log: LogSettings(level: .info, format: .automatic)))
+    }
+}
