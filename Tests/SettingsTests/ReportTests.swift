@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Settings
+import Testing
+
+@Suite("What the commands print")
+struct ReportTests {
+    @Test(
+        "check counts errors and warnings in its last line",
+        arguments: [
+            (0, 0, "a.yaml: no problems"), (1, 0, "a.yaml: 1 error"), (2, 1, "a.yaml: 2 errors, 1 warning"),
+            (0, 3, "a.yaml: 3 warnings"),
+        ])
+    func summary(errors: Int, warnings: Int, text: String) {
+        func problem(_ severity: Problem.Severity) -> Problem {
+            Problem(
+                file: "a.yaml", mark: Mark(line: 1, column: 2), keyPath: "x", message: "is wrong", severity: severity)
+        }
+        let problems =
+            Array(repeating: problem(.error), count: errors) + Array(repeating: problem(.warning), count: warnings)
+        let report = CheckReport(file: "a.yaml", problems: problems)
+        #expect(report.summary == text)
+        #expect(report.hasErrors == (errors > 0))
+        #expect(
+            report.lines == Array(repeating: "a.yaml:1:2: x: is wrong", count: errors)
+                + Array(repeating: "a.yaml:1:2: x: warning: is wrong", count: warnings))
+    }
+
+    @Test(
+        "match prints the pattern that wins as it was written",
+        arguments: [
+            (["*.com", "https://A.com:80/"], "http://a.com", MatchReport.winner("https://A.com:80/")),
+            (["b.com", "*.org"], "http://a.com", .none), ([], "http://a.com", .none),
+            (
+                ["a.*.com"], "a.com",
+                .invalid("\"a.*.com\" is no location pattern: a * in the host must be its whole first label")
+            ),
+            (
+                ["*"], "ftp://a",
+                .invalid("\"ftp://a\" is no URI to match: the scheme is none of http, https, ws and wss")
+            ),
+        ])
+    func match(patterns: [String], uri: String, report: MatchReport) {
+        #expect(MatchReport(uri: uri, patterns: patterns) == report)
+    }
+
+    @Test("match exits 0, 1 or 64, and says none where nothing covers the URI")
+    func exitCodes() {
+        #expect(MatchReport.winner("*").exitCode == 0)
+        #expect(MatchReport.none.exitCode == 1)
+        #expect(MatchReport.none.line == "none")
+        #expect(MatchReport.invalid("x").exitCode == 64)
+    }
+}
