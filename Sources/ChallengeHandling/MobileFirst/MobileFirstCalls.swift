@@ -57,11 +57,12 @@ struct MobileFirstCalls {
 
     /// The failure for a status that a step cannot use.
     func unexpected(_ response: SideResponse, _ step: String, _ more: String = "") -> MobileFirstInterruption {
-        report("\(step): \(response.status), unexpected")
+        let code = JSONValue(parsing: response.body)?["errorCode"]?.stringValue.map(ServerText.name)
+        report("\(step): \(response.status)\(code.map { " \($0)" } ?? ""), unexpected")
         return .failed(
             failure(
-                "The server answered \(step) with status \(response.status), which is no answer of a MobileFirst "
-                    + "server there.\(more.isEmpty ? "" : " \(more)")",
+                "The server answered \(step) with status \(response.status)\(code.map { " (\($0))" } ?? ""), which a "
+                    + "login cannot go on with.\(more.isEmpty ? "" : " \(more)")",
                 retryAt: retryAt(response)))
     }
 

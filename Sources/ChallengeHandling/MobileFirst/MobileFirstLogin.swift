@@ -16,6 +16,7 @@ struct MobileFirstLogin: SessionLogin {
     func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         await client.turnstile.enter()
         defer { client.turnstile.leave() }
+        try await requireOpenLatch(conversation)
         let calls = MobileFirstCalls(name: client.name, conversation: conversation)
         do throws(MobileFirstInterruption) {
             return try await runAgainIfUnknown(calls)
@@ -26,9 +27,24 @@ struct MobileFirstLogin: SessionLogin {
                 case .unknownClient:
                     calls.failure("The server does not know the client that it registered a moment ago.")
                 }
+            if [.rejected, .latched, .accountLocked].contains(failure.code) {
+                client.setLatch(handlers.first { $0.challengeName == failure.challenge }?.latchKey, at: scope)
+            }
             calls.report("failed: \(failure.code.rawValue)")
             throw failure
         }
+    }
+
+    /// As long as the latch is closed at which the last login for this scope ended, another would end there too: the
+    /// server need not be asked for the challenge again for each request of a caller.
+    private func requireOpenLatch(_ conversation: Conversation) async throws(LoginFailure) {
+        guard let key = client.latch(at: scope) else { return }
+        do throws(LoginFailure) {
+            _ = try await CredentialUse.look(up: key, in: conversation)
+        } catch {
+            if error.code == .latched { throw error }
+        }
+        client.setLatch(nil, at: scope)
     }
 
     /// A server that forgot this client forgot the state of every check with it; nothing that was answered has been
@@ -65,7 +81,8 @@ extension MobileFirstLogin {
         _ registration: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) {
         var dialogue = SecurityCheckDialogue(
-            name: client.name, handlers: handlers, conversation: calls.conversation)
+            name: client.name, handlers: handlers + [ApplicationNoticeHandler(challengeName: client.name)],
+            conversation: calls.conversation)
         var members: [String: SecretJSON] = [
             "client_id": SecretJSON(.string(registration.clientID)),
             "scope": SecretJSON(.string("\(scope)")),

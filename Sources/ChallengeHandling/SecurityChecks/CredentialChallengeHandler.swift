@@ -32,6 +32,8 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
 
     /// The challenge's name in the configuration.
     public var challengeName: String { key.challenge }
+    /// The latch of the credential for this challenge.
+    public var latchKey: LatchKey? { key }
 
     /// The answer, made of the credential as it is now. Throws a `LoginFailure` where it must not or cannot be sent.
     public func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {

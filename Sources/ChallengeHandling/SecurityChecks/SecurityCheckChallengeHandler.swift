@@ -10,6 +10,9 @@ public protocol SecurityCheckChallengeHandler: Sendable {
     var securityCheck: String { get }
     /// The name that messages and failures use; by default the security check's.
     var challengeName: String { get }
+    /// The latch that guards the answers, where they are made of a stored credential; by default none. While it is
+    /// closed, a login that ended at it does not trouble the server again.
+    var latchKey: LatchKey? { get }
 
     /// Answers `challenge`. Called again in the same conversation when the answer was wrong. Nothing is sent before the
     /// handlers of all checks challenged together have answered.
@@ -25,6 +28,8 @@ public protocol SecurityCheckChallengeHandler: Sendable {
 extension SecurityCheckChallengeHandler {
     /// The security check's name.
     public var challengeName: String { securityCheck }
+    /// None.
+    public var latchKey: LatchKey? { nil }
     /// Does nothing.
     public func handleSuccess(_ success: JSONValue) async {}
     /// Does nothing.

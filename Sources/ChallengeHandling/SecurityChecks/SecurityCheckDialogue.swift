@@ -127,7 +127,8 @@ extension SecurityCheckDialogue {
     /// A failure of a check that was not answered now: it says nothing about the credential, so nothing latches.
     private func refusal(_ check: String, _ failure: JSONValue, _ serverWait: Int64?) -> LoginFailure {
         let challenge = handlers[check]?.challengeName ?? name
-        if check == Self.applicationDisabled {
+        if check == ApplicationNoticeHandler.check {
+            // The check fails when the administrator has switched the application off.
             let text = (failure["message"] ?? failure["reason"])?.stringValue.map(ServerText.sentence)
             return LoginFailure(
                 .failed, challenge: name,
@@ -141,9 +142,6 @@ extension SecurityCheckDialogue {
                 + "nothing was sent. Wait until the server's block is over, or have it lifted there.",
             retryAt: serverWait)
     }
-
-    /// IBM's name for the check that fails when an administrator has switched the application off.
-    private static var applicationDisabled: String { "wl_remoteDisableRealm" }
 
     private func ask(
         _ handler: any SecurityCheckChallengeHandler, _ value: JSONValue

@@ -168,6 +168,28 @@ struct MobileFirstLoginTests {
         #expect(await world.lose(try Bank.login([answering])).isUnknown)
     }
 
+    @Test("an administrator's notice is told and acknowledged, beside the checks")
+    func notice() async throws {
+        let notice: JSONValue = ["message": "Closed on\nSunday", "messageId": 12, "messageType": "NOTIFY"]
+        let world = World(
+            .challenged(["PinCodeAttempts": ["remainingAttempts": 3], "wl_remoteDisableRealm": notice]) + [
+                .preauthorize(answers: ["PinCodeAttempts": ["pin": "1234"], "wl_remoteDisableRealm": ["messageId": 12]]
+                ),
+                .authorization, .token,
+            ])
+        _ = try await world.win(try Bank.login())
+        #expect(world.steps.contains("notice of the server: Closed on Sunday"))
+
+        let other = World(.challenged(["wl_remoteDisableRealm": ["message": "Update!", "messageType": "BLOCK"]]))
+        #expect(await other.lose(try Bank.login()).detail.contains("Update!"))
+    }
+
+    @Test("an error code of the server is told")
+    func errorCode() async throws {
+        let step = ScriptedStep.preauthorize().replying(400, [:], #"{"errorCode":"INVALID_SCOPE","errorMsg":"1234"}"#)
+        #expect(await World([.register, step]).lose(try Bank.login()).detail.contains("INVALID_SCOPE"))
+    }
+
     @Test("every request goes to the API's origin")
     func origin() async throws {
         let world = World(.challenged() + .granted)

@@ -26,19 +26,35 @@ struct RejectionTests {
             ])
     }
 
-    @Test("a closed latch keeps the credential at home, also in a later conversation and for a server that asks anew")
+    @Test("a closed latch keeps the credential at home, also after a restart")
     func latched() async throws {
         let first = World(.challenged() + [Self.answered.challenging(["PinCodeAttempts": [:]])])
-        let client = try Bank.client()
-        _ = await first.lose(client.login(scope: ["PinCodeAttempts"], handlers: [try Bank.pin()]))
-
-        let second = World([.preauthorize().challenging(["PinCodeAttempts": ["remainingAttempts": 3]])])
+        _ = await first.lose(try Bank.login())
+        // Another client, as after a restart, sees the challenge first.
         let latch = try #require(first.latches.all.first)
+        let second = World(.challenged())
         second.latches.close(try Bank.pin().key, for: .bankPIN, latch)
-        let failure = await second.lose(client.login(scope: ["PinCodeAttempts"], handlers: [try Bank.pin()]))
+        let failure = await second.lose(try Bank.login())
         #expect(failure.code == .latched)
         #expect(failure.detail.contains("2026-11-21 16:00:00 UTC"))
         #expect(failure.detail.contains("countersign unlatch bank-pin-challenge"))
+    }
+
+    @Test("as long as the latch is closed the server is not even asked; a changed credential has it asked again")
+    func notAsked() async throws {
+        let client = try Bank.client()
+        let first = World(.challenged() + [Self.answered.challenging(["PinCodeAttempts": [:]])])
+        let login = client.login(scope: ["PinCodeAttempts"], handlers: [try Bank.pin()])
+        _ = await first.lose(login)
+        #expect(await first.lose(login).code == .latched)
+        let changed = Credential(name: "bank-pin", fields: ["pin": Secret("5678")])
+        let second = World(
+            [
+                .preauthorize().challenging(["PinCodeAttempts": [:]]),
+                .preauthorize(answers: ["PinCodeAttempts": ["pin": "5678"]]), .authorization, .token,
+            ], credentials: [changed])
+        second.latches.close(try Bank.pin().key, for: .bankPIN, Latch(reason: .rejected, closedAt: 0))
+        _ = try await second.win(login)
     }
 
     @Test("a changed credential opens the latch")
