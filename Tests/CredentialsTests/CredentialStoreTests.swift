@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The sources together")
 struct CredentialStoreTests {
-    private struct Source: CredentialSource {
+    private struct Source: CredentialLookup {
         var known: [String: String] = [:]
         var failure: CredentialError?
 

@@ -11,7 +11,7 @@ internal import Secrets
 /// case, as `client-id`, and also as `client_id` for a template that writes it so; `{clientID}` never fits. A field does
 /// not begin with an underscore nor hold two in a row, which is why a variable belongs to one name only. A variable that is
 /// empty counts as not set.
-package struct EnvironmentSource: CredentialSource {
+package struct EnvironmentSource: CredentialLookup {
     private static let prefix = "COUNTERSIGN_"
 
     private let variables: [String: Secret]

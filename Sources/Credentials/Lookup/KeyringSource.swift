@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// Credentials in a keyring file. Read again whenever the file has changed; the keys are derived once, as long as the
 /// passphrase stays.
-package final class KeyringSource: CredentialSource {
+package final class KeyringSource: CredentialLookup {
     private let file: KeyringFile
     private let passphrase: KeyringPassphrase
     private let opened = Mutex<(keyring: Keyring, identity: PrivateFile.Identity)?>(nil)

@@ -12,7 +12,7 @@ package import Secrets
 /// One newline at the end of a `NAME.FIELD` file is removed, as editors and `echo` add one; not from a file that holds a
 /// zero byte, which is no text (a keytab). A field's name has no dot: in `a.b.c` the name is `a.b`. Permissions are
 /// systemd's business; it grants access by an access list, which shows as group bits.
-package struct SystemdCredentialsSource: CredentialSource {
+package struct SystemdCredentialsSource: CredentialLookup {
     private let directory: String?
 
     /// The credentials of `environment`'s `CREDENTIALS_DIRECTORY`; without one this source knows nothing.

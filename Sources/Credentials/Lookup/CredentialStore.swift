@@ -4,7 +4,7 @@
 package import ChallengeHandling
 
 /// One place that credentials come from. Unlike a provider it may block: `CredentialStore` asks it on a thread of its own.
-package protocol CredentialSource: Sendable {
+package protocol CredentialLookup: Sendable {
     /// The credential of that name as it is now, or `nil` where this source does not know it. An error where the source
     /// could not be read, or holds something for that name that cannot be used.
     func credential(named name: String) throws(CredentialError) -> Credential?
@@ -13,10 +13,10 @@ package protocol CredentialSource: Sendable {
 /// The sources of the configuration, in order: the first that knows a name wins, with all its fields. A source that
 /// fails ends the search, because a later one might know an older secret.
 package struct CredentialStore: CredentialProvider {
-    private let sources: [any CredentialSource]
+    private let sources: [any CredentialLookup]
 
     /// A store over `sources`.
-    package init(sources: [any CredentialSource]) {
+    package init(sources: [any CredentialLookup]) {
         self.sources = sources
     }
 
@@ -30,7 +30,7 @@ package struct CredentialStore: CredentialProvider {
     }
 
     private static func find(
-        _ name: String, in sources: [any CredentialSource]
+        _ name: String, in sources: [any CredentialLookup]
     ) throws(CredentialError) -> Credential? {
         for source in sources {
             if let credential = try source.credential(named: name) { return credential }

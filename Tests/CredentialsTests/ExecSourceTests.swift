@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Glibc
+import Secrets
+import Synchronization
+import Testing
+
+@testable import Credentials
+
+@Suite("A credential helper")
+struct ExecSourceTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func source(
+        _ script: String, environment: [String: String] = ["PATH": "/usr/bin:/bin"],
+        timeout: Duration = .seconds(30), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) -> ExecSource {
+        ExecSource(command: ["/bin/sh", "-c", script], environment: environment, timeout: timeout, now: now)
+    }
+
+    private func failure(_ source: ExecSource) -> String? {
+        do {
+            _ = try source.credential(named: "bank-pin")
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
+    @Test("is asked for the name in JSON and answers with the fields")
+    func answers() throws {
+        let asked = directory.file("asked")
+        let source = source(#"cat > \#(asked); echo '{"fields": {"pin": "1234", "otp": 77}}'"#)
+        let credential = try #require(try source.credential(named: #"bank "pin""#))
+        #expect(credential.fields == ["pin": Secret("1234"), "otp": Secret("77")])
+        #expect(try String(decoding: directory.read("asked"), as: UTF8.self) == #"{"name":"bank \"pin\""}"# + "\n")
+    }
+
+    @Test("that does not read its input is no trouble")
+    func deaf() throws {
+        let source = source(#"exec 0<&-; echo '{"fields":{"pin":"1"}}'"#)
+        for _ in 0..<3 { #expect(try source.credential(named: "a")?["pin"] == Secret("1")) }
+    }
+
+    @Test("that knows no fields does not know the name", arguments: ["{}", #"{"fields":null}"#])
+    func unknown(answer: String) throws {
+        #expect(try source("echo '\(answer)'").credential(named: "a")?.name == nil)
+    }
+
+    @Test("is asked again only when what it gave has expired")
+    func expires() throws {
+        let clock = Mutex(ContinuousClock.now)
+        let count = directory.file("count")
+        let source = source(#"echo x >> \#(count); echo '{"fields":{"pin":"1"},"expires_in":60}'"#) {
+            clock.withLock { $0 }
+        }
+        func times() throws -> Int { try directory.read("count").count / 2 }
+        for _ in 0..<3 { #expect(try source.credential(named: "a")?["pin"] == Secret("1")) }
+        #expect(try times() == 1)
+        _ = try source.credential(named: "b")
+        #expect(try times() == 2)
+        clock.withLock { $0 += .seconds(61) }
+        _ = try source.credential(named: "a")
+        #expect(try times() == 3)
+    }
+
+    @Test("without an expiry is asked each time", arguments: ["", #","expires_in":0"#, #","expires_in":-5"#])
+    func noExpiry(expiry: String) throws {
+        let count = directory.file("count")
+        let source = source(#"echo x >> \#(count); echo '{"fields":{"pin":"1"}\#(expiry)}'"#)
+        for _ in 0..<2 { _ = try source.credential(named: "a") }
+        #expect(try directory.read("count").count == 4)
+    }
+
+    @Test("that fails is told with its exit code and the first line of its standard error, without its output")
+    func fails() {
+        let reason = failure(source("echo hunter2; echo 'vault \u{1B}[31msealed' >&2; echo more >&2; exit 3"))
+        #expect(reason?.contains("exit code 3") == true)
+        #expect(reason?.contains("vault [31msealed") == true)
+        #expect(reason?.contains("/bin/sh") == true)
+        #expect(reason?.contains("more") == false)
+        #expect(reason?.contains("hunter2") == false)
+        #expect(failure(source("kill -9 $$"))?.contains("signal") == true)
+    }
+
+    @Test(
+        "that writes something else is an error", arguments: ["hunter2", #"["hunter2"]"#, #"{"fields":"hunter2"}"#, ""])
+    func noObject(output: String) {
+        let reason = failure(source("echo '\(output)'"))
+        #expect(reason != nil)
+        #expect(reason?.contains("hunter2") == false)
+    }
+
+    @Test("that takes too long is stopped, with its children")
+    func timesOut() throws {
+        let pipe = directory.file("alive")
+        try #require(unsafe mkfifo(pipe, 0o600) == 0)
+        // Its child holds the pipe open for as long as it lives.
+        let reader = try Descriptor(opening: pipe, O_RDONLY | O_NONBLOCK)
+        let reason = failure(source("sleep 600 > \(pipe) & sleep 600", timeout: .seconds(1)))
+        #expect(reason?.contains("too long") == true)
+        var waiting = pollfd(fd: reader.number, events: Int16(POLLIN), revents: 0)
+        #expect(unsafe poll(&waiting, 1, 30_000) == 1)
+        #expect(Int32(waiting.revents) & POLLHUP != 0)
+    }
+
+    @Test("that writes without end is stopped")
+    func endless() {
+        #expect(failure(source("yes"))?.contains("1 MiB") == true)
+        #expect(failure(source("yes >&2; true", timeout: .milliseconds(300)))?.contains("too long") == true)
+    }
+
+    @Test("that is not there, or not named by its path, is an error")
+    func missing() {
+        for command in [["/no/such/helper"], ["sh"], [], [""]] {
+            let source = ExecSource(command: command, environment: [:])
+            #expect(throws: CredentialError.self) { try source.credential(named: "a") }
+        }
+    }
+
+    @Test("sees neither the secrets of other sources nor our descriptors")
+    func isolation() throws {
+        let source = source(
+            #"env > \#(directory.file("env")); ls /proc/self/fd > \#(directory.file("fds")); echo '{}'"#,
+            environment: [
+                "PATH": "/usr/bin:/bin", "COUNTERSIGN_A__PIN": "1", "COUNTERSIGN_KEYRING_PASSPHRASE": "2",
+                "CREDENTIALS_DIRECTORY": "/run/credentials/x", "LANG": "C",
+            ])
+        _ = try source.credential(named: "a")
+        let seen = try String(decoding: directory.read("env"), as: UTF8.self)
+        #expect(seen.contains("LANG=C"))
+        #expect(!seen.contains("COUNTERSIGN"))
+        #expect(!seen.contains("CREDENTIALS"))
+        // The three, and the directory that ls reads; also where what started us left some open.
+        #expect(try String(decoding: directory.read("fds"), as: UTF8.self).split(separator: "\n").count == 4)
+    }
+
+    @Test("is run many times at once without mixing answers up")
+    func concurrent() async throws {
+        let store = CredentialStore(sources: [source(#"read line; echo "{\"fields\":$line}""#)])
+        try await withThrowingTaskGroup { group in
+            for index in 0..<16 {
+                group.addTask {
+                    let found = try await store.credential(named: "n\(index)")
+                    #expect(found?["name"] == Secret("n\(index)"))
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}
