@@ -8,8 +8,8 @@ struct ByteClass: Sendable {
 
     @inline(__always)
     func contains(_ byte: UInt8) -> Bool {
-        let word = byte < 64 ? low : high
-        return byte < 128 && (word &>> UInt64(byte)) & 1 == 1
+        let word = byte < 64 ? low : byte < 128 ? high : 0
+        return (word &>> UInt64(byte)) & 1 == 1
     }
 
     /// `tchar` of RFC 9110 section 5.6.2: field names, methods, tokens.

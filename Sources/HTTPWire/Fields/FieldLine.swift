@@ -22,8 +22,7 @@ extension FieldLine {
     /// Strict where leniency makes two readers disagree: no white space before the colon (RFC 9112 section 5.1), a name
     /// that is a token, a value without controls (RFC 9110 section 5.5). The caller has dealt with leading white space.
     init(_ bytes: Span<UInt8>, from start: Int, to end: Int) throws(WireErrorCode) {
-        var colon = start
-        while colon < end, ByteClass.token.contains(bytes[colon]) { colon += 1 }
+        let colon = bytes.endOfToken(from: start, to: end)
         guard colon < end else { throw .fieldColonMissing }
         guard bytes[colon] == UInt8(ascii: ":") else {
             throw bytes[colon].isBlank ? FieldLine.blankInName(bytes, at: colon, to: end) : .fieldNameInvalid
@@ -34,11 +33,7 @@ extension FieldLine {
         while first < end, bytes[first].isBlank { first += 1 }
         var last = end
         while last > first, bytes[last - 1].isBlank { last -= 1 }
-        var index = first
-        while index < last {
-            guard bytes[index].isFieldValue else { throw .fieldValueInvalid }
-            index += 1
-        }
+        guard bytes.isFieldValue(from: first, to: last) else { throw .fieldValueInvalid }
         name = ByteRange(start: start, end: colon)
         value = ByteRange(start: first, end: last)
         kind = FieldName(bytes, name)

@@ -4,138 +4,120 @@
 extension FieldName {
     /// The field named by `range` of `bytes`; names are compared without regard to case (RFC 9110 section 5.1).
     ///
-    /// By length first, then by comparison with the few names of that length: no text and no hash is made.
+    /// By length and first letter, then by comparison with what is left, mostly one name: no text and no hash is made.
     package init(_ bytes: Span<UInt8>, _ range: ByteRange) {
+        guard !range.isEmpty, range.end <= bytes.count else {
+            self = .other
+            return
+        }
         func spells(_ name: StaticString) -> Bool { bytes.matches(range, ignoringCase: name) }
         self =
-            switch range.count {
-            case 2:
+            switch (range.count, bytes[range.start].lowercased) {
+            case (2, UInt8(ascii: "t")):
                 spells("te") ? .te : .other
-            case 3:
-                spells("age") ? .age : spells("via") ? .via : .other
-            case 4:
-                spells("date")
-                    ? .date
-                    : spells("etag")
-                        ? .etag
-                        : spells("host")
-                            ? .host
-                            : spells("vary")
-                                ? .vary
-                                : .other
-            case 5:
-                spells("allow") ? .allow : spells("range") ? .range : .other
-            case 6:
-                spells("accept")
-                    ? .accept
-                    : spells("cookie")
-                        ? .cookie
-                        : spells("expect")
-                            ? .expect
-                            : spells("origin")
-                                ? .origin
-                                : spells("pragma")
-                                    ? .pragma
-                                    : spells("server")
-                                        ? .server
-                                        : .other
-            case 7:
-                spells("referer")
-                    ? .referer
-                    : spells("refresh")
-                        ? .refresh
-                        : spells("trailer")
-                            ? .trailer
-                            : spells("upgrade")
-                                ? .upgrade
-                                : .other
-            case 8:
+            case (3, UInt8(ascii: "a")):
+                spells("age") ? .age : .other
+            case (3, UInt8(ascii: "v")):
+                spells("via") ? .via : .other
+            case (4, UInt8(ascii: "d")):
+                spells("date") ? .date : .other
+            case (4, UInt8(ascii: "e")):
+                spells("etag") ? .etag : .other
+            case (4, UInt8(ascii: "h")):
+                spells("host") ? .host : .other
+            case (4, UInt8(ascii: "v")):
+                spells("vary") ? .vary : .other
+            case (5, UInt8(ascii: "a")):
+                spells("allow") ? .allow : .other
+            case (5, UInt8(ascii: "r")):
+                spells("range") ? .range : .other
+            case (6, UInt8(ascii: "a")):
+                spells("accept") ? .accept : .other
+            case (6, UInt8(ascii: "c")):
+                spells("cookie") ? .cookie : .other
+            case (6, UInt8(ascii: "e")):
+                spells("expect") ? .expect : .other
+            case (6, UInt8(ascii: "o")):
+                spells("origin") ? .origin : .other
+            case (6, UInt8(ascii: "p")):
+                spells("pragma") ? .pragma : .other
+            case (6, UInt8(ascii: "s")):
+                spells("server") ? .server : .other
+            case (7, UInt8(ascii: "r")):
+                spells("referer") ? .referer : spells("refresh") ? .refresh : .other
+            case (7, UInt8(ascii: "t")):
+                spells("trailer") ? .trailer : .other
+            case (7, UInt8(ascii: "u")):
+                spells("upgrade") ? .upgrade : .other
+            case (8, UInt8(ascii: "l")):
                 spells("location") ? .location : .other
-            case 9:
+            case (9, UInt8(ascii: "f")):
                 spells("forwarded") ? .forwarded : .other
-            case 10:
-                spells("connection")
-                    ? .connection
-                    : spells("keep-alive")
-                        ? .keepAlive
-                        : spells("set-cookie")
-                            ? .setCookie
-                            : spells("user-agent")
-                                ? .userAgent
-                                : .other
-            case 11:
+            case (10, UInt8(ascii: "c")):
+                spells("connection") ? .connection : .other
+            case (10, UInt8(ascii: "k")):
+                spells("keep-alive") ? .keepAlive : .other
+            case (10, UInt8(ascii: "s")):
+                spells("set-cookie") ? .setCookie : .other
+            case (10, UInt8(ascii: "u")):
+                spells("user-agent") ? .userAgent : .other
+            case (11, UInt8(ascii: "r")):
                 spells("retry-after") ? .retryAfter : .other
-            case 12:
-                spells("content-type")
-                    ? .contentType
-                    : spells("max-forwards")
-                        ? .maxForwards
-                        : spells("mfp-conflict")
-                            ? .mfpConflict
-                            : spells("proxy-status")
-                                ? .proxyStatus
+            case (12, UInt8(ascii: "c")):
+                spells("content-type") ? .contentType : .other
+            case (12, UInt8(ascii: "m")):
+                spells("max-forwards") ? .maxForwards : spells("mfp-conflict") ? .mfpConflict : .other
+            case (12, UInt8(ascii: "p")):
+                spells("proxy-status") ? .proxyStatus : .other
+            case (13, UInt8(ascii: "a")):
+                spells("authorization") ? .authorization : .other
+            case (13, UInt8(ascii: "c")):
+                spells("cache-control") ? .cacheControl : spells("content-range") ? .contentRange : .other
+            case (13, UInt8(ascii: "i")):
+                spells("if-none-match") ? .ifNoneMatch : .other
+            case (13, UInt8(ascii: "m")):
+                spells("mfp-challenge") ? .mfpChallenge : .other
+            case (14, UInt8(ascii: "c")):
+                spells("content-length") ? .contentLength : .other
+            case (14, UInt8(ascii: "s")):
+                spells("sec-fetch-dest")
+                    ? .secFetchDest
+                    : spells("sec-fetch-mode")
+                        ? .secFetchMode
+                        : spells("sec-fetch-site")
+                            ? .secFetchSite
+                            : spells("sec-fetch-user")
+                                ? .secFetchUser
                                 : .other
-            case 13:
-                spells("authorization")
-                    ? .authorization
-                    : spells("cache-control")
-                        ? .cacheControl
-                        : spells("content-range")
-                            ? .contentRange
-                            : spells("if-none-match")
-                                ? .ifNoneMatch
-                                : spells("mfp-challenge")
-                                    ? .mfpChallenge
-                                    : .other
-            case 14:
-                spells("content-length")
-                    ? .contentLength
-                    : spells("sec-fetch-dest")
-                        ? .secFetchDest
-                        : spells("sec-fetch-mode")
-                            ? .secFetchMode
-                            : spells("sec-fetch-site")
-                                ? .secFetchSite
-                                : spells("sec-fetch-user")
-                                    ? .secFetchUser
-                                    : .other
-            case 15:
-                spells("accept-encoding")
-                    ? .acceptEncoding
-                    : spells("accept-language")
-                        ? .acceptLanguage
-                        : spells("x-forwarded-for")
-                            ? .xForwardedFor
-                            : .other
-            case 16:
+            case (15, UInt8(ascii: "a")):
+                spells("accept-encoding") ? .acceptEncoding : spells("accept-language") ? .acceptLanguage : .other
+            case (15, UInt8(ascii: "x")):
+                spells("x-forwarded-for") ? .xForwardedFor : .other
+            case (16, UInt8(ascii: "c")):
                 spells("content-encoding")
                     ? .contentEncoding
                     : spells("content-location")
                         ? .contentLocation
-                        : spells("proxy-connection")
-                            ? .proxyConnection
-                            : spells("www-authenticate")
-                                ? .wwwAuthenticate
-                                : spells("x-forwarded-host")
-                                    ? .xForwardedHost
-                                    : .other
-            case 17:
-                spells("if-modified-since")
-                    ? .ifModifiedSince
-                    : spells("transfer-encoding")
-                        ? .transferEncoding
-                        : spells("x-forwarded-proto")
-                            ? .xForwardedProto
-                            : .other
-            case 18:
-                spells("proxy-authenticate") ? .proxyAuthenticate : .other
-            case 19:
-                spells("authentication-info")
-                    ? .authenticationInfo
-                    : spells("proxy-authorization")
-                        ? .proxyAuthorization
                         : .other
-            case 25:
+            case (16, UInt8(ascii: "p")):
+                spells("proxy-connection") ? .proxyConnection : .other
+            case (16, UInt8(ascii: "w")):
+                spells("www-authenticate") ? .wwwAuthenticate : .other
+            case (16, UInt8(ascii: "x")):
+                spells("x-forwarded-host") ? .xForwardedHost : .other
+            case (17, UInt8(ascii: "i")):
+                spells("if-modified-since") ? .ifModifiedSince : .other
+            case (17, UInt8(ascii: "t")):
+                spells("transfer-encoding") ? .transferEncoding : .other
+            case (17, UInt8(ascii: "x")):
+                spells("x-forwarded-proto") ? .xForwardedProto : .other
+            case (18, UInt8(ascii: "p")):
+                spells("proxy-authenticate") ? .proxyAuthenticate : .other
+            case (19, UInt8(ascii: "a")):
+                spells("authentication-info") ? .authenticationInfo : .other
+            case (19, UInt8(ascii: "p")):
+                spells("proxy-authorization") ? .proxyAuthorization : .other
+            case (25, UInt8(ascii: "p")):
                 spells("proxy-authentication-info") ? .proxyAuthenticationInfo : .other
             default: .other
             }

@@ -19,7 +19,7 @@ struct ListElements {
         while position < end, bytes[position].isBlank || bytes[position] == UInt8(ascii: ",") { position += 1 }
         guard position < end else { return nil }
         let start = position
-        while position < end, ByteClass.token.contains(bytes[position]) { position += 1 }
+        position = bytes.endOfToken(from: position, to: end)
         let element = ByteRange(start: start, end: position)
         while position < end, bytes[position].isBlank { position += 1 }
         guard !element.isEmpty, position == end || bytes[position] == UInt8(ascii: ",") else { throw error }

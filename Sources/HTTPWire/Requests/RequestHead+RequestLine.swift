@@ -7,8 +7,7 @@ extension RequestHead {
 
     /// `method SP request-target SP HTTP-version` with exactly one space each (RFC 9112 section 3), without its CRLF.
     mutating func parseRequestLine(_ bytes: Span<UInt8>, from start: Int, to end: Int) throws(WireErrorCode) {
-        var index = start
-        while index < end, ByteClass.token.contains(bytes[index]) { index += 1 }
+        let index = bytes.endOfToken(from: start, to: end)
         guard index > start, index < end, bytes[index] == .space else { throw .requestLineInvalid }
         guard index - start <= RequestHead.methodLimit else { throw .methodTooLong }
         methodRange = ByteRange(start: start, end: index)

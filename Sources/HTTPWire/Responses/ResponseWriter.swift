@@ -113,8 +113,7 @@ package enum ResponseWriter {
 
     /// Whether `bytes` may stand in a field value.
     package static func isFieldValue(_ bytes: Span<UInt8>) -> Bool {
-        for index in bytes.indices where !bytes[index].isFieldValue { return false }
-        return true
+        bytes.isFieldValue(from: 0, to: bytes.count)
     }
 
     private static func isToken(_ bytes: Span<UInt8>) -> Bool {

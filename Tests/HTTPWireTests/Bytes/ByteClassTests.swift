@@ -38,3 +38,22 @@ func singleBytes() {
         #expect(byte.lowercased == (isASCII ? Array(character.lowercased().utf8)[0] : byte))
     }
 }
+
+@Test("a byte that no field value may hold is found at every place beside every other byte")
+func fieldValues() {
+    for byte in UInt8.min...UInt8.max {
+        for filler: UInt8 in [0x20, 0x21, 0x7E, 0x80, 0xFF, 0x09] {
+            for position in 0..<19 {
+                var bytes = [UInt8](repeating: filler, count: 19)
+                bytes[position] = byte
+                let accepted = bytes.span.isFieldValue(from: 0, to: 19)
+                guard accepted != byte.isFieldValue else { continue }
+                Issue.record("\(byte) at \(position) among \(filler)")
+            }
+        }
+    }
+    let bytes: [UInt8] = [0, 65, 0]
+    let inside = bytes.span.isFieldValue(from: 1, to: 2)
+    let beyond = bytes.span.isFieldValue(from: 1, to: 4)
+    #expect(inside && !beyond)
+}

@@ -110,7 +110,7 @@ func firstInFirstOut() {
     var queue = ByteQueue()
     var model: [UInt8] = []
     var next: UInt8 = 0
-    for _ in 0..<20_000 {
+    for _ in 0..<3_000 {
         switch Int.random(in: 0..<4, using: &random) {
         case 0:
             let count = Int.random(in: 0...3_000, using: &random)
@@ -128,7 +128,7 @@ func firstInFirstOut() {
             model += fresh
         }
         #expect(queue.count == model.count)
-        if model.count > 100_000 {
+        if model.count > 20_000 {
             #expect(bytes(queue) == model)
             queue.consume(model.count)
             model = []

@@ -42,3 +42,20 @@ func comparisons() {
     #expect(!exactly("ab"))
     #expect(exactly("Ab"))
 }
+
+@Test("a number is digits alone and fits in 64 bits")
+func decimals() {
+    func decimal(_ text: String) -> UInt64? {
+        let bytes = latin1(text)
+        return bytes.span.decimal(ByteRange(start: 0, end: bytes.count))
+    }
+    #expect(decimal("0") == 0)
+    #expect(decimal("007") == 7)
+    #expect(decimal("18446744073709551615") == .max)
+    for text in ["", "-1", "+1", " 1", "1 ", "1,2", "1.0", "0x1", "a", "18446744073709551616", "99999999999999999999"] {
+        #expect(decimal(text) == nil, "\(text)")
+    }
+    let bytes = latin1("12")
+    let beyond = bytes.span.decimal(ByteRange(start: 0, end: 3))
+    #expect(beyond == nil)
+}

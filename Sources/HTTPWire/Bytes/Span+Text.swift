@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+extension Span<UInt8> {
+    /// The bytes in `range`, copied. Positions beyond the end are left out.
+    package func copy(_ range: ByteRange) -> [UInt8] {
+        let end = Swift.min(range.end, count)
+        let start = Swift.min(range.start, end)
+        return unsafe [UInt8](unsafeUninitializedCapacity: end - start) { buffer, filled in
+            for index in start..<end { unsafe buffer[index - start] = self[index] }
+            filled = end - start
+        }
+    }
+
+    /// The bytes in `range` as text; invalid UTF-8 becomes U+FFFD. For slow paths: it allocates.
+    package func text(_ range: ByteRange) -> String {
+        String(decoding: copy(range), as: UTF8.self)
+    }
+
+    /// Whether the bytes in `range` are those of `literal`, which must be in lower case, without regard to the case of
+    /// ASCII letters (RFC 9110 section 5.1: names; section 5.6.2: most tokens).
+    package func matches(_ range: ByteRange, ignoringCase literal: StaticString) -> Bool {
+        guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
+            return false
+        }
+        let (start, length) = (range.start, range.count)
+        let expected = unsafe literal.utf8Start
+        var index = 0
+        // The range was checked above, and the literal is as long.
+        while index < length, unsafe self[unchecked: start &+ index].lowercased == expected[index] { index &+= 1 }
+        return index == length
+    }
+
+    /// Whether the bytes in `range` are exactly those of `literal`.
+    package func matches(_ range: ByteRange, exactly literal: StaticString) -> Bool {
+        guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
+            return false
+        }
+        let (start, length) = (range.start, range.count)
+        let expected = unsafe literal.utf8Start
+        var index = 0
+        while index < length, unsafe self[unchecked: start &+ index] == expected[index] { index &+= 1 }
+        return index == length
+    }
+
+    /// Whether two ranges of the same bytes spell the same without regard to the case of ASCII letters.
+    package func matches(_ one: ByteRange, ignoringCase other: ByteRange) -> Bool {
+        guard one.count == other.count, one.end <= count, other.end <= count else { return false }
+        var index = 0
+        while index < one.count {
+            guard self[one.start + index].lowercased == self[other.start + index].lowercased else { return false }
+            index += 1
+        }
+        return true
+    }
+
+    /// The number that the bytes in `range` spell in decimal digits; nil where they do not, or it does not fit
+    /// (RFC 9110 section 5.6: `1*DIGIT`, as in `Max-Forwards` and `Retry-After`).
+    package func decimal(_ range: ByteRange) -> UInt64? {
+        guard !range.isEmpty, range.end <= count else { return nil }
+        var value: UInt64 = 0
+        for index in range.bounds {
+            guard self[index].isDigit else { return nil }
+            let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (sum, larger) = product.addingReportingOverflow(UInt64(self[index] &- 0x30))
+            guard !tooLarge, !larger else { return nil }
+            value = sum
+        }
+        return value
+    }
+}
