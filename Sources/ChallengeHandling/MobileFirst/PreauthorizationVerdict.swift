@@ -61,7 +61,10 @@ enum PreauthorizationVerdict {
         switch self {
         case .challenged(let challenges, _):
             let texts = challenges.sorted { $0.key < $1.key }.map { check, value in
-                let remaining = value["remainingAttempts"]?.integerValue.map { ", \($0) attempts remain" } ?? ""
+                let remaining =
+                    value["remainingAttempts"]?.integerValue.map {
+                        ", \($0) \($0 == 1 ? "attempt remains" : "attempts remain")"
+                    } ?? ""
                 return "challenge for \(ServerText.name(check))\(remaining)"
             }
             return texts.joined(separator: "; ")

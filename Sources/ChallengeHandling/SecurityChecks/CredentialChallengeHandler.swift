@@ -71,16 +71,16 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
             return
         case .count(let count):
             if count > Int64(keepAttempts) { return }
-            told = "\(count)"
+            told = count == 1 ? "1 attempt remains" : "\(count) attempts remain"
         case .unreadable:
             // A server that counts in a way we cannot read may be at the last one.
             if keepAttempts <= 0 { return }
-            told = "an unreadable number of"
+            told = "an unreadable number of attempts remains"
         }
         throw LoginFailure(
             .attemptsKept, challenge: key.challenge,
-            detail: "The server says that \(told) attempts remain, and the last \(keepAttempts) are kept "
-                + "(`keep-attempts`), so nothing was sent. Check the credential \"\(key.credential)\" and wait until the "
+            detail: "The server says that \(told), and `keep-attempts: \(keepAttempts)` "
+                + "leaves none to use, so nothing was sent. Check the credential \"\(key.credential)\" and wait until the "
                 + "server counts anew, or log in once by other means.")
     }
 }
