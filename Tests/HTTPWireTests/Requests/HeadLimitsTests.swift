@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Glibc
 import HTTPWire
 import Testing
 
@@ -85,11 +84,4 @@ func linearTime() {
         // Eight times the bytes; the square would be sixty-four times the time.
         #expect(fastest(large) < fastest(small) * 32)
     }
-}
-
-/// The nanoseconds that this thread has had of a processor: other tests run beside this one.
-private func processorTime() -> UInt64 {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
