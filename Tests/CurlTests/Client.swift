@@ -108,8 +108,9 @@ actor Client {
         return outcome
     }
 
-    private func fetch(
-        _ url: String, on handle: EasyHandle, script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void
+    func fetch(
+        _ url: String, on handle: EasyHandle,
+        script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void = { _, _, _ in }
     ) async throws -> Outcome {
         let driver = try driver()
         let recorder = Recorder()

@@ -30,7 +30,7 @@ final class Recorder: TransferDelegate {
     func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         let supply = onNeed(buffer.count)
         if case .bytes(let count) = supply {
-            for index in 0..<count { unsafe buffer[index] = UInt8(ascii: "y") }
+            for index in 0..<min(count, buffer.count) { unsafe buffer[index] = UInt8(ascii: "y") }
         }
         return supply
     }

@@ -14,19 +14,10 @@ final class Server: Sendable {
     private let thread: EventLoopThread
 
     init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        unsafe withUnsafeMutablePointer(to: &address) { address in
-            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                precondition(unsafe bind(listener, address, length) == 0 && listen(listener, 256) == 0)
-                unsafe getsockname(listener, address, &length)
-            }
-        }
+        let (listener, port) = loopbackSocket()
+        precondition(listen(listener, 256) == 0)
         _ = fcntl(listener, F_SETFL, O_NONBLOCK)
-        port = UInt16(bigEndian: address.sin_port)
+        self.port = port
         thread = try EventLoopThread(name: "server") { loop in
             loop.watch(listener, for: .read, handler: Listener(listener, loop))
         }
@@ -153,4 +144,20 @@ private let small = head(65) + [UInt8](repeating: 120, count: 65)
 
 private func head(_ length: Int, _ more: String = "") -> [UInt8] {
     Array("HTTP/1.1 200 OK\r\n\(more)Content-Length: \(length)\r\n\r\n".utf8)
+}
+
+/// A socket bound to some port of 127.0.0.1, and the port.
+func loopbackSocket() -> (Int32, UInt16) {
+    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    unsafe withUnsafeMutablePointer(to: &address) { address in
+        unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+            precondition(unsafe bind(fd, address, length) == 0)
+            unsafe getsockname(fd, address, &length)
+        }
+    }
+    return (fd, UInt16(bigEndian: address.sin_port))
 }

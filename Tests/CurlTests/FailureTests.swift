@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import Glibc
+import Testing
+
+@Suite("Failures")
+struct FailureTests {
+    @Test("a refused connection is told as such")
+    func refused() async throws {
+        let client = try Client()
+        let outcome = try await client.fetch("http://127.0.0.1:\(unusedPort())/")
+        #expect(outcome.error == .couldNotConnect)
+        #expect(outcome.status == 0)
+        #expect(outcome.text.contains("Failed to connect"))
+        await client.close()
+    }
+
+    @Test("a name that does not exist is told as such, and the loop goes on")
+    func unresolvable() async throws {
+        let server = try Server()
+        let client = try Client()
+        async let lost = client.fetch("http://nosuch.invalid/")
+        async let good = client.fetch(server.url("/bytes/65"))
+        #expect(try await good.status == 200)
+        #expect(try await lost.error == .couldNotResolveHost)
+        await client.close()
+    }
+
+    @Test("a body that ends early is an error")
+    func truncated() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/truncated"))
+        #expect(outcome.error == .partialFile)
+        #expect(outcome.body == Array("short".utf8))
+        await client.close()
+    }
+
+    @Test("a delegate that refuses the head or the body ends the transfer, and the next one works")
+    func aborted() async throws {
+        let server = try Server()
+        let client = try Client()
+        let head = try await client.fetch(server.url("/bytes/65")) { recorder, _, _ in
+            recorder.onHeader = { _ in false }
+        }
+        #expect(head.error == .writeError)
+        let body = try await client.fetch(server.url("/bytes/65")) { recorder, _, _ in
+            recorder.onBody = { _ in .abort }
+        }
+        #expect(body.error == .writeError)
+        #expect(try await client.fetch(server.url("/bytes/65")).error == nil)
+        await client.close()
+    }
+
+    @Test("a server that does not answer runs into the time limit")
+    func timeout() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/silent")) { _, handle, _ in
+            try handle.set(.timeout, .milliseconds(30))
+        }
+        #expect(outcome.error == .operationTimedOut)
+        await client.close()
+    }
+
+    @Test("other schemes than http and https are refused", arguments: ["file:///etc/passwd", "ftp://127.0.0.1/"])
+    func schemes(url: String) async throws {
+        let client = try Client()
+        #expect(try await client.fetch(url).error == .unsupportedProtocol)
+        await client.close()
+    }
+
+    @Test("the environment's proxy is not used")
+    func environment() async throws {
+        await #expect(processExitsWith: .success) {
+            unsafe setenv("http_proxy", "http://127.0.0.1:\(unusedPort())", 1)
+            let server = try Server()
+            #expect(try await Client().fetch(server.url("/bytes/65")).status == 200)
+        }
+    }
+}
+
+/// A port of the loopback that nobody listens at.
+private func unusedPort() -> UInt16 {
+    let (listener, port) = loopbackSocket()
+    close(listener)
+    return port
+}

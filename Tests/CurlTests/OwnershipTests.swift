@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import EventLoop
+import Glibc
+import Testing
+
+@Suite("Ownership")
+struct OwnershipTests {
+    @Test("a transfer that is broken off tells nothing more, leaves no socket, and the next one works")
+    func remove() async throws {
+        let server = try Server()
+        let client = try Client()
+        let before = try await client.with { driver, loop in (driver.multi.count, loop.registrations) }
+        #expect(before == (0, 0))
+        try await client.breakOff(server.url("/silent"), after: .zero)
+        try await client.breakOff(server.url("/silent"), after: .milliseconds(5))
+        try await client.breakOff(server.url("/bytes/100000"), after: .milliseconds(5))
+        #expect(try await client.fetch(server.url("/bytes/65")).status == 200)
+        #expect(try await client.with { driver, _ in driver.multi.count } == 0)
+        await client.close()
+    }
+
+    @Test("a multi handle that goes with transfers under way lets go of them")
+    func abandoned() async throws {
+        let server = try Server()
+        weak var handle: EasyHandle?
+        weak var recorder: Recorder?
+        try abandon(server.url("/silent"), &handle, &recorder)
+        #expect(handle == nil)
+        #expect(recorder == nil)
+    }
+
+    private func abandon(_ url: String, _ observer: inout EasyHandle?, _ delegate: inout Recorder?) throws {
+        let loop = try EventLoop()
+        let driver = try Driver(loop, maxIdle: 4)
+        let handle = try EasyHandle()
+        let recorder = Recorder()
+        try handle.set(.url, url)
+        try driver.start(handle, recorder)
+        let limit = LoopInstant.read() + .seconds(5)
+        while recorder.outcome.attempts.isEmpty, LoopInstant.read() < limit { loop.turnOnce() }
+        #expect(recorder.outcome.attempts == [1])
+        #expect(driver.multi.count == 1)
+        // A stopped loop lets go of the driver, which holds it.
+        loop.stop()
+        loop.run()
+        (observer, delegate) = (handle, recorder)
+    }
+
+    @Test("on a connection that stays open a transfer costs no epoll_ctl")
+    func registrations() async throws {
+        let server = try Server()
+        let client = try Client()
+        _ = try await client.fetch(server.url("/bytes/65"), times: 10)
+        let before = try await client.with { _, loop in loop.registrations }
+        let outcome = try await client.fetch(server.url("/bytes/65"), times: 1000)
+        #expect(outcome.connections == 0)
+        #expect(try await client.with { _, loop in loop.registrations } == before)
+        await client.close()
+    }
+
+    /// In a process of its own, where memory and descriptors are its own.
+    @Test("a hundred thousand transfers leave nothing behind")
+    func leaks() async {
+        await #expect(processExitsWith: .success) {
+            let server = try Server()
+            let client = try Client()
+            try await client.flood(server.url("/bytes/65"), total: 20_000)
+            let before = usage()
+            try await client.flood(server.url("/bytes/65"), total: 80_000)
+            let after = usage()
+            #expect(after.kilobytes - before.kilobytes < 1024, "\(before) became \(after)")
+            #expect(after.descriptors <= before.descriptors)
+            #expect(Census.alive.count == 0)
+            #expect(try await client.with { driver, _ in driver.multi.count } == 0)
+        }
+    }
+}
+
+/// What the process holds: resident memory and open descriptors.
+private func usage() -> (kilobytes: Int, descriptors: Int) {
+    var pages = 0
+    if let file = unsafe fopen("/proc/self/statm", "r") {
+        var line = [CChar](repeating: 0, count: 128)
+        unsafe fgets(&line, 128, file)
+        unsafe fclose(file)
+        let fields = String(decoding: line.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(separator: " ")
+        pages = Int(fields[1]) ?? 0
+    }
+    return (pages * 4, (0..<1024).count { fcntl($0, F_GETFD) >= 0 })
+}
+
+extension Client {
+    /// Begins a transfer and removes it after a while; it must have told nothing of an end.
+    fileprivate func breakOff(_ url: String, after delay: Duration) async throws {
+        let driver = try driver()
+        let handle = try EasyHandle()
+        let recorder = Recorder()
+        recorder.onBody = { _ in .pause }
+        recorder.onEnd = { _ in Issue.record("a removed transfer ended") }
+        try handle.set(.url, url)
+        try driver.start(handle, recorder)
+        try await Task.sleep(for: delay)
+        driver.multi.remove(handle)
+        driver.multi.remove(handle)
+        driver.carryOut()
+        #expect(!handle.isActive)
+        await Task.yield()
+    }
+}
