@@ -20,7 +20,7 @@ extension HeadCases {
         host(" a, b", .hostInvalid), host(" a,b", .hostInvalid), host(" a/b", .hostInvalid),
         host(" http://a", .hostInvalid), host(" u@a", .hostInvalid), host(" a:b", .hostInvalid),
         host(" a:80:80", .hostInvalid), host(" a:65536", .hostInvalid), host(" a:123456", .hostInvalid),
-        host(" a:" + String(repeating: "9", count: 99), .hostInvalid), host(" a:-1", .hostInvalid),
+        host(" a:" + String(repeating: "9", count: 25), .hostInvalid), host(" a:-1", .hostInvalid),
         host(" a:+1", .hostInvalid), host(" a: 80", .hostInvalid),
         host(" a?b", .hostInvalid), host(" a#b", .hostInvalid), host(" a\\b", .hostInvalid),
         host(" %61", .hostInvalid), host(" \u{E9}", .hostInvalid), host(" [", .hostInvalid), host(" []", .hostInvalid),
