@@ -3,10 +3,13 @@
 
 internal import ChallengeHandling
 
-extension RouteSettings {
-    /// Whether this route leaves nothing for a later one.
-    func takesSame(as later: RouteSettings) -> Bool {
-        host == later.host && path == later.path && methods == later.methods && users == later.users
+extension ListenerSettings {
+    /// Whether a request to that `Host` is served: a loopback name, the address itself, or one of the names written.
+    func accepts(host: String) -> Bool {
+        let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        if Origin(scheme: .http, host: name).isLoopback || hosts.contains(host) { return true }
+        if case .tcp(let address, _) = self.address { return address == name }
+        return false
     }
 }
 

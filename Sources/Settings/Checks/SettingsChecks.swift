@@ -14,7 +14,7 @@ struct SettingsChecks {
     /// Reports all of it.
     func run() {
         checkAddresses()
-        checkRoutes()
+        checkRouteHosts()
         checkUpstreamsAreUsed()
         checkChallengeNames()
         checkRivals()
@@ -36,14 +36,14 @@ struct SettingsChecks {
         }
     }
 
-    private func checkRoutes() {
+    /// A route is met only after the listener has accepted the `Host`.
+    private func checkRouteHosts() {
         for listener in listeners {
-            let routes = listener.value.routes
-            for (index, route) in routes.enumerated() {
-                guard let first = routes[..<index].firstIndex(where: { $0.takesSame(as: route) }) else { continue }
+            for (index, host) in listener.value.routes.map(\.host).enumerated() {
+                guard let host, !listener.value.accepts(host: host) else { continue }
                 reading.report(
-                    "is never taken: an earlier route takes the same requests, to \(routes[first].upstream)",
-                    atPath: "\(listener.path).routes[\(index)]")
+                    "requests to this host are answered 421: it is no loopback name, and not among the listener's hosts",
+                    atPath: "\(listener.path).routes[\(index)].host", severity: .warning)
             }
         }
     }

@@ -4,7 +4,8 @@
 /// The one of `candidates` that a mistyped `word` most probably means: at most a third of its letters differ, and at
 /// least one may.
 func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
-    guard word.utf8.count <= 64 else { return nil }
+    // Of a word of two letters any other one could be meant.
+    guard (3...64).contains(word.utf8.count) else { return nil }
     let allowed = max(1, word.count / 3)
     var best: (candidate: String, distance: Int)?
     for candidate in candidates {

@@ -51,9 +51,10 @@ struct Value {
             report("must be a single value, but this is \(node.kind)")
             return nil
         }
-        Support.check(self, text: text)
         do {
-            return try expanded(text, environment: reading.environment)
+            let expanded = try expanded(text, environment: reading.environment)
+            Support.check(self, text: expanded)
+            return expanded
         } catch {
             report(error.reason)
             return nil

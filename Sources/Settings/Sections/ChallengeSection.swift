@@ -26,13 +26,14 @@ extension ChallengeSettings {
         let credential = credentialValue?.name()
         let retry = fields["retry-rejected"]
         let login = fields["login"]
+        let loginTime = login.flatMap(GatewaySettings.loginTime)
         let kind = kind(fields, login: login, place: place, upstreams: upstreams)
         fields.finish()
         let retryRejected = retry?.isNever == true ? nil : retry?.duration()
         guard let name, let place, let kind else { return nil }
         let settings = ChallengeSettings(
             name: name, place: place, credential: credential, kind: kind,
-            login: login.flatMap(GatewaySettings.loginTime) ?? .onDemand, retryRejected: retryRejected)
+            login: loginTime ?? .onDemand, retryRejected: retryRejected)
         if credentialValue == nil, settings.needsCredential { _ = fields.required("credential") }
         return settings
     }
@@ -49,9 +50,10 @@ extension ChallengeSettings {
             fields.value.report("has no place: `at` with location patterns, or `upstream`")
             return nil
         }
-        let patterns = locations.listOrOne().compactMap { $0.locationPattern() }
-        if locations.listOrOne().isEmpty { locations.report("is empty: the challenge would stand nowhere") }
-        return patterns.isEmpty ? nil : .locations(patterns)
+        let elements = locations.listOrOne()
+        let patterns = elements.compactMap { $0.locationPattern() }
+        if elements.isEmpty { locations.report("is empty: the challenge would stand nowhere") }
+        return patterns.isEmpty || patterns.count < elements.count ? nil : .locations(patterns)
     }
 
     private static func kind(

@@ -49,7 +49,8 @@ extension CredentialSource {
             }
             return .exec([program] + words.dropFirst().compactMap { $0.text() })
         }
+        let keyFilePath = keyFile?.filePath()
         guard let path = (keyring ?? fields.required("keyring"))?.filePath() else { return nil }
-        return .keyring(path: path, keyFile: keyFile?.filePath())
+        return .keyring(path: path, keyFile: keyFilePath)
     }
 }

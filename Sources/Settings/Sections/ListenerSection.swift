@@ -16,13 +16,15 @@ extension ListenerSettings {
     private static func read(_ fields: Fields) -> ListenerSettings? {
         let addressValue = fields.required("address")
         let address = addressValue?.listenAddress()
-        let upstream = fields["upstream"]
-        let routes = fields["routes"]
+        let upstreamValue = fields["upstream"]
+        let upstream = upstreamValue?.upstreamName()
+        let routesValue = fields["routes"]
+        let routes = routesValue.map(RouteSettings.read) ?? []
         let hosts = fields["hosts"]?.listOrOne().compactMap { $0.hostName() }
         let users = fields["users"]?.users()
         let browsers = fields["browsers"]?.choice(BrowserPolicy.self)
         fields.finish()
-        if upstream == nil, routes == nil {
+        if upstreamValue == nil, routesValue == nil {
             fields.value.report("has neither an upstream nor routes: no request could go anywhere")
         }
         if let address, !address.isLocal {
@@ -32,28 +34,46 @@ extension ListenerSettings {
         }
         return address.map {
             ListenerSettings(
-                address: $0, upstream: upstream?.upstreamName(), hosts: hosts ?? [], users: users,
-                routes: (routes?.list() ?? []).compactMap { $0.fields().flatMap(RouteSettings.read) },
+                address: $0, upstream: upstream, hosts: hosts ?? [], users: users, routes: routes,
                 browsers: browsers ?? .refuse)
         }
     }
 }
 
 extension RouteSettings {
-    fileprivate static func read(_ fields: Fields) -> RouteSettings? {
-        let host = fields["host"]
-        let path = fields["path"]
-        let methods = fields["methods"]?.listOrOne()
+    fileprivate static func read(_ value: Value) -> [RouteSettings] {
+        var routes: [RouteSettings] = []
+        for element in value.list() ?? [] {
+            guard let route = element.fields().flatMap(read) else { continue }
+            if let first = routes.first(where: { $0.takesSame(as: route) }) {
+                element.report("is never taken: an earlier route takes the same requests, to \(first.upstream)")
+            }
+            routes.append(route)
+        }
+        return routes
+    }
+
+    private static func read(_ fields: Fields) -> RouteSettings? {
+        let host = fields["host"]?.hostName()
+        let pathValue = fields["path"]
+        let path = pathValue?.routePath()
+        let methodsValue = fields["methods"]
+        let methods = methodsValue?.listOrOne().compactMap { $0.method() }
         let users = fields["users"]?.users()
         let upstream = fields.required("upstream")?.upstreamName()
-        let stripPrefix = fields["strip-prefix"]
+        let stripValue = fields["strip-prefix"]
+        let stripPrefix = stripValue?.flag() ?? false
         fields.finish()
-        if methods?.isEmpty == true { fields.value.report("methods is empty: the route takes no request") }
-        if path == nil, let stripPrefix { stripPrefix.report("there is no path to strip") }
+        if methodsValue?.listOrOne().isEmpty == true { methodsValue?.report("is empty: the route takes no request") }
+        if pathValue == nil { stripValue?.report("there is no path to strip") }
         guard let upstream else { return nil }
         return RouteSettings(
-            host: host?.hostName(), path: path?.routePath(), methods: methods?.compactMap { $0.method() }, users: users,
-            upstream: upstream, stripPrefix: stripPrefix?.flag() ?? false)
+            host: host, path: path, methods: methods, users: users, upstream: upstream, stripPrefix: stripPrefix)
+    }
+
+    /// Whether this route leaves nothing for a later one.
+    private func takesSame(as later: RouteSettings) -> Bool {
+        host == later.host && path == later.path && methods == later.methods && users == later.users
     }
 }
 

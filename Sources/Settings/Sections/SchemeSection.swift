@@ -16,14 +16,14 @@ extension SchemeSettings {
         }
         if elements.isEmpty { fields["scheme"]?.report("is empty: no scheme would be answered") }
         let realm = fields["realm"]?.word()
-        let spn = fields["spn"]
-        let token = schemes.contains(.bearer) ? fields.required("token") : fields["token"]
-        if !schemes.isEmpty, !schemes.contains(.bearer) { token?.report("belongs to the scheme bearer") }
-        if !schemes.isEmpty, !schemes.contains(.negotiate) { spn?.report("belongs to the scheme negotiate") }
+        let spnValue = fields["spn"]
+        let spn = spnValue?.word()
+        let tokenValue = schemes.contains(.bearer) ? fields.required("token") : fields["token"]
+        let token = tokenValue.flatMap { TokenSettings.read($0, place: place, upstreams: upstreams) }
+        if !schemes.isEmpty, !schemes.contains(.bearer) { tokenValue?.report("belongs to the scheme bearer") }
+        if !schemes.isEmpty, !schemes.contains(.negotiate) { spnValue?.report("belongs to the scheme negotiate") }
         guard !schemes.isEmpty else { return nil }
-        return SchemeSettings(
-            schemes: schemes, realm: realm, servicePrincipal: spn?.word(),
-            token: token.flatMap { TokenSettings.read($0, place: place, upstreams: upstreams) })
+        return SchemeSettings(schemes: schemes, realm: realm, servicePrincipal: spn, token: token)
     }
 }
 
@@ -33,23 +33,23 @@ extension TokenSettings {
     ) -> TokenSettings? {
         guard let fields = value.fields() else { return nil }
         let grant = fields.required("grant")?.choice(Grant.self)
-        let written = fields["url"]
+        let urlValue = fields["url"]
+        let written = urlValue?.webURL()
         let scope = fields["scope"]?.words() ?? []
         let audience = fields["audience"]?.word()
         let parameters = fields["parameters"]?.parameters() ?? []
         let authentication = fields["client-auth"]?.choice(ClientAuthentication.self)
-        let fieldValue = fields["field"]
-        let prefix = fields["prefix"]
+        let field = fields["field"].flatMap { value in value.word().flatMap(value.fieldName) }
+        let prefix = fields["prefix"]?.text()
         fields.finish()
-        let field = fieldValue.flatMap { value in value.word().flatMap(value.fieldName) }
         guard let grant else { return nil }
-        let url = written.map { $0.webURL() } ?? standardURL(grant, place: place, upstreams: upstreams)
-        if written == nil, url == nil, grant != .static { _ = fields.required("url") }
-        if grant == .static { written?.report("the grant static asks nobody") }
+        let url = urlValue == nil ? standardURL(grant, place: place, upstreams: upstreams) : written
+        if urlValue == nil, url == nil, grant != .static { _ = fields.required("url") }
+        if grant == .static { urlValue?.report("the grant static asks nobody") }
         return TokenSettings(
             grant: grant, url: url, scope: scope, audience: audience, parameters: parameters,
             clientAuthentication: authentication ?? .basic, field: field ?? .authorization,
-            prefix: prefix?.text() ?? (field.map { $0 == .authorization } ?? true ? "Bearer" : ""))
+            prefix: prefix ?? (field.map { $0 == .authorization } ?? true ? "Bearer" : ""))
     }
 
     /// The token endpoint of the upstream's own MobileFirst server.

@@ -16,8 +16,9 @@ extension UpstreamSettings {
 
     private static func read(_ fields: Fields, name: String) -> UpstreamSettings? {
         let url = fields.required("url")?.webURL(allowsQuery: false)
-        let tls = fields["tls"]
-        let mobileFirst = fields["mobilefirst"]
+        let tlsValue = fields["tls"]
+        let tls = tlsValue.flatMap(TLSSettings.read)
+        let mobileFirst = fields["mobilefirst"].flatMap { MobileFirstSettings.read($0, origin: url?.origin) }
         let http = fields["http"]?.choice(HTTPVersionPolicy.self)
         let timeouts = fields["timeouts"].flatMap(TimeoutSettings.read)
         let replay = fields["replay"].flatMap(ReplaySettings.read)
@@ -27,23 +28,16 @@ extension UpstreamSettings {
         let forwarded = fields["forwarded"]?.choice(ForwardedPolicy.self)
         let plaintext = fields["plaintext"]?.choice(PlaintextPolicy.self)
         fields.finish()
-        if let tls, url?.origin.scheme == .http {
-            tls.report("the upstream is spoken to without TLS, by http://", severity: .warning)
+        if url?.origin.scheme == .http {
+            tlsValue?.report("the upstream is spoken to without TLS, by http://", severity: .warning)
         }
-        let settings = url.map {
+        return url.map {
             UpstreamSettings(
-                name: name, url: $0, tls: tls.flatMap(TLSSettings.read) ?? TLSSettings(pins: []),
-                http: http ?? .automatic,
+                name: name, url: $0, tls: tls ?? TLSSettings(pins: []), http: http ?? .automatic,
                 timeouts: timeouts ?? TimeoutSettings(), replay: replay ?? ReplaySettings(), proxy: proxy,
                 host: host ?? .upstream, callerCredentials: callerCredentials ?? .replace,
                 forwarded: forwarded ?? .none,
-                plaintext: plaintext ?? .refuse, mobileFirst: nil)
-        }
-        let server = mobileFirst.flatMap { MobileFirstSettings.read($0, origin: url?.origin) }
-        return settings.map { upstream in
-            var upstream = upstream
-            upstream.mobileFirst = server
-            return upstream
+                plaintext: plaintext ?? .refuse, mobileFirst: mobileFirst)
         }
     }
 }
@@ -130,14 +124,15 @@ extension ProxySettings {
 extension MobileFirstSettings {
     fileprivate static func read(_ value: Value, origin: Origin?) -> MobileFirstSettings? {
         guard let fields = value.fields() else { return nil }
-        let api = fields["api"]
+        let apiValue = fields["api"]
+        let api = apiValue?.webURL(allowsQuery: false)
         let application = fields.required("application")?.word()
         let platform = fields["platform"]?.choice(Platform.self) ?? .ios
         let version = fields["version"]?.word() ?? "1.0"
         let scope = fields["scope"]?.words() ?? []
         fields.finish()
         let standard = origin.map { WebURL(origin: $0, path: "/mfp/api") }
-        guard let application, let base = api == nil ? standard : api?.webURL(allowsQuery: false) else { return nil }
+        guard let application, let base = apiValue == nil ? standard : api else { return nil }
         let path = base.path.hasSuffix("/") ? String(base.path.dropLast()) : base.path
         return MobileFirstSettings(
             api: WebURL(origin: base.origin, path: path), application: application, platform: platform,
