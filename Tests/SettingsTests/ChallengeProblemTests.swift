@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Settings
+import Testing
+
+@Suite("Problems of challenges")
+struct ChallengeProblemTests {
+    @Test(
+        "what is wrong in a challenge is told",
+        arguments: [
+            (
+                "name: c, upstream: u, credential: x",
+                [
+                    "5:5: challenges[0]: has no kind: one of `security-check`, `gateway`, `scheme`, `inject` is missing"
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: b }, scheme: basic, credential: x",
+                [
+                    "5:5: challenges[0]: has several kinds: `scheme`, `inject`; write one challenge for each"
+                ]
+            ),
+            ("upstream: u, inject: { A: b }", ["5:5: challenges[0].name: is missing"]),
+            (
+                "name: c, inject: { A: b }",
+                [
+                    "5:5: challenges[0]: has no place: `at` with location patterns, or `upstream`"
+                ]
+            ),
+            (
+                "name: c, at: u, upstream: u, inject: { A: b }",
+                [
+                    "5:33: challenges[0].upstream: stands beside `at`, in line 5: a challenge has one of them"
+                ]
+            ),
+            (
+                "name: c, at: [], inject: { A: b }",
+                [
+                    "5:20: challenges[0].at: is empty: the challenge would stand nowhere"
+                ]
+            ),
+            (
+                "name: c, at: [\"https://u.example\", \"a.*.com\"], inject: { A: b }",
+                [
+                    "5:42: challenges[0].at[1]: is no location pattern: a * in the host must be its whole first label"
+                ]
+            ),
+            ("name: c, upstream: u, inject: {}", ["5:37: challenges[0].inject: is empty: nothing would be injected"]),
+            ("name: c, upstream: u, inject: { A: \"{key}\" }", ["5:5: challenges[0].credential: is missing"]),
+            (
+                "name: c, upstream: u, inject: { Host: a }",
+                [
+                    "5:45: challenges[0].inject.Host: \"Host\" belongs to the connection and cannot be set"
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { \"A B\": a }",
+                [
+                    "5:46: challenges[0].inject.A B: \"A B\" is no name of a field"
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: a, a: b }",
+                [
+                    "5:48: challenges[0].inject.a: the field stands here already, in other letters"
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: {key} }, credential: x",
+                [
+                    "5:42: challenges[0].inject.A: put quotes around braces: \"{key}\""
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: \"{key\" }, credential: x",
+                [
+                    "5:42: challenges[0].inject.A: A { has no }; write {{ for the sign itself."
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: b }, answer: {}, login: { when: at-start }",
+                [
+                    "5:55: challenges[0].answer: belongs to `security-check`, not to `inject`",
+                    "5:66: challenges[0].login: must be on-demand or at-start: the steps of a login belong to `gateway`",
+                ]
+            ),
+            (
+                "name: c, upstream: u, inject: { A: b }, retry-rejected: always",
+                [
+                    "5:63: challenges[0].retry-rejected: \"always\" is no duration; write a whole number and ms, s, m or h: "
+                        + "500ms, 10s, 5m, 2h"
+                ]
+            ),
+            ("name: c, upstream: u, security-check: P, credential: x", ["5:5: challenges[0].answer: is missing"]),
+            (
+                "name: c, upstream: u, security-check: P, answer: 1",
+                [
+                    "5:56: challenges[0].answer: must be a mapping: { pin: \"{pin}\" }"
+                ]
+            ),
+            (
+                "name: c, upstream: u, security-check: P, answer: { pin: {pin} }, credential: x",
+                [
+                    "5:63: challenges[0].answer.pin: put quotes around braces: \"{pin}\""
+                ]
+            ),
+            (
+                "name: c, upstream: u, security-check: P, answer: { a: [\"{\"] }, credential: x",
+                [
+                    "5:56: challenges[0].answer: a[0]: A { has no }; write {{ for the sign itself."
+                ]
+            ),
+            (
+                "name: c, upstream: u, security-check: P, answer: {}, keep-attempts: -1",
+                [
+                    "5:75: challenges[0].keep-attempts: \"-1\" is no whole number from 0 to 1000"
+                ]
+            ),
+            (
+                "name: c, upstream: u, security-check: P, answer: { a: \"{totp}\" }, credential: x",
+                [
+                    "5:56: challenges[0].answer: warning: this version computes no one-time passwords yet: a login that needs "
+                        + "{totp} fails"
+                ]
+            ),
+        ])
+    func challenge(text: String, expected: [String]) {
+        #expect(problems(SettingsTests.challenge(text)) == expected.map { "f:\($0)" })
+    }
+
+    @Test(
+        "what is wrong in a scheme and its token is told",
+        arguments: [
+            ("scheme: bearer", "5:5: challenges[0].token: is missing"),
+            ("scheme: []", "5:37: challenges[0].scheme: is empty: no scheme would be answered"),
+            (
+                "scheme: berer, token: { grant: mobilefirst }",
+                "5:37: challenges[0].scheme: \"berer\" is none of basic, bearer, digest, negotiate, ntlm; did you mean "
+                    + "\"bearer\"?"
+            ),
+            (
+                "scheme: [bearer, bearer], token: { grant: mobilefirst }",
+                "5:46: challenges[0].scheme[1]: this scheme stands in the list already"
+            ),
+            ("scheme: bearer, token: { scope: a }", "5:52: challenges[0].token.grant: is missing"),
+            (
+                "scheme: bearer, spn: a, token: { grant: mobilefirst }",
+                "5:50: challenges[0].spn: belongs to the scheme negotiate"
+            ),
+            (
+                "scheme: bearer, token: { grant: mobilefirst, url: http://id.example/ }",
+                "5:79: challenges[0].token.url: secrets would go to another machine in the clear: use https://, or say "
+                    + "`plaintext: allow` at the upstream"
+            ),
+            (
+                "scheme: bearer, token: { grant: mobilefirst, parameters: { client_secret: x } }",
+                "5:103: challenges[0].token.parameters.client_secret: \(secretAdvice("secret"))"
+            ),
+        ])
+    func scheme(text: String, problem: String) {
+        let yaml = SettingsTests.challenge("name: c, upstream: u, \(text), credential: x")
+        #expect(problems(yaml) == ["f:\(problem)"])
+    }
+
+    @Test("the grant mobilefirst needs a url where the challenge stands at patterns")
+    func tokenURL() throws {
+        let keys = "name: c, scheme: bearer, token: { grant: mobilefirst }, credential: x"
+        #expect(
+            problems(SettingsTests.challenge("at: \"https://u.example/*\", \(keys)")) == [
+                "f:5:66: challenges[0].token.url: is missing"
+            ])
+        let settings = try #require(parsed(SettingsTests.challenge("upstream: u, \(keys)")))
+        guard case .scheme(let scheme) = settings.challenges[0].kind else {
+            Issue.record("the challenge is a scheme")
+            return
+        }
+        #expect(scheme.token?.url?.description == "https://u.example/mfp/api/az/v1/token")
+        #expect(scheme.token?.field == .authorization)
+        #expect(scheme.token?.prefix == "Bearer")
+    }
+
+    @Test("a gateway without a preset must say how it is known and answered")
+    func gateway() {
+        let yaml = SettingsTests.challenge(
+            "name: c, upstream: u, gateway: none, credential: x, login: [{ page: login }, { when: at-start }], "
+                + "success: [{}], failed: [{ status: 1000, because: lockd }], logout: {}")
+        #expect(
+            problems(yaml) == [
+                "f:5:5: challenges[0]: the preset none needs `detect`: nothing tells the login page",
+                "f:5:38: challenges[0].gateway: warning: this version does not answer this yet: the challenge passes to the "
+                    + "caller",
+                "f:5:66: challenges[0].login: each step of the preset none needs a url",
+                "f:5:75: challenges[0].login[0].page: is no address of http:// or https://, a host, and perhaps a port and a "
+                    + "path",
+                "f:5:92: challenges[0].login[1].when: stands in the first step only",
+                "f:5:115: challenges[0].success[0]: names no sign and would match every response: one of status, header, "
+                    + "cookie, body-contains, redirect-to, content-type",
+                "f:5:139: challenges[0].failed[0].status: \"1000\" is no whole number from 100 to 599",
+                "f:5:154: challenges[0].failed[0].because: \"lockd\" is none of locked, password-expired, "
+                    + "too-many-sessions, unavailable, wrong-password; did you mean \"locked\"?",
+                "f:5:172: challenges[0].logout.url: is missing",
+            ])
+    }
+}
+
+func secretAdvice(_ field: String) -> String {
+    "a secret does not stand in this file, nor come into it from the environment: keep it in a credential source, name that "
+        + "by `credential:`, and write the name of its field here in braces: \"{\(field)}\""
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Settings
+import Testing
+
+@Suite("Problems that no single value shows")
+struct CrossCheckTests {
+    @Test("a route for a host that the listener does not accept is warned about")
+    func routeHosts() {
+        let routes = ["localhost", "a.localhost", "127.0.0.2", "\"[::1]\"", "192.0.2.1", "a.example", "b.example"]
+            .map { "{ host: \($0), upstream: u }" }.joined(separator: "\n      - ")
+        let yaml = """
+            listeners:
+              - address: 192.0.2.1:80
+                hosts: [a.example]
+                routes:
+                  - \(routes)
+            upstreams: { u: { url: "https://u" } }
+            """
+        #expect(
+            problems(yaml).dropFirst() == [
+                "f:11:17: listeners[0].routes[6].host: warning: requests to this host are answered 421: it is no loopback "
+                    + "name, and not among the listener's hosts"
+            ])
+    }
+
+    @Test("two challenges have two names")
+    func names() {
+        let yaml = frame(
+            """
+            challenges:
+              - { name: c, upstream: u, inject: { A: a } }
+              - { name: c, upstream: u, inject: { B: b } }
+            """)
+        #expect(problems(yaml) == ["f:6:13: challenges[1].name: \"c\" is the name of challenges[0] already"])
+    }
+
+    @Test(
+        "two challenges of one kind and realm do not stand at the same pattern",
+        arguments: [
+            ("security-check: P, answer: {}", "security-check: P, answer: { a: b }"),
+            (
+                "scheme: bearer, token: { grant: mobilefirst, url: \"https://a/\" }",
+                "scheme: bearer, token: { grant: mobilefirst, url: \"https://b/\" }"
+            ),
+            ("inject: { A: a }", "inject: { B: b, a: a }"),
+        ])
+    func rivals(one: String, other: String) {
+        let yaml = frame(
+            """
+            challenges:
+              - { name: one, credential: x, at: "https://u.example:443/*", \(one) }
+              - { name: two, credential: x, at: ["https://u.example/a", "https://U.example/*/"], \(other) }
+            """)
+        #expect(
+            problems(yaml) == [
+                "f:6:61: challenges[1].at[1]: \"one\" answers the same challenge here already; the second is never asked"
+            ])
+    }
+
+    @Test(
+        "challenges that differ in check, realm or field may share a pattern",
+        arguments: [
+            ("security-check: P, answer: {}", "security-check: Q, answer: {}"),
+            (
+                "scheme: bearer, token: { grant: mobilefirst }",
+                "scheme: bearer, realm: R, token: { grant: mobilefirst }"
+            ),
+            ("inject: { A: a }", "inject: { B: b }"), ("inject: { A: a }", "security-check: Q, answer: {}"),
+        ])
+    func noRivals(one: String, other: String) {
+        let yaml = frame(
+            """
+            challenges:
+              - { name: one, credential: x, upstream: u, \(one) }
+              - { name: two, credential: x, upstream: u, \(other) }
+            """)
+        #expect(problems(yaml) == [])
+    }
+
+    @Test("a pattern that covers nothing is warned about, with the scheme that it may lack")
+    func reach() {
+        let keys = "name: c, inject: { A: b }"
+        func problem(_ pattern: String) -> [String] { problems(challenge("\(keys), at: \"\(pattern)\"")) }
+        let nothing = "f:5:38: challenges[0].at: warning: covers nothing at any upstream"
+        #expect(
+            problem("u.example/*") == ["\(nothing); without a scheme and a port 80 is meant: write https:// before it"])
+        #expect(problem("https://v.example/*") == [nothing])
+        #expect(problem("*@u.example:*/*") == [nothing])
+        #expect(problem("https://u.example/a/b") == [])
+        #expect(problem("*.example:443/a/*") == [])
+        #expect(problem("u.example:*") == [])
+    }
+
+    @Test("a pattern covers something below the path of an upstream, or nothing")
+    func reachBelow() {
+        func problem(_ pattern: String) -> [String] {
+            let yaml = """
+                listeners: [{ address: "127.0.0.1:1", upstream: u }]
+                upstreams: { u: { url: "https://u/a/b" } }
+                challenges: [{ name: c, inject: { A: b }, at: "https://u\(pattern)" }]
+                """
+            return problems(yaml)
+        }
+        for pattern in ["/*", "/a/*", "/a/b", "/a/b/c", "/a/b/c/*"] { #expect(problem(pattern) == [], "\(pattern)") }
+        for pattern in ["", "/a", "/a/c", "/a/c/*", "/b/*"] { #expect(problem(pattern).count == 1, "\(pattern)") }
+    }
+
+    @Test("a security check at an upstream without a MobileFirst server is warned about")
+    func otherDialect() {
+        let yaml = """
+            listeners: [{ address: "127.0.0.1:1", upstream: u }]
+            upstreams: { u: { url: "https://u" } }
+            challenges: [{ name: c, upstream: u, security-check: P, answer: {} }]
+            """
+        #expect(
+            problems(yaml) == [
+                "f:3:54: challenges[0].security-check: warning: this version answers security checks only at an upstream "
+                    + "with `mobilefirst:`, and none that this stands at has it"
+            ])
+    }
+
+    @Test("secrets do not go to another machine in the clear unless that is allowed")
+    func plaintext() {
+        func yaml(_ url: String, _ more: String = "") -> String {
+            """
+            listeners: [{ address: "127.0.0.1:1", upstream: u }]
+            upstreams: { u: { url: "\(url)"\(more) } }
+            challenges:
+              - { name: c, upstream: u, inject: { A: "{a}" }, credential: x }
+              - { name: d, at: "u/*", inject: { B: "{b}" }, credential: x }
+            """
+        }
+        let advice = "go to another machine in the clear: use https://, or say `plaintext: allow`"
+        #expect(problems(yaml("http://u")) == ["f:2:24: upstreams.u.url: the secrets of \"c\", \"d\" would \(advice)"])
+        #expect(problems(yaml("http://u", ", plaintext: allow")) == [])
+        #expect(parsed(yaml("http://127.0.0.1:1")) != nil)
+        let server = ", mobilefirst: { application: a, api: \"http://u/mfp/api\" }"
+        #expect(
+            problems(yaml("https://u", server)) == [
+                "f:2:73: upstreams.u.mobilefirst.api: logins would \(advice)"
+            ])
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Settings
+import Testing
+
+@Suite("Problems of listeners and admin")
+struct ListenerProblemTests {
+    @Test(
+        "what is wrong in a listener is told",
+        arguments: [
+            (
+                "users: []",
+                "f:1:62: listeners[0].users: is empty: nobody could call; leave the key out to allow everybody"
+            ),
+            ("users: [a b]", "f:1:63: listeners[0].users[0]: \"a b\" is no user name"),
+            ("users: 4294967295", "f:1:62: listeners[0].users: \"4294967295\" is no user id"),
+            (
+                "hosts: [\"*.a\", b]",
+                "f:1:63: listeners[0].hosts[0]: \"*.a\" is no host name; write it without scheme, port and wildcard"
+            ),
+            (
+                "hosts: [\"a:80\"]",
+                "f:1:63: listeners[0].hosts[0]: \"a:80\" is no host name; write it without scheme, port and wildcard"
+            ),
+            (
+                "browsers: alow",
+                "f:1:65: listeners[0].browsers: \"alow\" is none of allow, refuse; did you mean \"allow\"?"
+            ),
+            ("browser: allow", "f:1:55: listeners[0].browser: unknown key; did you mean \"browsers\"?"),
+            ("routes: {}", "f:1:63: listeners[0].routes: must be a list, but this is a mapping"),
+            ("routes: [x]", "f:1:64: listeners[0].routes[0]: must be a mapping, but this is a single value"),
+            ("routes: [{ path: /a }]", "f:1:64: listeners[0].routes[0].upstream: is missing"),
+            (
+                "routes: [{ upstream: v }]",
+                "f:1:76: listeners[0].routes[0].upstream: there is no upstream \"v\""
+            ),
+            (
+                "routes: [{ upstream: u, path: a }]",
+                "f:1:85: listeners[0].routes[0].path: \"a\" is no beginning of a path: it begins with / and has no query "
+                    + "and no wildcard"
+            ),
+            (
+                "routes: [{ upstream: u, methods: [get] }]",
+                "f:1:89: listeners[0].routes[0].methods[0]: \"get\" is no method; did you mean \"GET\"?"
+            ),
+            (
+                "routes: [{ upstream: u, methods: [] }]",
+                "f:1:88: listeners[0].routes[0].methods: is empty: the route takes no request"
+            ),
+            (
+                "routes: [{ upstream: u, strip-prefix: yes, path: /a }]",
+                "f:1:93: listeners[0].routes[0].strip-prefix: \"yes\" is neither true nor false"
+            ),
+            (
+                "routes: [{ upstream: u, strip-prefix: true }]",
+                "f:1:93: listeners[0].routes[0].strip-prefix: there is no path to strip"
+            ),
+            (
+                "routes: [{ upstream: u, path: /a }, { upstream: u, path: /a }]",
+                "f:1:91: listeners[0].routes[1]: is never taken: an earlier route takes the same requests, to u"
+            ),
+        ])
+    func listener(text: String, problem: String) {
+        #expect(problems(frame(listener: text)) == [problem])
+    }
+
+    @Test(
+        "an address that cannot be listened on is told with the right way to write it",
+        arguments: [
+            ("8080", "\"8080\" is no address: write HOST:PORT, unix:/path[?mode=0660] or systemd:NAME"),
+            ("127.0.0.1:http", "\"http\" is no port: a number from 0 to 65535"),
+            ("127.0.0.1:65536", "\"65536\" is no port: a number from 0 to 65535"),
+            ("127.0.0.1:", "\"\" is no port: a number from 0 to 65535"),
+            (
+                "example.com:80",
+                "\"example.com\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+            ),
+            (
+                "::1:80",
+                "\"::1\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+            ),
+            (
+                "127.0.0.256:80",
+                "\"127.0.0.256\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+            ),
+            ("unix:run/a", "the path of a Unix socket is absolute: unix:/run/countersign/http.sock"),
+            ("unix:/run/a?mode=0888", "after the ? stands mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?mode=1777", "after the ? stands mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?mode=", "after the ? stands mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?user=x", "after the ? stands mode= and octal digits: ?mode=0660"),
+            ("unix:/" + String(repeating: "a", count: 107), "the path of a Unix socket has at most 107 bytes"),
+            ("systemd:", "after systemd: stands the FileDescriptorName= of a socket unit"),
+            ("systemd:a:b", "after systemd: stands the FileDescriptorName= of a socket unit"),
+        ])
+    func address(text: String, reason: String) {
+        #expect(throws: ListenAddressError.self) { try ListenAddress(parsing: text) }
+        let yaml = "listeners: [{ address: \"\(text)\", upstream: u }]\nupstreams: { u: { url: \"https://u\" } }"
+        #expect(problems(yaml) == ["f:1:24: listeners[0].address: \(reason)"])
+    }
+
+    @Test("an address of the network is warned about, and an administrator's is refused")
+    func exposed() {
+        let yaml = """
+            listeners: [{ address: "0.0.0.0:80", upstream: u }]
+            admin: { address: ["192.0.2.1:9180", "127.0.0.1:9180"] }
+            upstreams: { u: { url: "https://u" } }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:1:24: listeners[0].address: warning: every machine that reaches this address can use the credentials; "
+                    + "there is no TLS and no login here",
+                "f:2:20: admin.address[0]: must be a loopback address or a Unix socket: whoever reads the status knows the "
+                    + "sessions",
+            ])
+    }
+
+    @Test("an address stands once, port 0 as often as one likes")
+    func sameAddress() {
+        let yaml = """
+            listeners: [{ address: "[::1]:80", upstream: u }, { address: "[::1]:80", upstream: u }]
+            admin: { address: "[::1]:80" }
+            upstreams: { u: { url: "https://u" } }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:1:62: listeners[1].address: the address is taken already, by listeners[0].address",
+                "f:2:19: admin.address: the address is taken already, by listeners[0].address",
+            ])
+        #expect(problems(yaml.replacing("[::1]:80", with: "127.0.0.1:0")) == [])
+    }
+
+    @Test("a listener that leads nowhere is refused")
+    func nowhere() {
+        let yaml = "listeners: [{ address: \"127.0.0.1:80\" }]\nupstreams: { u: { url: \"https://u\" } }"
+        #expect(
+            problems(yaml) == [
+                "f:1:13: listeners[0]: has neither an upstream nor routes: no request could go anywhere",
+                "f:2:17: upstreams.u: warning: no listener and no route leads to this upstream",
+            ])
+    }
+}

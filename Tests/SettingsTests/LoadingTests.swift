@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import FoundationEssentials
+import Settings
+import Testing
+
+@Suite("Reading the file")
+struct LoadingTests {
+    @Test("a file that cannot be read is told by its name")
+    func unreadable() throws {
+        let folder = try temporaryFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        #expect(lines("\(folder)/none.yaml") == ["\(folder)/none.yaml: there is no such file"])
+        #expect(lines(folder) == ["\(folder): is a directory; name the file in it"])
+        #expect(lines("") == [": is no path of a file"])
+        let large = "\(folder)/large.yaml"
+        #expect(FileManager.default.createFile(atPath: large, contents: Data(repeating: 0x23, count: 1_048_577)))
+        #expect(lines(large) == ["\(large): is larger than 1 MiB, too large for settings"])
+    }
+
+    @Test("a file is read whole")
+    func readable() throws {
+        let folder = try temporaryFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = "\(folder)/a.yaml"
+        // Longer than one read.
+        let padding = String(repeating: "# padding\n", count: 10_000)
+        #expect(FileManager.default.createFile(atPath: path, contents: Data((padding + frame("audit: none")).utf8)))
+        let (settings, problems) = Settings.load(path: path, environment: [:])
+        #expect(problems == [])
+        #expect(settings?.audit == AuditDestination.none)
+    }
+
+    @Test("every problem is told at once, in the order of the file, warnings among the errors")
+    func allAtOnce() {
+        let yaml = """
+            wrkers: 2
+            listeners:
+              - adress: 127.0.0.1:8080
+                upstream: bnk
+            upstreams:
+              bank:
+                url: bank.example
+                url: https://bank.example
+            challenges:
+              - { name: pin, upstream: bank, gateway: webseal, credential: x }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:1:1: wrkers: unknown key; did you mean \"workers\"?", "f:3:5: listeners[0].address: is missing",
+                "f:3:5: listeners[0].adress: unknown key; did you mean \"address\"?",
+                "f:4:15: listeners[0].upstream: there is no upstream \"bnk\"; did you mean \"bank\"?",
+                "f:7:10: upstreams.bank.url: is no address of http:// or https://, a host, and perhaps a port and a path",
+                "f:8:5: upstreams.bank.url: stands here already, in line 7",
+                "f:10:43: challenges[0].gateway: warning: this version does not answer this yet: the challenge passes to the "
+                    + "caller",
+            ])
+        #expect(parsed(yaml) == nil)
+    }
+
+    @Test("an empty value of a section is the section left out")
+    func emptySections() {
+        #expect(problems(frame("admin:\nlimits: ~\nchallenges:\n")) == [])
+    }
+
+    @Test(
+        "a file that is no mapping, or lacks what every file needs, is told",
+        arguments: [
+            ("- a", ["f:1:1: must be a mapping, but this is a list"]),
+            ("{}", ["f:1:1: upstreams: is missing", "f:1:1: listeners: is missing"]),
+            (
+                "listeners: []\nupstreams: {}",
+                ["f:1:12: listeners: needs at least one listener", "f:2:12: upstreams: needs at least one upstream"]
+            ),
+            ("a: [", ["f:2:1: while parsing a flow node: did not find expected node content"]),
+        ])
+    func noSettings(text: String, expected: [String]) {
+        #expect(problems(text) == expected)
+    }
+
+    private func lines(_ path: String) -> [String] {
+        let (settings, problems) = Settings.load(path: path, environment: [:])
+        #expect(settings == nil)
+        return problems.map(\.description)
+    }
+
+    private func temporaryFolder() throws -> String {
+        let path = "\(FileManager.default.temporaryDirectory.path)/settings-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        return path
+    }
+}

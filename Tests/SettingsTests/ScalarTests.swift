@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Settings
+import Testing
+
+@Suite("Single values")
+struct ScalarTests {
+    @Test("a variable of the environment stands in any value, and $${ is ${ itself")
+    func environment() throws {
+        let yaml = challenge("name: c, upstream: u, inject: { A: \"${X}-${Y_1}$${b}$$\" }, credential: x")
+        let settings = try #require(parsed(yaml, environment: ["X": "1", "Y_1": ""]))
+        guard case .inject(let fields) = settings.challenges[0].kind else {
+            Issue.record("the challenge injects")
+            return
+        }
+        #expect(fields.map(\.value.source) == ["1-${b}$$"])
+        #expect(listening("${PORT}", ["PORT": "81"])?.listeners[0].address == .tcp(host: "127.0.0.1", port: 81))
+    }
+
+    @Test(
+        "a variable that has no value is told",
+        arguments: [
+            ("${X}", "the environment variable X is not set"),
+            ("${X", "a ${ has no }; write $${ for the signs themselves"),
+            ("${1X}", "\"1X\" is no name of an environment variable; write $${ for the signs ${ themselves"),
+            ("${}", "\"\" is no name of an environment variable; write $${ for the signs ${ themselves"),
+        ])
+    func unset(text: String, reason: String) {
+        #expect(problems(frame("audit: \"\(text)\"")) == ["f:4:8: audit: \(reason)"])
+    }
+
+    @Test(
+        "a secret is refused in the file and from the environment alike",
+        arguments: [
+            ("security-check: P, answer: { pin: \"1234\" }", "answer.pin", 68, "pin"),
+            ("security-check: P, answer: { pin: 1234 }", "answer.pin", 68, "pin"),
+            ("security-check: P, answer: { a: { j_password: \"${X}\" } }", "answer.a.j_password", 80, "password"),
+            ("inject: { X-Api-Key: abc }", "inject.X-Api-Key", 55, "key"),
+            ("inject: { Authorization: \"Bearer ${X}\" }", "inject.Authorization", 59, "field"),
+        ])
+    func secrets(text: String, path: String, column: Int, field: String) {
+        let yaml = challenge("name: c, upstream: u, \(text), credential: x")
+        #expect(
+            problems(yaml, environment: ["X": "1"]) == [
+                "f:5:\(column - 5): challenges[0].\(path): \(secretAdvice(field))"
+            ])
+    }
+
+    @Test(
+        "what only looks like a secret by name is none", arguments: ["cache-key: a", "token_format: b", "X-Pinned: c"])
+    func noSecrets(text: String) {
+        #expect(problems(challenge("name: c, upstream: u, inject: { \(text) }")) == [])
+    }
+
+    @Test("without quotes an answer's numbers, truth values and null are those of JSON")
+    func json() throws {
+        let yaml = challenge(
+            "name: c, upstream: u, security-check: P, "
+                + "answer: { a: 1, b: -2.5e1, c: true, d: ~, e: yes, f: \"1\", g: 0x10, h: [], i: 1.2.3, j: +x }")
+        guard case .securityCheck(let check)? = parsed(yaml)?.challenges[0].kind else {
+            Issue.record("the challenge is a security check")
+            return
+        }
+        #expect(
+            try check.answer
+                == .init([
+                    "a": 1, "b": .double(-25), "c": true, "d": nil, "e": "yes", "f": "1", "g": "0x10", "h": [],
+                    "i": "1.2.3",
+                    "j": "+x",
+                ]))
+    }
+
+    @Test(
+        "operations are within bounds",
+        arguments: [
+            ("workers: 0", "workers: \"0\" is neither auto nor a whole number from 1 to 64", 10),
+            ("limits: { callers: 0 }", "limits.callers: \"0\" is no whole number from 1 to 1048576", 20),
+            ("limits: { head: 1B }", "limits.head: must be from 1KiB to 1MiB", 17),
+            (
+                "log: { level: inf }",
+                "log.level: \"inf\" is none of trace, debug, info, notice, warning, error, critical; did you mean \"info\"?",
+                15
+            ), ("audit: syslog", "audit: \"syslog\" is none of journal, none", 8),
+            (
+                "credentials: { sources: [enf] }",
+                "credentials.sources[0]: \"enf\" is none of env, systemd, keyring, exec; did you mean \"env\"?", 26
+            ),
+            ("credentials: { sources: [keyring] }", "credentials.sources[0]: keyring needs a path: `keyring: /…`", 26),
+            (
+                "credentials: { sources: [env, env] }",
+                "credentials.sources[1]: this source stands in the list already",
+                31
+            ), ("credentials: { sources: [exec: []] }", "credentials.sources[0].exec: names no program", 32),
+            (
+                "credentials: { sources: [{ exec: [/h], key-file: /k }] }",
+                "credentials.sources[0].key-file: belongs to another source: begin it with a new -", 50
+            ), ("credentials: {}", "credentials.sources: is missing", 14),
+            ("limit: {}", "limit: unknown key; did you mean \"limits\"?", 1),
+        ])
+    func operations(text: String, problem: String, column: Int) {
+        #expect(problems(frame(text)) == ["f:4:\(column): \(problem)"])
+    }
+
+    private func listening(_ port: String, _ environment: [String: String]) -> Settings? {
+        parsed(frame().replacing("8080", with: port), environment: environment)
+    }
+}

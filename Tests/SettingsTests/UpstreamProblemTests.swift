@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Settings
+import Testing
+
+@Suite("Problems of upstreams")
+struct UpstreamProblemTests {
+    @Test(
+        "what is wrong in an upstream is told",
+        arguments: [
+            ("http: 3", "f:3:74: upstreams.u.http: \"3\" is none of auto, 1.1, 2"),
+            ("timeouts: { connect: 5 }", durationProblem("connect", 89, "5")),
+            ("timeouts: { idle: 1.5h }", durationProblem("idle", 86, "1.5h")),
+            ("timeouts: { idle: -1s }", durationProblem("idle", 86, "-1s")),
+            ("timeouts: { idle: 0s }", "f:3:86: upstreams.u.timeouts.idle: \"0s\" is not between 1ms and a year"),
+            (
+                "timeouts: { idle: 9223372036854775807h }",
+                "f:3:86: upstreams.u.timeouts.idle: \"9223372036854775807h\" is not between 1ms and a year"
+            ),
+            (
+                "timeouts: { idel: 1s }",
+                "f:3:80: upstreams.u.timeouts.idel: unknown key; did you mean \"idle\"?"
+            ),
+            (
+                "replay: { disk: 16MB }",
+                "f:3:84: upstreams.u.replay.disk: \"16MB\" is no size; write a whole number and B, KiB, MiB or GiB: 64KiB, "
+                    + "16MiB"
+            ),
+            (
+                "replay: { disk: 9007199254740992GiB }",
+                "f:3:84: upstreams.u.replay.disk: \"9007199254740992GiB\" is more than 1024GiB"
+            ),
+            (
+                "proxy: ftp://p:1",
+                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+            ),
+            (
+                "proxy: http://p",
+                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+            ),
+            (
+                "proxy: \"http://[::1]\"",
+                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+            ),
+            (
+                "proxy: http://ann:pw@p:1",
+                "f:3:75: upstreams.u.proxy: a proxy with a user name and password is not supported; they do not stand in "
+                    + "this file"
+            ),
+            ("tls: { ca: ca.pem }", "f:3:79: upstreams.u.tls.ca: \"ca.pem\" is no absolute path: it must begin with /"),
+            (
+                "tls: { key: /k }",
+                "f:3:73: upstreams.u.tls: certificate and key go together: certificate is missing"
+            ),
+            (
+                "tls: { pin: sha256//abc= }",
+                "f:3:80: upstreams.u.tls.pin: is no pin: sha256// and the base64 of the public key's SHA-256, 44 characters"
+            ),
+            (
+                "password: secret",
+                "f:3:68: upstreams.u.password: unknown key; secrets do not stand in this file: keep it in a credential "
+                    + "source and name that by `credential:`"
+            ),
+            ("plaintext: yes", "f:3:79: upstreams.u.plaintext: \"yes\" is none of allow, refuse"),
+        ])
+    func upstream(text: String, problem: String) {
+        #expect(problems(frame(upstream: text)) == [problem])
+    }
+
+    @Test(
+        "an address that is none is told",
+        arguments: [
+            ("u.example", "is no address of http:// or https://, a host, and perhaps a port and a path"),
+            ("ftp://u.example", "is no address of http:// or https://, a host, and perhaps a port and a path"),
+            (
+                "https://ann:pw@u.example/",
+                "an address holds no user name and password; keep them in a credential source"
+            ),
+            ("https://u.example/?a=b", "must have no query: the paths of requests are appended to it"),
+            ("", "is empty"),
+        ])
+    func url(text: String, reason: String) {
+        let yaml = "listeners: [{ address: \"127.0.0.1:1\", upstream: u }]\nupstreams: { u: { url: \"\(text)\" } }"
+        #expect(problems(yaml) == ["f:2:24: upstreams.u.url: \(reason)"])
+    }
+
+    @Test("a MobileFirst server needs an application, and an upstream with a name")
+    func mobileFirst() {
+        let yaml = """
+            listeners: [{ address: "127.0.0.1:1", upstream: "a b" }]
+            upstreams:
+              a b:
+                url: https://u
+                mobilefirst: { platform: windows, adapter: x }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:3:3: upstreams.a b: \"a b\" is no name: it is made of letters, digits, -, _ and ., begins with none of - "
+                    + "and ., and is at most 64 long",
+                "f:5:18: upstreams.a b.mobilefirst.application: is missing",
+                "f:5:30: upstreams.a b.mobilefirst.platform: \"windows\" is none of android, ios, web",
+                "f:5:39: upstreams.a b.mobilefirst.adapter: unknown key",
+            ])
+    }
+
+    @Test("TLS of an upstream without TLS is warned about")
+    func needlessTLS() {
+        let yaml = """
+            listeners: [{ address: "127.0.0.1:1", upstream: u }]
+            upstreams: { u: { url: "http://localhost", tls: { ca: /ca } } }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:2:49: upstreams.u.tls: warning: the upstream is spoken to without TLS, by http://"
+            ])
+    }
+}
+
+private func durationProblem(_ key: String, _ column: Int, _ text: String) -> String {
+    "f:3:\(column): upstreams.u.timeouts.\(key): \"\(text)\" is no duration; write a whole number and ms, s, m or h: "
+        + "500ms, 10s, 5m, 2h"
+}
