@@ -45,6 +45,17 @@ package struct Readiness: OptionSet, Sendable, Hashable {
     package static let error = Readiness(rawValue: EPOLLERR.rawValue)
 }
 
+// Questions answered in this module: those of `OptionSet` are generic code that is not specialised across modules, and
+// showed in the profile of a transfer.
+extension Readiness {
+    /// Whether it is `readable`.
+    package var isReadable: Bool { rawValue & EPOLLIN.rawValue != 0 }
+    /// Whether it is `writable`.
+    package var isWritable: Bool { rawValue & EPOLLOUT.rawValue != 0 }
+    /// Whether it is `error` or `hangUp`.
+    package var isBroken: Bool { rawValue & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 }
+}
+
 /// Told of events at the descriptors that it watches, on the loop's thread.
 package protocol ReadinessHandler: AnyObject {
     /// Something happened at `fd`. It is told again at the next turn while it stays so (level-triggered).

@@ -22,9 +22,7 @@ final class Driver: ReadinessHandler, WaitHook {
     }
 
     func ready(_ fd: Int32, _ events: Readiness) {
-        multi.socketReady(
-            fd, readable: events.contains(.readable), writable: events.contains(.writable),
-            error: !events.isDisjoint(with: [.error, .hangUp]))
+        multi.socketReady(fd, readable: events.isReadable, writable: events.isWritable, error: events.isBroken)
         carryOut()
     }
 
