@@ -91,6 +91,8 @@ struct CrossCheckTests {
         #expect(problem("https://u.example/a/b") == [])
         #expect(problem("*.example:443/a/*") == [])
         #expect(problem("u.example:*") == [])
+        let check = challenge("name: c, security-check: P, answer: {}, at: \"https://v.example/*\"")
+        #expect(problems(check) == ["f:5:49: challenges[0].at: warning: covers nothing at any upstream"])
     }
 
     @Test("a pattern covers something below the path of an upstream, or nothing")

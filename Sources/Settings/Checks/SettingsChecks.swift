@@ -81,9 +81,9 @@ struct SettingsChecks {
 
     private func checkReach() {
         for challenge in challenges {
+            let reached = challenge.reached(of: upstreams)
             if case .securityCheck(let settings) = challenge.value.kind, settings.answerURL == nil,
-                let message = Support.otherDialects,
-                challenge.reached(of: upstreams).allSatisfy({ $0.mobileFirst == nil })
+                let message = Support.otherDialects, !reached.isEmpty, reached.allSatisfy({ $0.mobileFirst == nil })
             {
                 reading.report(message, atPath: "\(challenge.path).security-check", severity: .warning)
             }
