@@ -92,7 +92,7 @@ struct CrossCheckTests {
         #expect(problem("*.example:443/a/*") == [])
         #expect(problem("u.example:*") == [])
         let check = challenge("name: c, security-check: P, answer: {}, at: \"https://v.example/*\"")
-        #expect(problems(check) == ["f:5:49: challenges[0].at: warning: covers nothing at any upstream"])
+        #expect(problems(check) == ["f:5:51: challenges[0].at: warning: covers nothing at any upstream"])
     }
 
     @Test("a pattern covers something below the path of an upstream, or nothing")
