@@ -48,6 +48,11 @@ public struct LocationPattern: Sendable, Hashable {
         path = try Self.path(parts.segments)
     }
 
+    /// Whether it covers some location at `origin`; user info apart.
+    public func mayCover(_ origin: Origin) -> Bool {
+        covers(host: Location(WebURL(origin: origin, path: "/")).labels) && covers(port: origin.port)
+    }
+
     /// Whether a request to `location` is meant.
     public func covers(_ location: Location) -> Bool {
         covers(host: location.labels) && covers(port: location.port) && covers(path: location.segments)

@@ -140,6 +140,15 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return dropped
     }
 
+    /// Lets logins that failed because of `challenge` be tried again at once: its latch was opened.
+    public mutating func forgetFailures(of challenge: String) {
+        for (key, entry) in entries {
+            guard key.challenge == challenge || entry.hold?.failure.challenge == challenge else { continue }
+            entries[key]?.hold = nil
+            entries[key]?.failures = 0
+        }
+    }
+
     /// Authorizations of one client are serialised, whatever their scope (reference: the server keeps one state per
     /// client and check), so keys that differ in scope only take turns.
     private func isWinning(siblingOf key: SessionKey) -> Bool {

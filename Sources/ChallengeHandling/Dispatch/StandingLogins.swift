@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The logins of one upstream, and which of them stand ready for a path there.
+///
+/// Challenge handlers are dispatched by location pattern: the most specific pattern that covers the location wins and
+/// hides all others. What needs no challenge (`inject`) and the upstream's own MobileFirst client are not dispatched:
+/// they stand wherever they cover.
+public struct StandingLogins: Sendable {
+    private var everywhere: [StandingLogin] = []
+    private var covering: [(pattern: LocationPattern, login: StandingLogin)] = []
+    private var dispatched = LocationTable<StandingLogin>()
+    /// All of them, for `login`, `sessions` and readiness, in the order of the configuration.
+    public private(set) var all: [StandingLogin] = []
+
+    /// No logins.
+    public init() {}
+
+    /// Puts `login` in front of everything at the upstream.
+    public mutating func stand(_ login: StandingLogin) {
+        everywhere.append(login)
+        all.append(login)
+    }
+
+    /// Puts `login` at `pattern`.
+    public mutating func stand(_ login: StandingLogin, at pattern: LocationPattern) {
+        all.append(login)
+        if login.trigger == .ahead {
+            covering.append((pattern, login))
+        } else {
+            dispatched.register(login, at: pattern)
+        }
+    }
+
+    /// Whether the same logins stand at every path, so that they need not be looked up for each request.
+    public var isUniform: Bool { covering.isEmpty && dispatched.patterns.isEmpty }
+
+    /// Whether there is none at all.
+    public var isEmpty: Bool { everywhere.isEmpty && isUniform }
+
+    /// The logins that stand ready at `location`, in the order in which responses are shown to them.
+    public func standing(at location: Location) -> [StandingLogin] {
+        everywhere
+            + covering.filter { $0.pattern.covers(location) }.map(\.login)
+            + (dispatched.match(location)?.handlers ?? [])
+    }
+
+    /// The logins that stand at every path.
+    public var standingEverywhere: [StandingLogin] { everywhere }
+}
