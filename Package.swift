@@ -60,11 +60,11 @@ let package = Package(
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
         module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
-        module(
-            "ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes, logging]),
+        module("ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes]),
 
         // The daemon.
-        module("Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop", "Systemd", logging]),
+        module(
+            "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
         module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
         .target(
             name: "Settings", dependencies: ["ChallengeHandling", "CYAML", httpTypes],

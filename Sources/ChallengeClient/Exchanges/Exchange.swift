@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+package import Curl
+internal import EventLoop
+internal import HTTPWire
+
+/// One caller's request and its one final response: runs the transfers, waits for logins, sends again.
+///
+/// What happens when is decided by `ExchangeMachine`; this carries it out. Made once per caller's connection and used
+/// for one request after the other, so that a keep-alive request allocates nothing here.
+package final class Exchange: TransferOwner {
+    private let runtime: ClientRuntime
+    private weak var caller: (any ExchangeCaller)?
+    private let timer: LazyTimer
+
+    private var machine = ExchangeMachine()
+    private var client: UpstreamClient?
+    private var route: RouteSessions?
+    private var request = ExchangeRequest(method: .get, framing: .none)
+    /// Path and query as they go upstream.
+    private var target = ByteQueue()
+    private var body = ReplayBuffer(limit: 0, isEmpty: true)
+    private var transfer: Transfer?
+    /// The generation of the session that each slot's fields were taken from when the request was last sent.
+    private var used: [UInt64] = []
+    private var waitingFor: SessionKey?
+    private var swallowed = 0
+    private var refusal: RefusedUse?
+    /// Names this exchange to the session directory; a new one for each request.
+    private var ticket = ExchangeTicket(worker: 0, exchange: 0)
+
+    /// An exchange for the requests of `caller`, one at a time.
+    package init(runtime: ClientRuntime, caller: any ExchangeCaller) {
+        self.runtime = runtime
+        self.caller = caller
+        timer = LazyTimer(loop: runtime.loop)
+        timer.onExpiry = { [unowned self] in deadlinePassed() }
+    }
+
+    /// The name of the upstream, once begun.
+    package var upstreamName: String { client?.plan.name ?? "" }
+    /// How many challenges were answered for this request.
+    package var rounds: Int { machine.roundCount }
+
+    /// Begins with a request whose head has been read. `path`: path and query, as they come after the upstream's own
+    /// path.
+    package func begin(_ request: ExchangeRequest, path: Span<UInt8>, to client: UpstreamClient) {
+        self.client = client
+        self.request = request
+        machine = ExchangeMachine()
+        ticket = runtime.nextTicket()
+        body = ReplayBuffer(limit: client.plan.replayMemory, isEmpty: !request.hasBody)
+        target.removeAll(keepingCapacity: 16_384)
+        client.plan.writeTarget(path, into: &target)
+        let route = client.route(method: request.method, target: target)
+        self.route = route
+        used.removeAll(keepingCapacity: true)
+        timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
+        perform(machine.start(missing: client.missing(in: route, forBodyOf: request)))
+    }
+
+    // MARK: The request's body
+
+    /// Whether more of the request's body is wanted.
+    package var wantsBody: Bool { body.wantsMore }
+
+    /// More of the request's body.
+    package func receiveBody(_ data: Span<UInt8>) {
+        body.append(data)
+        transfer?.bodyAvailable()
+    }
+
+    /// The request's body is complete.
+    package func receiveBodyEnd() {
+        body.complete()
+        transfer?.bodyAvailable()
+    }
+
+    // MARK: The caller's doings
+
+    /// The caller has room for more of the response again.
+    package func resumeResponse() { transfer?.tellNews() }
+
+    /// The caller went away, or sent what cannot be read: nothing is told to it any more.
+    package func cancel() {
+        guard !machine.hasEnded else { return }
+        _ = machine.failed(ExchangeError(.callerGone, detail: ""))
+        end()
+    }
+
+    /// Gives up the timer, before the connection goes.
+    package func close() {
+        cancel()
+        timer.cancel()
+    }
+
+    // MARK: Carrying out
+
+    private func perform(_ first: ExchangeMachine.Action) {
+        var action = first
+        while true {
+            switch action {
+            case .doNothing, .discard:
+                return
+            case .win(let slot):
+                guard let next = win(slot) else { return }
+                action = next
+            case .send:
+                guard let next = send() else { return }
+                action = next
+            case .deliver:
+                guard let next = deliverHead() else { return }
+                action = next
+            case .finish:
+                end()
+                caller?.exchangeEnded()
+                return
+            case .fail(let error):
+                end()
+                caller?.exchangeFailed(error)
+                return
+            case .truncate(let error):
+                end()
+                caller?.exchangeBroke(error)
+                return
+            }
+        }
+    }
+
+    private func deliverHead() -> ExchangeMachine.Action? {
+        guard let client, let transfer, let caller else { return nil }
+        if let refusal { client.remember(refusal, now: runtime.loop.now) }
+        timer.arm(at: runtime.loop.now + client.plan.timeouts.idle)
+        do throws(WireError) {
+            try caller.exchangeDelivers(headOf: transfer)
+            return nil
+        } catch {
+            return machine.headRefused(
+                ExchangeError(
+                    .upstreamProtocol,
+                    detail: "The upstream \(client.plan.name) sent a response that cannot be passed on: \(error.detail)"
+                ))
+        }
+    }
+
+    /// Frees all that the exchange held, with the transfer in whatever state it is.
+    private func end() {
+        timer.disarm()
+        releaseTransfer()
+        if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
+        waitingFor = nil
+        refusal = nil
+        route = nil
+    }
+
+    private func releaseTransfer() {
+        guard let transfer else { return }
+        self.transfer = nil
+        client?.giveBack(transfer)
+    }
+
+    // MARK: Sessions
+
+    private func win(_ slot: Int) -> ExchangeMachine.Action? {
+        guard let client, let route else { return nil }
+        releaseTransfer()
+        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
+        switch runtime.requestSession(route, slot: slot, rejected: rejected, ticket: ticket, of: client) {
+        case .use:
+            return sessionIsThere(wonNow: false)
+        case .lead, .wait:
+            waitingFor = route.slots[slot].key
+            runtime.wait(self, ticket: ticket)
+            return nil
+        case .refuse(let failure):
+            return machine.sessionFailed(ExchangeError(failure))
+        case .overloaded:
+            return machine.sessionFailed(
+                ExchangeError(
+                    .overloaded,
+                    detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number."
+                ))
+        }
+    }
+
+    /// The login that this exchange waited for is over.
+    func loginEnded(_ outcome: SessionTable<ExchangeTicket>.Outcome) {
+        waitingFor = nil
+        switch outcome {
+        case .won:
+            perform(sessionIsThere(wonNow: true))
+        case .failed(let failure):
+            perform(machine.sessionFailed(ExchangeError(failure)))
+        case .askAgain:
+            guard let slot = machine.waitingSlot else { return }
+            perform(.win(slot: slot))
+        }
+    }
+
+    private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
+        guard let client, let route else { return .doNothing }
+        route.refresh(from: runtime.directory, now: runtime.wallClock())
+        return machine.sessionReady(missing: client.missing(in: route, forBodyOf: request), wonNow: wonNow)
+    }
+
+    // MARK: Transfers
+
+    private func send() -> ExchangeMachine.Action? {
+        guard let client, let route, let caller else { return nil }
+        releaseTransfer()
+        let resumed = body.rewind()
+        assert(resumed, "the machine lets nothing be sent again that is not held")
+        refusal = nil
+        swallowed = 0
+        let now = runtime.wallClock()
+        route.refresh(from: runtime.directory, now: now)
+        let sessions = route.fields
+        used = route.generations
+        if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
+        do throws(CurlError) {
+            let transfer = try client.transfer(for: self)
+            self.transfer = transfer
+            transfer.fields.reset()
+            try caller.writeFields(into: transfer.fields, overriddenBy: sessions)
+            try client.prepare(transfer, request: request, target: target, sessions: sessions)
+            timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
+            try runtime.driver.start(transfer)
+            return nil
+        } catch {
+            return machine.failed(ExchangeError(error, upstream: client.plan))
+        }
+    }
+
+    package func transferHasHead(_ transfer: Transfer) {
+        guard let client, let route else { return }
+        var verdict = ExchangeMachine.Verdict.pass
+        if !route.slots.isEmpty, let answer = ExaminedAnswer(transfer.head, of: client.plan) {
+            let finding = client.examine(answer, request: request, target: target, route: route, used: used)
+            verdict = finding.verdict
+            refusal = finding.refusal
+            if let grown = finding.route { self.route = grown }
+        }
+        perform(machine.headReceived(verdict, canReplay: body.canReplay))
+    }
+
+    package func transferHasBody(_ transfer: Transfer) {
+        if machine.hasDelivered {
+            caller?.exchangeDelivers(bodyOf: transfer)
+            if let client { timer.arm(at: runtime.loop.now + client.plan.timeouts.idle) }
+            return
+        }
+        swallowed += transfer.body.count
+        transfer.body.removeAll()
+        // A challenge this long is not worth its connection.
+        if swallowed > Transfer.window { perform(machine.answerComplete()) }
+    }
+
+    package func transferEnded(_ transfer: Transfer, error: CurlError?) {
+        guard let client else { return }
+        if let error {
+            perform(machine.failed(ExchangeError(error, upstream: client.plan, cause: transfer.easy.errorText)))
+        } else {
+            perform(machine.answerComplete())
+        }
+    }
+
+    package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
+        let count = unsafe body.read(into: buffer)
+        if count > 0 { return .bytes(count) }
+        return body.isExhausted ? .end : .pause
+    }
+
+    package func transferTookBody(_ transfer: Transfer) {
+        if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
+    }
+
+    /// RFC 9110 §9.2.2: only an idempotent request is sent again by itself, and only where all of its body is held.
+    package func mayResend() -> Bool {
+        request.method.isIdempotent && body.rewind()
+    }
+
+    private func deadlinePassed() {
+        guard let client else { return }
+        perform(machine.failed(.deadline(of: client.plan, isWaiting: machine.isWaiting)))
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+
+/// Why an exchange ends without the upstream's response.
+///
+/// It carries what happened and what to do; one place in the gateway turns it into a local reply, one into a log level.
+package struct ExchangeError: Error, Sendable, Equatable {
+    /// The kinds.
+    package enum Kind: Sendable, Equatable {
+        /// A challenge came for a request whose body is no longer held.
+        case bodyNotReplayable
+        /// The caller went away; nobody is left to be told.
+        case callerGone
+        /// The login that the exchange waited for failed.
+        case login(LoginFailure)
+        /// The login did not end before the exchange's deadline.
+        case loginTimeout
+        /// Too many exchanges wait, or too many run.
+        case overloaded
+        /// The upstream answered with something that is not HTTP as RFC 9112 has it.
+        case upstreamProtocol
+        /// The TLS handshake with the upstream failed.
+        case upstreamTLS
+        /// The final response head did not come in time.
+        case upstreamTimeout
+        /// No connection to the upstream, or it was lost before the head.
+        case upstreamUnreachable
+    }
+
+    /// The kind.
+    package var kind: Kind
+    /// One or two sentences for the caller: what happened and what to do. Names the upstream by its name only.
+    package var detail: String
+    /// What the operator learns beyond that (libcurl's own words), for the log. Never a secret.
+    package var cause: String
+
+    /// An error.
+    package init(_ kind: Kind, detail: String, cause: String = "") {
+        self.kind = kind
+        self.detail = detail
+        self.cause = cause
+    }
+
+    /// The login that the exchange waited for failed.
+    init(_ failure: LoginFailure) {
+        self.init(.login(failure), detail: failure.detail)
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The course of one exchange: which transfer is sent when, what is held and what passes, when it is over.
+///
+/// A value without I/O: events in, one action out. It knows sessions only by the place (`slot`) of their login in the
+/// route's list.
+package struct ExchangeMachine: Sendable, Equatable {
+    /// At most this many rounds of challenge and answer per exchange (DESIGN 1.5 rule 2).
+    package static let mostRounds = 8
+    /// At most this many times is a request sent again after 409 with `MFP-Conflict`, as MobileFirst's own clients do.
+    package static let mostConflicts = 7
+
+    private enum State: Sendable, Equatable {
+        /// Nothing has happened.
+        case idle
+        /// A session must be won first; legal next: sending, ended.
+        case waiting(slot: Int)
+        /// A transfer runs and its head is awaited; legal next: settling, passing, ended.
+        case sending
+        /// The answer was a challenge or a conflict; its end is awaited, as a request is sent again only after a
+        /// complete answer. Legal next: waiting, sending, ended.
+        case settling(then: Settlement)
+        /// The head went to the caller, the body follows; legal next: ended.
+        case passing
+        case ended
+    }
+
+    private enum Settlement: Sendable, Equatable {
+        case resend
+        case win(slot: Int)
+    }
+
+    /// What the driver does next.
+    package enum Action: Sendable, Equatable {
+        /// Let the head, and then the body, go to the caller.
+        case deliver
+        /// Swallow the answer's body, up to a bound, and report its end.
+        case discard
+        /// Nothing, until the next event.
+        case doNothing
+        /// The exchange is over and well.
+        case finish
+        /// The exchange is over without a response: tell the caller why.
+        case fail(ExchangeError)
+        /// The exchange is over in the middle of a response: the caller's connection must not look complete.
+        case truncate(ExchangeError)
+        /// Send the request, from its first byte, with the sessions that are held now.
+        case send
+        /// Get the session of that slot: from the table, or by waiting for a login.
+        case win(slot: Int)
+    }
+
+    /// What a response head means.
+    package enum Verdict: Sendable, Equatable {
+        /// A challenge that the login of that slot can answer. `canGrow`: it asks for more than was asked for before,
+        /// so that a session just won does not speak against another round.
+        case challenge(slot: Int, canGrow: Bool)
+        /// MobileFirst asks to send the same again.
+        case conflict
+        /// Not our concern.
+        case pass
+    }
+
+    private var state = State.idle
+    private var rounds = 0
+    private var conflicts = 0
+    /// The slot whose session was won during this exchange, last.
+    private var wonSlot: Int?
+
+    /// An exchange at its beginning.
+    package init() {}
+
+    /// Whether the response head has gone to the caller.
+    package var hasDelivered: Bool { state == .passing }
+    /// Whether it is over.
+    package var hasEnded: Bool { state == .ended }
+    /// Whether a login is waited for.
+    package var isWaiting: Bool { if case .waiting = state { true } else { false } }
+    /// The slot whose session is waited for.
+    package var waitingSlot: Int? { if case .waiting(let slot) = state { slot } else { nil } }
+    /// How many answers to challenges this exchange has asked for.
+    package var roundCount: Int { rounds }
+
+    /// The request's head is here. `missing`: the first login that must have won its session before anything is sent.
+    package mutating func start(missing: Int?) -> Action {
+        guard let slot = missing else {
+            state = .sending
+            return .send
+        }
+        state = .waiting(slot: slot)
+        return .win(slot: slot)
+    }
+
+    /// The session that was waited for is there. `missing` as in `start`.
+    package mutating func sessionReady(missing: Int?, wonNow: Bool) -> Action {
+        guard case .waiting(let slot) = state else { return .doNothing }
+        if wonNow { wonSlot = slot }
+        return start(missing: missing)
+    }
+
+    /// There is no session to be had.
+    package mutating func sessionFailed(_ error: ExchangeError) -> Action {
+        guard case .waiting = state else { return .doNothing }
+        state = .ended
+        return .fail(error)
+    }
+
+    /// The final response head is here. `canReplay`: the request's body is still held from its first byte.
+    package mutating func headReceived(_ verdict: Verdict, canReplay: Bool) -> Action {
+        guard state == .sending else { return .doNothing }
+        switch verdict {
+        case .challenge(let slot, let canGrow):
+            // One resource is not the session (rule 4): a refusal in spite of a session just won is the answer.
+            guard canGrow || wonSlot != slot, rounds < Self.mostRounds else { break }
+            guard canReplay else { return endUnreplayable() }
+            rounds += 1
+            state = .settling(then: .win(slot: slot))
+            return .discard
+        case .conflict:
+            guard conflicts < Self.mostConflicts, canReplay else { break }
+            conflicts += 1
+            state = .settling(then: .resend)
+            return .discard
+        case .pass:
+            break
+        }
+        state = .passing
+        return .deliver
+    }
+
+    /// The head that was to be delivered cannot be passed on; nothing of it has gone to the caller.
+    package mutating func headRefused(_ error: ExchangeError) -> Action {
+        guard state == .passing else { return .doNothing }
+        state = .ended
+        return .fail(error)
+    }
+
+    /// The answer is complete: all of it was received, or more of a swallowed one than we care to.
+    package mutating func answerComplete() -> Action {
+        switch state {
+        case .settling(.win(let slot)):
+            state = .waiting(slot: slot)
+            return .win(slot: slot)
+        case .settling(.resend):
+            state = .sending
+            return .send
+        case .passing:
+            state = .ended
+            return .finish
+        case .ended, .idle, .waiting:
+            return .doNothing
+        case .sending:
+            // libcurl said it is done and no head came: nothing that HTTP allows.
+            state = .ended
+            return .fail(ExchangeError(.upstreamProtocol, detail: "The upstream ended its answer before it began."))
+        }
+    }
+
+    /// The transfer broke, or the deadline passed.
+    package mutating func failed(_ error: ExchangeError) -> Action {
+        switch state {
+        case .ended: return .doNothing
+        case .passing:
+            state = .ended
+            return .truncate(error)
+        case .idle, .sending, .settling, .waiting:
+            state = .ended
+            return .fail(error)
+        }
+    }
+
+    private mutating func endUnreplayable() -> Action {
+        state = .ended
+        return .fail(
+            ExchangeError(
+                .bodyNotReplayable,
+                detail: """
+                    The upstream asked for a login after the request's body had gone by, and the body is longer than \
+                    what is kept for sending it again. Send the request again: it goes out on the session that is \
+                    won meanwhile; or raise `replay` of the upstream.
+                    """))
+    }
+}

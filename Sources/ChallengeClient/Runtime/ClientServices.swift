@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+
+/// What all workers share: the sessions, and what conversations may use of the world.
+package final class ClientServices: Sendable {
+    /// The sessions.
+    package let directory: SessionDirectory
+    /// Which loops there are.
+    package let roster = WorkerRoster()
+    let credentials: any CredentialProvider
+    let latches: any LatchBook
+    let state: any StateStore
+    /// Tells milliseconds since 1970.
+    package let wallClock: @Sendable () -> Int64
+    /// Told of logins.
+    package let observer: any LoginObserver
+
+    /// Services; `wallClock` tells milliseconds since 1970.
+    package init(
+        limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
+        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver
+    ) {
+        directory = SessionDirectory(limits: limits)
+        self.credentials = credentials
+        self.latches = latches
+        self.state = state
+        self.wallClock = wallClock
+        self.observer = observer
+    }
+
+    /// Hands the end of a login to those who waited for it, each on its own worker.
+    func tell(_ outcomes: SessionDirectory.Outcomes) {
+        roster.tell(outcomes)
+    }
+}
+
+/// Told of logins as they happen: for the log, the audit record, metrics and the demo. Called on a worker's thread;
+/// must not block.
+package protocol LoginObserver: Sendable {
+    /// A login begins.
+    func loginBegan(_ key: SessionKey, isRenewal: Bool)
+    /// A step of it, redacted.
+    func loginStepped(_ key: SessionKey, _ step: ConversationStep)
+    /// It is over, after `duration`.
+    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration)
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import EventLoop
+import Synchronization
+
+/// The workers by number, so that one can tell the exchanges of another that their login is over.
+package final class WorkerRoster: Sendable {
+    private struct Worker: Sendable {
+        let loop: EventLoop
+        let runtime: LoopBound<ClientRuntime>
+    }
+
+    private let workers = Mutex<[Int: Worker]>([:])
+
+    init() {}
+
+    /// A worker is there from now on.
+    func enlist(_ runtime: ClientRuntime) {
+        let worker = Worker(loop: runtime.loop, runtime: LoopBound(runtime, to: runtime.loop))
+        workers.withLock { $0[runtime.worker] = worker }
+    }
+
+    /// A worker is gone. Its waiters are told nothing any more.
+    package func dismiss(worker: Int) {
+        _ = workers.withLock { $0.removeValue(forKey: worker) }
+    }
+
+    func tell(_ outcomes: SessionDirectory.Outcomes) {
+        guard !outcomes.isEmpty else { return }
+        let workers = workers.withLock { $0 }
+        for (number, worker) in workers {
+            let own = outcomes.filter { $0.waiter.worker == number }
+            guard !own.isEmpty else { continue }
+            worker.loop.execute { worker.runtime.value.tell(own) }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+import Synchronization
+
+/// Names an exchange that waits for a login, on whichever worker it lives.
+package struct ExchangeTicket: Sendable, Equatable, Hashable {
+    /// The worker's number.
+    package let worker: Int
+    /// The exchange's number, unique on that worker.
+    package let exchange: UInt64
+
+    /// A ticket.
+    package init(worker: Int, exchange: UInt64) {
+        self.worker = worker
+        self.exchange = exchange
+    }
+}
+
+/// The one session table that all workers share, behind one short lock.
+///
+/// The lock is never taken on the hot path: a worker looks at `version`, and takes a fresh snapshot only when that has
+/// moved.
+package final class SessionDirectory: Sendable {
+    package typealias Outcomes = [(waiter: ExchangeTicket, outcome: SessionTable<ExchangeTicket>.Outcome)]
+
+    private let table: Mutex<SessionTable<ExchangeTicket>>
+    private let counter = Atomic<UInt64>(1)
+
+    /// A directory without sessions.
+    package init(limits: SessionLimits = SessionLimits()) {
+        table = Mutex(SessionTable(limits: limits))
+    }
+
+    /// Moves with every change of the sessions that are held.
+    package var version: UInt64 { counter.load(ordering: .acquiring) }
+
+    /// See `SessionTable.request`.
+    package func request(
+        _ key: SessionKey, rejected: UInt64?, waiter: ExchangeTicket, now: Int64
+    ) -> SessionTable<ExchangeTicket>.Decision {
+        table.withLock { $0.request(key, rejected: rejected, waiter: waiter, now: now) }
+    }
+
+    /// See `SessionTable.beginRenewal`.
+    package func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
+        table.withLock { $0.beginRenewal(key, now: now) }
+    }
+
+    /// See `SessionTable.leave`.
+    package func leave(_ key: SessionKey, waiter: ExchangeTicket) {
+        table.withLock { $0.leave(key, waiter: waiter) }
+    }
+
+    /// See `SessionTable.finish`.
+    package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64) -> Outcomes {
+        let chance = Double.random(in: 0..<1)
+        let outcomes = table.withLock { $0.finish(key, with: result, now: now, chance: chance) }
+        counter.wrappingAdd(1, ordering: .releasing)
+        return outcomes
+    }
+
+    /// See `SessionTable.drop`.
+    package func drop(where which: @Sendable (SessionKey) -> Bool) -> [SessionKey] {
+        let dropped = table.withLock { $0.drop(where: which) }
+        counter.wrappingAdd(1, ordering: .releasing)
+        return dropped
+    }
+
+    /// See `SessionTable.forgetFailures`.
+    package func forgetFailures(of challenge: String) { table.withLock { $0.forgetFailures(of: challenge) } }
+
+    /// The session held for `key`.
+    package func held(_ key: SessionKey) -> HeldSession? { table.withLock { $0.held(key) } }
+
+    /// How every key stands; for readiness and status.
+    package func standings(now: Int64) -> [SessionKey: SessionStanding] { table.withLock { $0.standings(now: now) } }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Curl
+package import EventLoop
+
+/// Drives one libcurl multi handle by one event loop: its sockets are watched, its one timer is a deadline of the wait,
+/// and what finished is told before the loop waits again.
+///
+/// libcurl finishes transfers also within `add` and within a timeout, so completions are drained before every wait and
+/// not only after events.
+package final class CurlDriver: ReadinessHandler, WaitHook {
+    private unowned let loop: EventLoop
+    private let multi: MultiHandle
+    private var deadline = LoopInstant.never
+    private var news: [Transfer] = []
+    private var hasWork = false
+
+    /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
+    package init(loop: EventLoop, connections: Int) throws(CurlError) {
+        self.loop = loop
+        multi = try MultiHandle(maxIdle: connections)
+        loop.add(self)
+    }
+
+    /// Starts `transfer`. Nothing is told from within this call.
+    func start(_ transfer: Transfer) throws(CurlError) {
+        try multi.add(transfer.easy, delegate: transfer)
+        takeEffects()
+        hasWork = true
+    }
+
+    /// Ends `transfer` wherever it stands. In the middle of it, its connection is closed.
+    func stop(_ transfer: Transfer) {
+        multi.remove(transfer.easy)
+        takeEffects()
+        hasWork = true
+    }
+
+    /// Lets a paused transfer go on. libcurl may call back from within.
+    func unpause(_ transfer: Transfer) {
+        if let error = transfer.easy.unpause() { transfer.transferEnded(transfer.easy, error: error) }
+        takeEffects()
+        hasWork = true
+    }
+
+    /// `transfer` has something to tell.
+    func note(_ transfer: Transfer) {
+        guard !transfer.hasNews else { return }
+        transfer.hasNews = true
+        news.append(transfer)
+    }
+
+    package func ready(_ fd: Int32, _ events: Readiness) {
+        multi.socketReady(
+            fd, readable: events.contains(.readable), writable: events.contains(.writable),
+            error: !events.isDisjoint(with: [.error, .hangUp]))
+        takeEffects()
+        hasWork = true
+    }
+
+    package func beforeWait(now: LoopInstant) -> WaitAdvice {
+        var didWork = false
+        if deadline <= now {
+            deadline = .never
+            multi.timeout()
+            takeEffects()
+            hasWork = true
+        }
+        if hasWork {
+            hasWork = false
+            didWork = true
+            settle()
+        }
+        return WaitAdvice(didWork: didWork, deadline: deadline)
+    }
+
+    private func settle() {
+        while let completion = multi.nextCompleted() {
+            completion.delegate.transferEnded(completion.handle, error: completion.error)
+        }
+        takeEffects()
+        // Telling may bring further news, which then is told at the next call, in this turn.
+        let told = news
+        news.removeAll(keepingCapacity: true)
+        for transfer in told {
+            transfer.hasNews = false
+            transfer.tellNews()
+        }
+        if !news.isEmpty { hasWork = true }
+    }
+
+    private func takeEffects() {
+        while let effect = multi.nextEffect() {
+            switch effect {
+            case .watch(let fd, let interest, let isTransfer):
+                apply(interest, to: fd, isTransfer: isTransfer)
+            case .closed(let fd):
+                loop.forget(fd)
+            }
+        }
+        switch multi.takeTimer() {
+        case .unchanged: break
+        case .cancelled: deadline = .never
+        case .after(let milliseconds): deadline = loop.now.advanced(byMilliseconds: milliseconds)
+        }
+    }
+
+    /// libcurl drops its socket at the end of every transfer and takes it up at the next; a socket that it closes
+    /// through our callback may therefore stay registered in between. Others are closed behind our back.
+    private func apply(_ interest: SocketInterest, to fd: Int32, isTransfer: Bool) {
+        switch interest {
+        case .none: if isTransfer { loop.relax(fd) } else { loop.unwatch(fd) }
+        case .read: loop.watch(fd, for: .read, handler: self)
+        case .readWrite: loop.watch(fd, for: [.read, .write], handler: self)
+        case .write: loop.watch(fd, for: .write, handler: self)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Curl
+internal import HTTPTypes
+internal import HTTPWire
+internal import Secrets
+
+/// One side request on its way: a libcurl run whose whole answer is collected, up to a bound.
+final class SideTransfer: TransferOwner {
+    /// The largest answer taken, in bytes.
+    static let bodyLimit = 1024 * 1024
+
+    private let runtime: ClientRuntime
+    private let transfer: Transfer
+    private let request: SideRequest
+    private let plan: UpstreamPlan
+    private let finish: (Result<SideResponse, SideRequestError>) -> Void
+    private var sent = 0
+    private var response: SideResponse?
+    /// Itself, while it runs: nobody else holds it.
+    private var own: SideTransfer?
+
+    /// Sends `request` and calls `finish` once, on the loop's thread, not from within this call.
+    static func start(
+        _ request: SideRequest, plan: UpstreamPlan, runtime: ClientRuntime,
+        finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
+    ) {
+        do throws(CurlError) {
+            let transfer = try Transfer(driver: runtime.driver)
+            let side = SideTransfer(transfer, request, plan: plan, runtime: runtime, finish: finish)
+            try side.prepare()
+            side.own = side
+            try runtime.driver.start(transfer)
+        } catch {
+            finish(.failure(SideRequestError(.unreachable, reason: error.description)))
+        }
+    }
+
+    private init(
+        _ transfer: Transfer, _ request: SideRequest, plan: UpstreamPlan, runtime: ClientRuntime,
+        finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
+    ) {
+        self.transfer = transfer
+        self.request = request
+        self.plan = plan
+        self.runtime = runtime
+        self.finish = finish
+    }
+
+    private func prepare() throws(CurlError) {
+        transfer.owner = self
+        let easy = transfer.easy
+        // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
+        // by the same way out.
+        var connections = plan.connections
+        if request.url.origin != plan.base.origin {
+            connections.certificate = nil
+            connections.key = nil
+            connections.pin = nil
+        }
+        try connections.apply(to: easy)
+        try easy.set(.url, request.url.origin.description + "/")
+        try easy.set(.requestTarget, request.url.target)
+        try easy.set(.connectTimeout, min(plan.timeouts.connect, request.timeout))
+        try easy.set(.timeout, request.timeout)
+        if let body = request.body {
+            try easy.set(.upload, true)
+            try easy.set(.bodySize, Int64(body.count))
+        }
+        if request.method == .head { try easy.set(.noBody, true) }
+        if request.method != .get || request.body != nil { try easy.set(.customRequest, request.method.rawValue) }
+        if request.body == nil, request.method == .post {
+            try transfer.fields.append(name: "Content-Length", value: "0")
+        }
+        transfer.fields.suppress("Expect")
+        for field in request.fields {
+            try transfer.fields.append(name: field.name.rawName, value: field.value)
+        }
+    }
+
+    func transferHasHead(_ transfer: Transfer) {
+        let parsed: SideResponse? = transfer.head.withSpan { bytes in
+            var scanner = ResponseHeadScanner()
+            guard case .some = try? scanner.scan(bytes) else { return nil }
+            var fields = HTTPFields()
+            for line in scanner.head.fields {
+                guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
+                fields.append(HTTPField(name: name, value: bytes.text(line.value)))
+            }
+            return SideResponse(status: scanner.head.status, fields: fields)
+        }
+        guard let parsed else {
+            end(.failure(SideRequestError(.badAnswer, reason: "the answer's head follows no grammar")))
+            return
+        }
+        response = parsed
+    }
+
+    func transferHasBody(_ transfer: Transfer) {
+        transfer.body.withSpan { bytes in
+            for index in bytes.indices { response?.body.append(bytes[index]) }
+        }
+        transfer.body.removeAll()
+        if let count = response?.body.count, count > Self.bodyLimit {
+            end(.failure(SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")))
+        }
+    }
+
+    func transferTookBody(_ transfer: Transfer) {}
+
+    func transferEnded(_ transfer: Transfer, error: CurlError?) {
+        if let error {
+            end(.failure(SideRequestError(error, origin: request.url.origin, text: transfer.easy.errorText)))
+        } else if let response {
+            end(.success(response))
+        } else {
+            end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) answered with nothing")))
+        }
+    }
+
+    func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
+        guard let body = request.body else { return .end }
+        let count = body.withBytes { bytes in
+            let count = min(buffer.count, bytes.count - sent)
+            unsafe bytes.extracting(sent..<sent + count).withUnsafeBytes { unsafe buffer.copyMemory(from: $0) }
+            return count
+        }
+        sent += count
+        return count > 0 ? .bytes(count) : .end
+    }
+
+    /// A login is not sent twice by itself: the server may have counted the first.
+    func mayResend() -> Bool { request.method == .get && sent == 0 }
+
+    private func end(_ result: Result<SideResponse, SideRequestError>) {
+        guard own != nil else { return }
+        transfer.owner = nil
+        runtime.driver.stop(transfer)
+        finish(result)
+        own = nil
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Curl
+internal import HTTPWire
+
+/// Method and framing as a handle has them set, so that only what differs from the last request is set again.
+struct TransferShape: Equatable {
+    private var method = RequestMethod.get
+    private var otherMethod = ""
+    private var length: Int64?
+    private var hasBody = false
+
+    /// Sets `transfer`'s handle up for `request`, and the fields that libcurl would otherwise add of its own.
+    mutating func apply(_ request: ExchangeRequest, to transfer: Transfer) throws(CurlError) {
+        var wanted = TransferShape()
+        wanted.method = request.method
+        wanted.otherMethod = request.otherMethod
+        wanted.hasBody = request.hasBody
+        if case .length(let length) = request.framing { wanted.length = Int64(clamping: length) }
+        if wanted.hasBody {
+            // We have answered or withheld the caller's own expectation; libcurl adds none (RFC 9110 §10.1.1).
+            transfer.fields.suppress("Expect")
+        } else if case .length = request.framing {
+            try transfer.fields.append(name: "Content-Length", value: "0")
+        }
+        guard wanted != self else { return }
+        let easy = transfer.easy
+        // From the last shape to the neutral one, which is GET, …
+        try easy.set(.upload, false)
+        try easy.set(.httpGet, true)
+        try easy.clear(.customRequest)
+        // … and from there to this one.
+        if wanted.hasBody {
+            try easy.set(.upload, true)
+            try easy.set(.bodySize, wanted.length ?? -1)
+        }
+        switch wanted.method {
+        case .get where !wanted.hasBody: break
+        case .head where !wanted.hasBody: try easy.set(.noBody, true)
+        case .other: try easy.set(.customRequest, wanted.otherMethod)
+        default: try easy.set(.customRequest, wanted.method.name)
+        }
+        self = wanted
+    }
+}
+
+extension RequestMethod {
+    /// The method as it is written.
+    fileprivate var name: String {
+        switch self {
+        case .connect: "CONNECT"
+        case .delete: "DELETE"
+        case .get: "GET"
+        case .head: "HEAD"
+        case .options: "OPTIONS"
+        case .other: ""
+        case .patch: "PATCH"
+        case .post: "POST"
+        case .put: "PUT"
+        case .trace: "TRACE"
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+
+/// The logins that stand at a route, and the sessions of theirs that are held: one worker's snapshot.
+///
+/// Renewed only when the directory's version has moved or a session has ended, so that a request on a held session
+/// costs two comparisons.
+package final class RouteSessions {
+    /// One login of the route with the scope asked for here.
+    package struct Slot {
+        /// The login.
+        package let login: StandingLogin
+        /// The scope asked for.
+        package let scope: Scope
+        /// What its session is held under.
+        package let key: SessionKey
+
+        init(login: StandingLogin, scope: Scope) {
+            self.login = login
+            self.scope = scope
+            var key = login.key
+            key.scope = scope.description
+            self.key = key
+        }
+    }
+
+    /// The logins, in the order in which responses are shown to them.
+    package let slots: [Slot]
+    /// The fields of the sessions held.
+    private(set) var fields = SessionFields.none
+    /// Per slot, the generation of the session held; 0 where there is none.
+    private(set) var generations: [UInt64]
+    /// When the first of them is to be renewed, in milliseconds since 1970.
+    private(set) var renewAt = Int64.max
+
+    private var version: UInt64 = 0
+    private var endsAt = Int64.max
+
+    init(slots: [Slot]) {
+        self.slots = slots
+        generations = Array(repeating: 0, count: slots.count)
+    }
+
+    /// Takes a fresh snapshot where the last one may be out of date. `now` in milliseconds since 1970.
+    func refresh(from directory: SessionDirectory, now: Int64) {
+        if version == directory.version, now < endsAt { return }
+        if slots.isEmpty { return }
+        // Read first: a change during what follows then brings another refresh.
+        version = directory.version
+        endsAt = .max
+        renewAt = .max
+        var held: [HeldSession] = []
+        for (index, slot) in slots.enumerated() {
+            generations[index] = 0
+            guard let session = directory.held(slot.key), !session.isExpired(at: now) else { continue }
+            generations[index] = session.generation
+            endsAt = min(endsAt, session.session.expiresAt ?? .max)
+            renewAt = min(renewAt, session.renewAt ?? .max)
+            held.append(session)
+        }
+        fields = held.isEmpty ? .none : SessionFields(held.flatMap(\.session.fields))
+    }
+
+    /// The renewal that is due was taken care of: do not ask again at every request.
+    func postponeRenewal(until instant: Int64) { renewAt = instant }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Curl
+internal import EventLoop
+internal import HTTPWire
+
+/// One upstream as one worker sees it: its idle transfers, its routes with their sessions, and what was refused there.
+package final class UpstreamClient {
+    /// What it is.
+    package let plan: UpstreamPlan
+    /// The upstream's authority, for `Host`.
+    package let authority: [UInt8]
+    private let runtime: ClientRuntime
+    private let uniform: RouteSessions
+    private var routes = RouteMemory()
+    private var refusals = RefusalMemory()
+    private var idle: [Transfer] = []
+    /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
+    private static let mostIdle = 256
+
+    /// The client of `plan` on the worker of `runtime`.
+    package init(plan: UpstreamPlan, runtime: ClientRuntime) {
+        self.plan = plan
+        authority = Array(plan.base.origin.authority.utf8)
+        self.runtime = runtime
+        uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
+    }
+
+    // MARK: Routes
+
+    /// What stands at the route of a request.
+    func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
+        if plan.logins.isEmpty { return uniform }
+        if !routes.isEmpty, let known = routes.route(for: RouteKey(method: method, target: target)) { return known }
+        guard !plan.logins.isUniform else { return uniform }
+        let key = RouteKey(method: method, target: target)
+        let url = WebURL(origin: plan.base.origin, path: key.path)
+        let standing = plan.logins.standing(at: Location(url))
+        let route = RouteSessions(slots: standing.map { .init(login: $0, scope: $0.defaultScope) })
+        routes.remember(route, for: key)
+        return route
+    }
+
+    /// The first login whose session must be there before anything is sent: one that goes ahead of every request, or
+    /// any that a body too long to be kept will otherwise meet in vain.
+    func missing(in route: RouteSessions, forBodyOf request: ExchangeRequest) -> Int? {
+        guard !route.slots.isEmpty else { return nil }
+        route.refresh(from: runtime.directory, now: runtime.wallClock())
+        var isTooLong = false
+        if case .length(let length) = request.framing { isTooLong = length > UInt64(plan.replayMemory) }
+        return route.slots.indices.first {
+            route.generations[$0] == 0 && (route.slots[$0].login.isAhead || isTooLong)
+        }
+    }
+
+    // MARK: Examination
+
+    /// What a response that may be a challenge means for the exchange.
+    func examine(
+        _ answer: ExaminedAnswer, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
+        used: [UInt64]
+    ) -> Finding {
+        for (slot, standing) in route.slots.enumerated() {
+            let generation = slot < used.count ? used[slot] : 0
+            switch standing.login.trigger.examine(answer) {
+            case .notAChallenge:
+                continue
+            case .conflict:
+                return Finding(verdict: .conflict)
+            case .tokenMissing, .tokenInvalid:
+                guard generation != 0 else {
+                    return Finding(verdict: .challenge(slot: slot, canGrow: false))
+                }
+                let refusal = RefusedUse(
+                    route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
+                if refusals.contains(refusal, now: runtime.loop.now) { return Finding(verdict: .pass) }
+                return Finding(verdict: .challenge(slot: slot, canGrow: false), refusal: refusal)
+            case .insufficientScope(let words):
+                let asked = standing.scope
+                let grown = asked.union(Scope(words))
+                // What it lacks was asked for and granted already: another login would bring the same.
+                guard grown != asked || generation == 0 else { return Finding(verdict: .pass) }
+                var slots = route.slots
+                slots[slot] = .init(login: standing.login, scope: grown)
+                let key = RouteKey(method: request.method, target: target)
+                let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
+                routes.remember(route, for: key)
+                return Finding(verdict: .challenge(slot: slot, canGrow: true), route: route)
+            }
+        }
+        return Finding(verdict: .pass)
+    }
+
+    /// A session just won was refused at this route: it is not won again for it for a while (rule 4).
+    func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
+
+    // MARK: Transfers
+
+    /// An idle transfer, or a new one; throws when libcurl is out of memory.
+    func transfer(for owner: any TransferOwner) throws(CurlError) -> Transfer {
+        let transfer: Transfer
+        if let last = idle.popLast() {
+            transfer = last
+        } else {
+            transfer = try Transfer(driver: runtime.driver)
+            try transfer.easy.set(.url, plan.base.origin.description + "/")
+            try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
+            try plan.connections.apply(to: transfer.easy)
+        }
+        transfer.owner = owner
+        return transfer
+    }
+
+    /// Takes a transfer back; one that still runs is ended, with its connection.
+    func giveBack(_ transfer: Transfer) {
+        transfer.owner = nil
+        runtime.driver.stop(transfer)
+        transfer.reset()
+        if idle.count < Self.mostIdle { idle.append(transfer) }
+    }
+
+    /// Sets method, target, framing and the sessions' fields. `transfer.fields` holds the caller's already.
+    func prepare(
+        _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue, sessions: SessionFields
+    ) throws(CurlError) {
+        try sessions.write(into: transfer.fields)
+        try transfer.shape.apply(request, to: transfer)
+        try target.withSpan { (bytes) throws(CurlError) in
+            try transfer.easy.set(.requestTarget, bytes: bytes)
+        }
+    }
+}

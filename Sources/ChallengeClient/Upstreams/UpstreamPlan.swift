@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+package import HTTPWire
+
+/// How one upstream is reached, and what stands ready there. Immutable; shared by all workers; a reload makes new ones.
+package struct UpstreamPlan: Sendable {
+    /// The time limits of an exchange.
+    package struct Timeouts: Sendable {
+        /// For a connection, TLS included.
+        package var connect: Duration
+        /// Until the final response head, from when the request is sent; also how long an exchange waits for a login.
+        package var response: Duration
+        /// Between two pieces of the response's body.
+        package var idle: Duration
+
+        /// The defaults of the configuration.
+        package init(connect: Duration = .seconds(5), response: Duration = .seconds(60), idle: Duration = .seconds(300))
+        {
+            self.connect = connect
+            self.response = response
+            self.idle = idle
+        }
+    }
+
+    /// The name in the configuration.
+    package let name: String
+    /// The address that requests' paths are appended to.
+    package let base: WebURL
+    /// How connections are made.
+    package let connections: ConnectionSettings
+    /// The time limits.
+    package let timeouts: Timeouts
+    /// How much of a request's body is kept in memory for sending it again, in bytes.
+    package let replayMemory: Int
+    /// What stands ready.
+    package let logins: StandingLogins
+    /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
+    package let loginOrigins: Set<Origin>
+    /// The base path without the slash at its end, as bytes.
+    private let prefix: [UInt8]
+
+    /// A plan.
+    package init(
+        name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
+        timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024, logins: StandingLogins = StandingLogins(),
+        loginOrigins: Set<Origin> = []
+    ) {
+        self.name = name
+        self.base = base
+        self.connections = connections
+        self.timeouts = timeouts
+        self.replayMemory = replayMemory
+        self.logins = logins
+        self.loginOrigins = loginOrigins.union([base.origin])
+        prefix = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
+    }
+
+    /// Writes the request target: the base path, then the caller's path and query as they came (no
+    /// decoding, no removal of dot segments).
+    package func writeTarget(_ path: Span<UInt8>, into target: inout ByteQueue) {
+        target.append(prefix)
+        // `*` of OPTIONS stays what it is (RFC 9112 §3.2.4).
+        target.append(path)
+    }
+}

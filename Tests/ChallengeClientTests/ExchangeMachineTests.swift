@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Testing
+
+@Suite("The course of an exchange")
+struct ExchangeMachineTests {
+    var machine = ExchangeMachine()
+
+    @Test("an answer that is no challenge passes")
+    mutating func passes() {
+        #expect(machine.start(missing: nil) == .send)
+        #expect(machine.headReceived(.pass, canReplay: true) == .deliver)
+        #expect(machine.answerComplete() == .finish)
+        #expect(machine.answerComplete() == .doNothing)
+    }
+
+    @Test("a challenge is swallowed, answered after its end, and the request is sent again")
+    mutating func challenged() {
+        _ = machine.start(missing: nil)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+        #expect(machine.answerComplete() == .win(slot: 0))
+        #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
+        #expect(machine.headReceived(.pass, canReplay: true) == .deliver)
+    }
+
+    @Test("a connection lost in the middle of a challenge is not followed by a replay")
+    mutating func lostWhileSettling() {
+        let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        #expect(machine.failed(lost) == .fail(lost))
+        #expect(machine.sessionReady(missing: nil, wonNow: true) == .doNothing)
+    }
+
+    @Test("a refusal in spite of a session just won goes to the caller")
+    mutating func refusedAfterWinning() {
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: true)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .deliver)
+    }
+
+    @Test("a session that another exchange had won before does not count as just won")
+    mutating func olderSession() {
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: false)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+    }
+
+    @Test("a scope that grows with every answer ends after eight rounds")
+    mutating func endlessScopes() {
+        _ = machine.start(missing: nil)
+        for _ in 0..<ExchangeMachine.mostRounds {
+            #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .discard)
+            #expect(machine.answerComplete() == .win(slot: 0))
+            #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
+        }
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .deliver)
+    }
+
+    @Test("seven conflicts are sent again, the eighth goes to the caller")
+    mutating func conflicts() {
+        _ = machine.start(missing: nil)
+        for _ in 0..<7 {
+            #expect(machine.headReceived(.conflict, canReplay: true) == .discard)
+            #expect(machine.answerComplete() == .send)
+        }
+        #expect(machine.headReceived(.conflict, canReplay: true) == .deliver)
+    }
+
+    @Test("a challenge for a body that is no longer held fails, and says so")
+    mutating func notReplayable() {
+        _ = machine.start(missing: nil)
+        let action = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: false)
+        guard case .fail(let error) = action else {
+            Issue.record("\(action)")
+            return
+        }
+        #expect(error.kind == .bodyNotReplayable)
+    }
+
+    @Test("sessions needed ahead are won one after the other before anything is sent")
+    mutating func ahead() {
+        #expect(machine.start(missing: 0) == .win(slot: 0))
+        #expect(machine.sessionReady(missing: 1, wonNow: true) == .win(slot: 1))
+        #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
+    }
+
+    @Test("a login that fails ends the exchange with its reason, once")
+    mutating func loginFails() {
+        let error = ExchangeError(.loginTimeout, detail: "late")
+        _ = machine.start(missing: 0)
+        #expect(machine.sessionFailed(error) == .fail(error))
+        #expect(machine.sessionFailed(error) == .doNothing)
+        #expect(machine.failed(error) == .doNothing)
+    }
+
+    @Test("a break after the head truncates")
+    mutating func truncated() {
+        let error = ExchangeError(.upstreamUnreachable, detail: "lost")
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.pass, canReplay: true)
+        #expect(machine.failed(error) == .truncate(error))
+    }
+
+    @Test("an end without a head is a protocol error")
+    mutating func noHead() {
+        _ = machine.start(missing: nil)
+        guard case .fail(let error) = machine.answerComplete() else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(error.kind == .upstreamProtocol)
+    }
+}
