@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import EventLoop
+internal import Glibc
+internal import HTTPWire
+
+/// One caller's connection: reads requests, one after the other, and writes their responses.
+///
+/// The socket is read into `input` and written from `output`; both are bounded, which is the back-pressure. Output is
+/// written once per turn of the loop, so that head and body of a small response leave together.
+final class CallerConnection: ReadinessHandler {
+    /// Where the connection stands.
+    enum Phase: Equatable {
+        /// A request head is awaited or half read.
+        case head
+        /// An exchange runs; its request's body is complete or not.
+        case exchange
+        /// The body of a request that we answer ourselves is read over; the reply waits.
+        case reply
+        /// The last response is being written; then the connection closes.
+        case closing
+        /// Written and ended on our side; what still comes is read over, so that the caller gets to read our reply.
+        case lingering
+        case closed
+    }
+
+    /// How much is read ahead of what is wanted, in bytes.
+    static let inputWindow = 64 * 1024
+    /// How much response may wait for the caller before the upstream is held back, in bytes.
+    static let outputWindow = 64 * 1024
+
+    let descriptor: Int32
+    let worker: Worker
+    private let acceptor: Acceptor
+    /// The caller's uid, where it is known.
+    let user: UInt32?
+
+    var phase = Phase.head
+    var input = ByteQueue()
+    var output = ByteQueue()
+    /// The head of the present request, as it came.
+    var head = ByteQueue()
+    var parser: RequestHeadParser
+    var body = BodyDecoder(framing: .none)
+    var isBodyComplete = true
+    var keepsAlive = true
+    var response = ForwardedResponse()
+    var pendingReply: LocalAnswer?
+    var upstreamAuthority: [UInt8] = []
+    private(set) var exchange: Exchange?
+    /// Whether the present request counts among the worker's exchanges.
+    var isAdmitted = false
+    private let timer: LazyTimer
+    private var hasEnded = false
+    private var wantsWrite = false
+    private var isReading = true
+    /// Whether the worker has it on its list for this turn.
+    var isNoted = false
+
+    init(descriptor: Int32, worker: Worker, acceptor: Acceptor, user: UInt32?) {
+        self.descriptor = descriptor
+        self.worker = worker
+        self.acceptor = acceptor
+        self.user = user
+        parser = RequestHeadParser(limits: acceptor.plan.headLimits)
+        timer = LazyTimer(loop: worker.loop)
+        timer.onExpiry = { [unowned self] in timeLimitPassed() }
+        timer.arm(at: worker.loop.now + worker.limits.headTime)
+        worker.loop.watch(descriptor, for: .read, handler: self)
+    }
+
+    /// What it lets in, as of the last reload.
+    var listener: ListenerPlan { acceptor.plan }
+
+    /// Whether another request will be read after this one.
+    var staysOpen: Bool { keepsAlive && acceptor.isOpen && !worker.isDraining }
+
+    /// The exchange object, made at the first request that goes upstream.
+    func makeExchange() -> Exchange {
+        if let exchange { return exchange }
+        let made = Exchange(runtime: worker.runtime, caller: self)
+        exchange = made
+        return made
+    }
+
+    // MARK: Events
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        if events.contains(.error) || (events.contains(.hangUp) && phase != .head) {
+            close()
+            return
+        }
+        if events.contains(.writable) { worker.note(self) }
+        if events.contains(.readable) || events.contains(.hangUp) { receive() }
+    }
+
+    /// The worker's call once per turn for connections with something to do: goes on with the input, writes the output.
+    func turn() {
+        isNoted = false
+        advance()
+        flush()
+        if phase == .exchange, output.count < Self.outputWindow / 2 { exchange?.resumeResponse() }
+        updateInterest()
+    }
+
+    // MARK: Reading
+
+    private func receive() {
+        guard phase != .closed else { return }
+        if phase == .lingering {
+            discardInput()
+            return
+        }
+        while input.count < Self.inputWindow, !hasEnded {
+            var failure: Int32 = 0
+            let room = Self.inputWindow - input.count
+            let count = unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
+                let received = unsafe recv(descriptor, space.baseAddress, min(space.count, room), 0)
+                if received < 0 { failure = errno }
+                if received == 0 { hasEnded = true }
+                return max(received, 0)
+            }
+            if failure == EINTR { continue }
+            if failure != 0, failure != EAGAIN {
+                close()
+                return
+            }
+            // Less than there was room for: the socket is empty, and asking again would only tell so.
+            if failure == EAGAIN || count < 4096 { break }
+        }
+        worker.note(self)
+    }
+
+    /// What comes after the last response (RFC 9112 §9.6: a close with unread input resets the connection, and the
+    /// caller may lose our reply).
+    private func discardInput() {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
+            for _ in 0..<16 {
+                let received = unsafe recv(descriptor, space.baseAddress, space.count, 0)
+                if received > 0 || (received < 0 && errno == EINTR) { continue }
+                if received == 0 || errno != EAGAIN { close() }
+                return
+            }
+        }
+    }
+
+    private func advance() {
+        var isMoving = true
+        while isMoving {
+            switch phase {
+            case .head: isMoving = readHead()
+            case .exchange, .reply: isMoving = readBody()
+            case .closing, .lingering, .closed: isMoving = false
+            }
+        }
+        if hasEnded { inputEnded() }
+    }
+
+    /// The caller has ended its side. One that waits for its response still gets it (RFC 9112 §9.6 knows half-closed
+    /// connections); one that broke off in the middle of a request does not.
+    private func inputEnded() {
+        switch phase {
+        case .head: if output.isEmpty { close() } else { phase = .closing }
+        case .exchange where isBodyComplete: keepsAlive = false
+        case .exchange, .reply: close()
+        case .closing, .closed, .lingering: break
+        }
+    }
+
+    // MARK: Writing
+
+    /// Writes what the socket takes.
+    func flush() {
+        while !output.isEmpty, phase != .closed {
+            let sent = unsafe output.withUnsafeBytes { bytes in
+                unsafe send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            }
+            if sent > 0 {
+                output.consume(sent)
+                continue
+            }
+            if errno == EINTR { continue }
+            if errno != EAGAIN { close() }
+            break
+        }
+        if output.isEmpty { output.removeAll(keepingCapacity: Self.inputWindow) }
+        if phase == .closing, output.isEmpty { finishClosing() }
+    }
+
+    private func finishClosing() {
+        // Nothing is left to come, or nothing that the caller sends could make a close reset the connection.
+        guard !hasEnded, !input.isEmpty || !isBodyComplete else {
+            close()
+            return
+        }
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+        phase = .lingering
+        timer.arm(at: worker.loop.now + .seconds(2))
+    }
+
+    private func updateInterest() {
+        guard phase != .closed else { return }
+        let write = !output.isEmpty
+        let read = !hasEnded && (phase == .lingering || input.count < Self.inputWindow)
+        guard write != wantsWrite || read != isReading else { return }
+        wantsWrite = write
+        isReading = read
+        var interest: Interest = []
+        if read { interest.insert(.read) }
+        if write { interest.insert(.write) }
+        worker.loop.watch(descriptor, for: interest, handler: self)
+    }
+
+    // MARK: The end of a request, and of the connection
+
+    /// The response is written into `output`: what comes next.
+    func requestEnded() {
+        release()
+        if !isBodyComplete { keepsAlive = false }
+        head.removeAll(keepingCapacity: 16_384)
+        parser.reset()
+        if staysOpen {
+            phase = .head
+            timer.arm(at: worker.loop.now + worker.limits.idleTime)
+        } else {
+            phase = .closing
+            timer.arm(at: worker.loop.now + worker.limits.headTime)
+        }
+        worker.note(self)
+    }
+
+    /// A request has begun to come in, or an exchange takes over with time limits of its own.
+    func setTimeLimit(_ limit: Duration?) {
+        if let limit { timer.arm(at: worker.loop.now + limit) } else { timer.disarm() }
+    }
+
+    /// No request is under way: a drain may close it.
+    func closeIfIdle() {
+        guard phase == .head, parser.isIdle, input.isEmpty, output.isEmpty else { return }
+        close()
+    }
+
+    /// Closes at once. `resetting`: so that a caller that counts on the end of the connection for the end of the body
+    /// does not take it for complete.
+    func close(resetting: Bool = false) {
+        guard phase != .closed else { return }
+        phase = .closed
+        timer.cancel()
+        exchange?.close()
+        exchange = nil
+        release()
+        worker.loop.forget(descriptor)
+        if resetting {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        }
+        _ = Glibc.close(descriptor)
+        worker.connectionClosed(self)
+    }
+
+    /// Turns a caller away before it has said anything.
+    func refuse(_ refusal: LocalReply) {
+        keepsAlive = false
+        isBodyComplete = false
+        reply(refusal)
+    }
+
+    private func release() {
+        if isAdmitted { worker.exchangeEnded() }
+        isAdmitted = false
+    }
+
+    private func timeLimitPassed() {
+        switch phase {
+        case .head where !parser.isIdle || !input.isEmpty:
+            // Slow or stuck in the middle of a head: 408 (RFC 9110 §15.5.9).
+            keepsAlive = false
+            isBodyComplete = false
+            reply(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
+        case .reply:
+            close()
+        case .exchange:
+            exchange?.cancel()
+            keepsAlive = false
+            if response.hasBegun {
+                close(resetting: true)
+            } else {
+                exchangeFailed(
+                    ExchangeError(.callerGone, detail: "The request's body did not come in time."))
+            }
+        case .head, .closing, .lingering, .closed:
+            close()
+        }
+    }
+}

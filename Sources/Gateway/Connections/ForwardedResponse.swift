@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPWire
+
+/// The response of one exchange on its way to the caller: which of the upstream's fields pass, and how the body is
+/// framed for this caller (RFC 9112 §6).
+struct ForwardedResponse {
+    private enum Framing {
+        /// No body, or none yet.
+        case none
+        /// As long as `Content-Length` says; libcurl sees to it that it is.
+        case length
+        case chunked
+        /// Until the connection ends: for callers of HTTP/1.0, who know no chunks.
+        case untilClose
+    }
+
+    private var scanner = ResponseHeadScanner()
+    private var framing = Framing.none
+    private var isHead = false
+    private var version = HTTPVersion.http11
+    /// Whether something of the upstream's response is in the output.
+    private(set) var hasBegun = false
+
+    /// For the next request: whether it was HEAD, and which version the caller speaks.
+    mutating func reset(isHead: Bool, version: HTTPVersion) {
+        self.isHead = isHead
+        self.version = version
+        framing = .none
+        hasBegun = false
+    }
+
+    /// Writes the head for the caller, from the raw one of the upstream, or throws where that breaks a rule, and writes
+    /// nothing. Returns whether the connection can be kept after this response.
+    mutating func writeHead(
+        _ bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue
+    ) throws(WireError) -> Bool {
+        try scanner.scan(bytes)
+        let head = scanner.head
+        hasBegun = true
+        let isBodyless = isHead || head.status == 204 || head.status == 304
+        var keepsAlive = keepsAlive
+        if isBodyless {
+            framing = .none
+        } else if head.contentLength != nil {
+            framing = .length
+        } else if version == .http11 {
+            framing = .chunked
+        } else {
+            framing = .untilClose
+            keepsAlive = false
+        }
+        ResponseWriter.statusLine(head.status, reason: bytes.extracting(head.reason.bounds), to: &output)
+        let isSuccess = head.status < 300
+        for line in head.fields where !line.isHopByHop {
+            switch line.kind {
+            case .contentLength:
+                continue
+            case .authenticationInfo, .wwwAuthenticate:
+                // The session is the proxy's; what concerns it stays here (rule 9).
+                if isSuccess { continue }
+            default:
+                break
+            }
+            // The scanner has checked both; this is one copy instead of two checked ones.
+            output.append(bytes.extracting(line.name.start..<line.value.end))
+            output.append("\r\n")
+        }
+        // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
+        if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
+        output.append("Via: 1.1 countersign\r\n")
+        if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
+        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
+        ResponseWriter.endOfHead(to: &output)
+        return keepsAlive
+    }
+
+    /// Writes a piece of the body.
+    func writeBody(_ bytes: Span<UInt8>, to output: inout ByteQueue) {
+        switch framing {
+        case .none:
+            break
+        case .length, .untilClose:
+            output.append(bytes)
+        case .chunked:
+            guard !bytes.isEmpty else { return }
+            ResponseWriter.chunkHead(bytes.count, to: &output)
+            output.append(bytes)
+            ResponseWriter.chunkTail(to: &output)
+        }
+    }
+
+    /// Writes the end of the body.
+    func writeEnd(to output: inout ByteQueue) {
+        if framing == .chunked { ResponseWriter.endOfChunks(to: &output) }
+    }
+
+    /// Writes a whole answer of our own.
+    func write(_ answer: LocalAnswer, date: String, keepsAlive: Bool, to output: inout ByteQueue) {
+        ResponseWriter.statusLine(answer.status, to: &output)
+        ResponseWriter.field("Date", date, to: &output)
+        ResponseWriter.field("Content-Type", answer.contentType, to: &output)
+        ResponseWriter.contentLength(UInt64(answer.body.count), to: &output)
+        ResponseWriter.field("Cache-Control", "no-store", to: &output)
+        for field in answer.fields { ResponseWriter.field(field.name, field.value, to: &output) }
+        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
+        ResponseWriter.endOfHead(to: &output)
+        if !isHead { output.append(answer.body) }
+    }
+}

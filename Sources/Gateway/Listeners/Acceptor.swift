@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CLinux
+internal import EventLoop
+internal import Glibc
+
+/// A listening socket as one worker sees it. All workers share the socket; whoever comes first gets the caller.
+final class Acceptor: ReadinessHandler {
+    /// What it lets in. Replaced by a reload; connections look here for each request.
+    var plan: ListenerPlan
+    /// Whether it still accepts; connections of one that does not close after their response.
+    private(set) var isOpen = true
+    private let descriptor: Int32
+    private unowned let worker: Worker
+    private let isUnix: Bool
+    /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
+    private static let mostPerTurn = 64
+
+    init(descriptor: Int32, plan: ListenerPlan, worker: Worker) {
+        self.descriptor = descriptor
+        self.plan = plan
+        self.worker = worker
+        isUnix = Self.family(of: descriptor) == AF_UNIX
+        worker.loop.watch(descriptor, for: .read, handler: self)
+    }
+
+    /// Accepts nothing more. The socket itself is others' to close.
+    func stop() {
+        isOpen = false
+        worker.loop.unwatch(descriptor)
+    }
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        for _ in 0..<Self.mostPerTurn {
+            let accepted = clinux_accept(descriptor)
+            // Gone again, somebody else's, or out of descriptors: the next turn will tell.
+            guard accepted >= 0 else { return }
+            var user: UInt32?
+            if isUnix {
+                var uid: UInt32 = 0
+                if unsafe clinux_peer_uid(accepted, &uid) == 0 { user = uid }
+            } else {
+                var one: Int32 = 1
+                unsafe setsockopt(
+                    accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+            }
+            worker.accept(accepted, by: self, user: user)
+        }
+    }
+
+    private static func family(of descriptor: Int32) -> Int32 {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = unsafe withUnsafeMutablePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        return result == 0 ? Int32(address.ss_family) : AF_UNSPEC
+    }
+}

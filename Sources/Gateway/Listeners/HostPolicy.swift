@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import HTTPWire
+
+/// Which host names a listener serves (DESIGN: local access is closed by default).
+///
+/// A page on some other site can make a browser look that site's name up as 127.0.0.1 (DNS rebinding); it cannot make
+/// it send another `Host`. So a name that is neither loopback nor configured is refused.
+package struct HostPolicy: Sendable {
+    private let names: Set<String>
+
+    /// Accepts the loopback names, and `names` (host names or addresses, in any case, without port).
+    package init(names: some Sequence<String> = []) {
+        var all: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
+        for name in names { all.insert(Self.canonical(name)) }
+        self.names = all
+    }
+
+    /// Whether a request for `authority` (host and perhaps port, in `bytes`) is served. The port is not compared: a
+    /// forwarded port, such as that of a container, has another number.
+    package func accepts(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        guard let parsed = Authority(bytes, authority) else { return false }
+        return accepts(host: bytes.text(parsed.host))
+    }
+
+    /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3).
+    package func accepts(host: String) -> Bool {
+        let name = Self.canonical(host)
+        return names.contains(name) || name.hasSuffix(".localhost")
+    }
+
+    private static func canonical(_ host: String) -> String {
+        var name = host.lowercased()
+        if name.hasSuffix("."), name.count > 1 { name.removeLast() }
+        if name.utf8.contains(UInt8(ascii: ":")), !name.hasPrefix("[") { name = "[\(name)]" }
+        return name
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CLinux
+internal import Glibc
+
+/// Where a listener listens.
+package enum ListenPoint: Sendable, Hashable {
+    /// A socket that the service manager opened, by its name there.
+    case inherited(descriptor: Int32, name: String)
+    /// Host or address, and port; 0: any free one.
+    case tcp(host: String, port: UInt16)
+    /// A path, and the permissions of the socket.
+    case unix(path: String, mode: UInt32)
+
+    /// Opens the socket and listens; throws what to tell the operator.
+    package func open() throws(ListenError) -> Int32 {
+        switch self {
+        case .inherited(let descriptor, _): descriptor
+        case .tcp(let host, let port): try Self.openTCP(host: host, port: port)
+        case .unix(let path, let mode): try Self.openUnix(path: path, mode: mode)
+        }
+    }
+
+    /// Closes a socket that `open` returned, and removes what it left in the file system.
+    package func close(_ descriptor: Int32) {
+        _ = Glibc.close(descriptor)
+        if case .unix(let path, _) = self { unsafe unlink(path) }
+    }
+
+    private static func openTCP(host: String, port: UInt16) throws(ListenError) -> Int32 {
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = unsafe getaddrinfo(host, "\(port)", &hints, &list)
+        guard code == 0, let first = unsafe list else {
+            let words = unsafe String(cString: gai_strerror(code))
+            throw ListenError(reason: "\(host):\(port): the host cannot be resolved (\(words))")
+        }
+        defer { unsafe freeaddrinfo(first) }
+        let address = unsafe first.pointee
+        let descriptor = unsafe clinux_socket(address.ai_family, Int32(SOCK_STREAM.rawValue))
+        guard descriptor >= 0 else { throw ListenError("\(host):\(port)", errno: -descriptor) }
+        var one: Int32 = 1
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        guard unsafe bind(descriptor, address.ai_addr, address.ai_addrlen) == 0, listen(descriptor, backlog) == 0
+        else {
+            let failure = errno
+            _ = Glibc.close(descriptor)
+            throw ListenError("\(host):\(port)", errno: failure)
+        }
+        return descriptor
+    }
+
+    private static func openUnix(path: String, mode: UInt32) throws(ListenError) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
+            guard bytes.count < field.count else { return false }
+            unsafe field.copyBytes(from: bytes)
+            return true
+        }
+        guard fits, !bytes.isEmpty else {
+            throw ListenError(reason: "unix:\(path): the path of a socket is 1 to 107 bytes long")
+        }
+        let descriptor = clinux_socket(AF_UNIX, Int32(SOCK_STREAM.rawValue))
+        guard descriptor >= 0 else { throw ListenError("unix:\(path)", errno: -descriptor) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = unsafe withUnsafePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                unsafe removeIfStale(path, at: unsafe address, length: length)
+                // Nobody gets in before the permissions are what they should be.
+                let old = umask(0o777)
+                defer { umask(old) }
+                return unsafe bind(descriptor, address, length)
+            }
+        }
+        guard result == 0, unsafe chmod(path, mode_t(mode)) == 0, listen(descriptor, backlog) == 0 else {
+            let failure = errno
+            _ = Glibc.close(descriptor)
+            throw ListenError("unix:\(path)", errno: failure)
+        }
+        return descriptor
+    }
+
+    /// A socket that nobody listens at is what a crash left behind; one that somebody does is not ours to take.
+    private static func removeIfStale(_ path: String, at address: UnsafePointer<sockaddr>, length: socklen_t) {
+        let probe = clinux_socket(AF_UNIX, Int32(SOCK_STREAM.rawValue))
+        guard probe >= 0 else { return }
+        defer { _ = Glibc.close(probe) }
+        if unsafe connect(probe, address, length) != 0, errno == ECONNREFUSED { unsafe unlink(path) }
+    }
+
+    /// The kernel brings it down to net.core.somaxconn.
+    private static let backlog: Int32 = 4096
+}
+
+extension ListenPoint: CustomStringConvertible {
+    /// As the configuration writes it.
+    package var description: String {
+        switch self {
+        case .inherited(_, let name): "systemd:\(name)"
+        case .tcp(let host, let port): host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path, _): "unix:\(path)"
+        }
+    }
+}
+
+/// Why a listener could not be opened.
+package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Where and why.
+    package let reason: String
+    /// In one line.
+    package var description: String { reason }
+
+    init(reason: String) { self.reason = reason }
+
+    init(_ place: String, errno: Int32) {
+        let words = unsafe String(cString: strerror(errno))
+        let advice =
+            switch errno {
+            case EADDRINUSE: "; another program listens there"
+            case EACCES: "; the user of this process may not (ports below 1024 need CAP_NET_BIND_SERVICE)"
+            case EADDRNOTAVAIL: "; this machine has no such address"
+            default: ""
+            }
+        reason = "cannot listen at \(place): \(words)\(advice)"
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+package import HTTPWire
+
+/// What a listener lets in and where it sends it. Immutable; a reload makes new ones.
+package struct ListenerPlan: Sendable {
+    /// What the listener is there for.
+    package enum Service: Sendable {
+        /// Answers of our own: the admin listener.
+        case local(any LocalService)
+        /// Requests go upstream.
+        case proxy
+    }
+
+    /// Its address as the configuration writes it, for logs and status.
+    package let name: String
+    /// What it is there for.
+    package let service: Service
+    /// Its routes.
+    package let router: Router
+    /// The host names accepted.
+    package let hosts: HostPolicy
+    /// The uids allowed; `nil`: all.
+    package let users: Set<UInt32>?
+    /// Whether requests that browsers make on behalf of other sites are let in.
+    package let allowsBrowsers: Bool
+    /// Limits on request heads.
+    package let headLimits: HeadLimits
+
+    /// A plan.
+    package init(
+        name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
+        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits()
+    ) {
+        self.name = name
+        self.service = service
+        self.router = router
+        self.hosts = hosts
+        self.users = users
+        self.allowsBrowsers = allowsBrowsers
+        self.headLimits = headLimits
+    }
+}
+
+/// Answers requests by itself, without an upstream. Called on a worker's thread; must not block.
+package protocol LocalService: Sendable {
+    /// The answer to a request for `path`, with `query` as it came, from a caller on a Unix socket or not.
+    func answer(_ request: LocalRequest) -> LocalAnswer
+}
+
+/// A request to a local service, whose body has been read over.
+package struct LocalRequest: Sendable {
+    /// The method's name.
+    package var method: String
+    /// The path, not decoded.
+    package var path: String
+    /// What follows the `?`, or nothing.
+    package var query: String
+    /// Whether it came over a Unix socket.
+    package var isUnixSocket: Bool
+
+    /// A request.
+    package init(method: String, path: String, query: String, isUnixSocket: Bool) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.isUnixSocket = isUnixSocket
+    }
+}
+
+/// The answer of a local service.
+package struct LocalAnswer: Sendable {
+    /// The status code.
+    package var status: Int
+    /// The media type of the body.
+    package var contentType: String
+    /// The body.
+    package var body: [UInt8]
+    /// Further fields.
+    package var fields: [(name: String, value: String)]
+
+    /// An answer.
+    package init(
+        status: Int, contentType: String, body: [UInt8], fields: [(name: String, value: String)] = []
+    ) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+        self.fields = fields
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import FoundationEssentials
+
+/// A response that we made: a problem document (RFC 9457) that says what happened and what to do.
+package struct LocalReply: Sendable, Equatable {
+    /// What happened; the raw value is the document's `code`.
+    package enum Code: String, Sendable, CaseIterable {
+        case accountLocked = "account-locked"
+        case attemptsKept = "attempts-kept"
+        case badRequest = "bad-request"
+        case bodyNotReplayable = "body-not-replayable"
+        case callerNotAllowed = "caller-not-allowed"
+        case draining
+        case hostNotAllowed = "host-not-allowed"
+        case loginFailed = "login-failed"
+        case loginLatched = "login-latched"
+        case loginRejected = "login-rejected"
+        case loginTimeout = "login-timeout"
+        case methodNotAllowed = "method-not-allowed"
+        case noCredential = "no-credential"
+        case noRoute = "no-route"
+        case overloaded
+        case upstreamProtocol = "upstream-protocol"
+        case upstreamTLS = "upstream-tls"
+        case upstreamTimeout = "upstream-timeout"
+        case upstreamUnreachable = "upstream-unreachable"
+    }
+
+    /// What happened.
+    package let code: Code
+    /// The status code.
+    package let status: Int
+    /// What happened here and what to do, in one or two sentences.
+    package let detail: String
+    /// Seconds after which another try makes sense (`Retry-After`, RFC 9110 §10.2.3).
+    package let retryAfter: Int64?
+    /// Further members of the document.
+    package let members: [String: String]
+
+    /// A reply with the status of its code, unless another is given (a request refused by its grammar has several).
+    package init(
+        _ code: Code, status: Int? = nil, detail: String, retryAfter: Int64? = nil, members: [String: String] = [:]
+    ) {
+        self.code = code
+        self.status = status ?? code.status
+        self.detail = detail
+        self.retryAfter = retryAfter
+        self.members = members
+    }
+
+    /// The document. A relative type would mean something else at every address, hence a URN.
+    package var document: [UInt8] {
+        var object = members
+        object["code"] = code.rawValue
+        object["detail"] = detail
+        object["title"] = code.title
+        object["type"] = "urn:countersign:problem:\(code.rawValue)"
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let strings = (try? encoder.encode(object)).map { Array($0) } ?? Array("{}".utf8)
+        // `status` is a number among strings.
+        return Array("{\"status\":\(status),".utf8) + strings.dropFirst() + [UInt8(ascii: "\n")]
+    }
+
+    /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
+    package var proxyStatus: String { "countersign; error=\(code.proxyError); details=\"\(code.rawValue)\"" }
+}
+
+extension LocalReply.Code {
+    /// The status that goes with it.
+    package var status: Int {
+        switch self {
+        case .badRequest: 400
+        case .callerNotAllowed: 403
+        case .noRoute: 404
+        case .methodNotAllowed: 405
+        case .bodyNotReplayable: 413
+        case .hostNotAllowed: 421
+        case .loginFailed, .loginRejected, .noCredential, .upstreamProtocol, .upstreamTLS, .upstreamUnreachable: 502
+        case .accountLocked, .attemptsKept, .draining, .loginLatched, .overloaded: 503
+        case .loginTimeout, .upstreamTimeout: 504
+        }
+    }
+
+    /// A short summary that stays the same from occurrence to occurrence (RFC 9457 §3.1.3).
+    package var title: String {
+        switch self {
+        case .accountLocked: "The upstream has locked the account"
+        case .attemptsKept: "The last login attempts are kept"
+        case .badRequest: "The request is not valid HTTP"
+        case .bodyNotReplayable: "The body is too long to be sent again"
+        case .callerNotAllowed: "This caller is not allowed"
+        case .draining: "The proxy is shutting down"
+        case .hostNotAllowed: "This host name is not served here"
+        case .loginFailed: "The login could not be carried out"
+        case .loginLatched: "The credential was rejected before and is not sent again"
+        case .loginRejected: "The upstream rejected the credential"
+        case .loginTimeout: "The login took too long"
+        case .methodNotAllowed: "This method is not served here"
+        case .noCredential: "The credential is missing"
+        case .noRoute: "No route takes this request"
+        case .overloaded: "Too many requests at once"
+        case .upstreamProtocol: "The upstream's answer is not valid HTTP"
+        case .upstreamTLS: "The TLS handshake with the upstream failed"
+        case .upstreamTimeout: "The upstream did not answer in time"
+        case .upstreamUnreachable: "The upstream cannot be reached"
+        }
+    }
+
+    /// The error type of RFC 9209 §2.3 that comes nearest.
+    fileprivate var proxyError: String {
+        switch self {
+        case .badRequest, .bodyNotReplayable, .methodNotAllowed: "http_request_error"
+        case .callerNotAllowed, .hostNotAllowed: "http_request_denied"
+        case .noRoute: "destination_not_found"
+        case .upstreamProtocol: "http_protocol_error"
+        case .upstreamTLS: "tls_protocol_error"
+        case .upstreamTimeout: "http_response_timeout"
+        case .upstreamUnreachable: "destination_unavailable"
+        case .overloaded, .draining: "connection_limit_reached"
+        case .accountLocked, .attemptsKept, .loginFailed, .loginLatched, .loginRejected, .loginTimeout, .noCredential:
+            "proxy_configuration_error"
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeClient
+package import EventLoop
+package import Logging
+internal import Synchronization
+
+/// The whole gateway: its listening sockets and its workers. Driven from one thread, the main one.
+package final class Gateway {
+    private struct Crew {
+        let thread: EventLoopThread
+        let worker: Handover<LoopBound<Worker>>
+    }
+
+    /// Counters.
+    package let figures = GatewayFigures()
+    private let services: ClientServices
+    private let limits: WorkerLimits
+    private let logger: Logger
+    private var crews: [Crew] = []
+    private var sockets: [(point: ListenPoint, descriptor: Int32)] = []
+
+    /// A gateway of `workers` threads, not yet started. `limits` are those of all workers together.
+    package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
+        self.services = services
+        self.logger = logger
+        var own = limits
+        own.callers = max(1, (limits.callers + workers - 1) / workers)
+        own.exchanges = max(1, (limits.exchanges + workers - 1) / workers)
+        self.limits = own
+        for number in 0..<max(1, workers) { crews.append(try startWorker(number)) }
+    }
+
+    private func startWorker(_ number: Int) throws -> Crew {
+        let handover = Handover<LoopBound<Worker>>()
+        let (services, limits, figures, logger) = (services, limits, figures, logger)
+        let thread = try EventLoopThread(name: "worker-\(number)") { loop in
+            let worker = try? Worker(
+                loop: loop, number: number, services: services, limits: limits, figures: figures, logger: logger)
+            handover.put(worker.map { LoopBound($0, to: loop) })
+        }
+        guard handover.wait() != nil else { throw GatewayError.noLibcurl }
+        return Crew(thread: thread, worker: handover)
+    }
+
+    /// Opens the listeners of `plan` that are not open yet, has all workers accept, and closes those that the plan has
+    /// no more. Throws with nothing changed if one cannot be opened.
+    package func apply(_ plan: GatewayPlan) throws(ListenError) {
+        var opened: [(point: ListenPoint, descriptor: Int32)] = []
+        for point in plan.points {
+            if let known = sockets.first(where: { $0.point == point }) {
+                opened.append(known)
+                continue
+            }
+            do throws(ListenError) {
+                opened.append((point, try point.open()))
+            } catch {
+                for new in opened where !sockets.contains(where: { $0.descriptor == new.descriptor }) {
+                    new.point.close(new.descriptor)
+                }
+                throw error
+            }
+        }
+        let descriptors = opened.map(\.descriptor)
+        onEveryWorker { $0.apply(plan, sockets: descriptors) }
+        for old in sockets where !descriptors.contains(old.descriptor) { old.point.close(old.descriptor) }
+        sockets = opened
+    }
+
+    /// The descriptors of the listening sockets, in the plan's order.
+    package var descriptors: [Int32] { sockets.map(\.descriptor) }
+
+    /// When the worker that is furthest behind last turned, after a `ping` to each.
+    package func pingWorkers() -> LoopInstant {
+        let oldest = crews.map(\.thread.loop.lastTurn).min() ?? .read()
+        for crew in crews { crew.thread.loop.ping() }
+        return oldest
+    }
+
+    /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
+    package func drain(_ done: @escaping @Sendable () -> Void) {
+        let left = Counter(crews.count)
+        for crew in crews {
+            guard let bound = crew.worker.wait() else { continue }
+            crew.thread.loop.execute {
+                bound.value.drain { if left.countDown() { done() } }
+            }
+        }
+    }
+
+    /// Closes every connection and ends the threads.
+    package func stop() {
+        onEveryWorker { $0.abandon() }
+        for crew in crews { crew.thread.loop.stop() }
+        for crew in crews { crew.thread.join() }
+        for socket in sockets { socket.point.close(socket.descriptor) }
+        sockets = []
+    }
+
+    /// Runs `body` on each worker's thread, and waits for all.
+    private func onEveryWorker(_ body: @escaping @Sendable (Worker) -> Void) {
+        for crew in crews {
+            guard let bound = crew.worker.wait() else { continue }
+            let done = Handover<Bool>()
+            crew.thread.loop.execute {
+                body(bound.value)
+                done.put(true)
+            }
+            _ = done.wait()
+        }
+    }
+}
+
+/// Why a gateway could not be made.
+package enum GatewayError: Error, CustomStringConvertible {
+    /// libcurl gave no multi handle.
+    case noLibcurl
+
+    /// In words.
+    package var description: String { "libcurl cannot be initialised" }
+}

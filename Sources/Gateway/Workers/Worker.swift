@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Curl
+internal import EventLoop
+internal import Glibc
+internal import HTTPWire
+internal import Logging
+
+/// One thread's share of the gateway: its loop, its callers' connections, its transfers. Nothing of an exchange ever
+/// leaves it.
+final class Worker: WaitHook {
+    let loop: EventLoop
+    let runtime: ClientRuntime
+    let limits: WorkerLimits
+    private(set) var isDraining = false
+    private let number: Int
+    private let services: ClientServices
+    private let figures: GatewayFigures
+    private let logger: Logger
+    private var clients: [String: UpstreamClient] = [:]
+    private var acceptors: [Int32: Acceptor] = [:]
+    private var connections: [Int32: CallerConnection] = [:]
+    private var noted: [CallerConnection] = []
+    private var exchanges = 0
+    private var dateSecond: Int64 = -1
+    private var dateText = ""
+    private var onDrained: (() -> Void)?
+
+    init(
+        loop: EventLoop, number: Int, services: ClientServices, limits: WorkerLimits, figures: GatewayFigures,
+        logger: Logger
+    ) throws(CurlError) {
+        self.loop = loop
+        self.number = number
+        self.services = services
+        self.limits = limits
+        self.figures = figures
+        self.logger = logger
+        runtime = try ClientRuntime(
+            loop: loop, worker: number, services: services, connections: max(64, min(limits.exchanges, 1024)))
+        loop.add(self)
+    }
+
+    // MARK: Plans
+
+    /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
+    func apply(_ plan: GatewayPlan, sockets: [Int32]) {
+        clients = Dictionary(
+            plan.upstreams.map { ($0.name, UpstreamClient(plan: $0, runtime: runtime)) }, uniquingKeysWith: { $1 })
+        for (fd, acceptor) in acceptors where !sockets.contains(fd) {
+            acceptor.stop()
+            acceptors[fd] = nil
+        }
+        for (fd, listener) in zip(sockets, plan.listeners) {
+            if let acceptor = acceptors[fd] {
+                acceptor.plan = listener
+            } else {
+                acceptors[fd] = Acceptor(descriptor: fd, plan: listener, worker: self)
+            }
+        }
+    }
+
+    func client(named name: String) -> UpstreamClient? { clients[name] }
+
+    // MARK: Connections
+
+    /// Takes an accepted connection.
+    func accept(_ descriptor: Int32, by acceptor: Acceptor, user: UInt32?) {
+        figures.connectionOpened()
+        let connection = CallerConnection(descriptor: descriptor, worker: self, acceptor: acceptor, user: user)
+        connections[descriptor] = connection
+        if connections.count > limits.callers {
+            connection.refuse(
+                LocalReply(
+                    .overloaded, detail: "As many callers are connected as `limits.callers` allows.", retryAfter: 1))
+        }
+    }
+
+    func connectionClosed(_ connection: CallerConnection) {
+        figures.connectionClosed()
+        connections[connection.descriptor] = nil
+        tellIfDrained()
+    }
+
+    /// `connection` has something to do in this turn.
+    func note(_ connection: CallerConnection) {
+        guard !connection.isNoted else { return }
+        connection.isNoted = true
+        noted.append(connection)
+    }
+
+    func beforeWait(now: LoopInstant) -> WaitAdvice {
+        guard !noted.isEmpty else { return WaitAdvice(didWork: false) }
+        let turn = noted
+        noted.removeAll(keepingCapacity: true)
+        for connection in turn { connection.turn() }
+        return WaitAdvice(didWork: true)
+    }
+
+    // MARK: Exchanges
+
+    /// Whether another exchange may begin; then it counts.
+    func admitExchange() -> Bool {
+        guard exchanges < limits.exchanges else { return false }
+        exchanges += 1
+        figures.exchangeBegan()
+        return true
+    }
+
+    func exchangeEnded() { exchanges -= 1 }
+
+    /// Counts a local reply.
+    func count(_ reply: LocalReply) { figures.replied(reply.code) }
+
+    /// Logs why an exchange failed, once for each change of the upstream's state and not once per request.
+    func log(_ error: ExchangeError, upstream: String, rounds: Int) {
+        guard error.kind != .callerGone else { return }
+        if case .login = error.kind { return }
+        guard figures.isNewTrouble(upstream: upstream, detail: error.detail, now: services.wallClock()) else { return }
+        logger.warning(
+            "exchange failed",
+            metadata: [
+                "upstream": "\(upstream)", "reason": "\(error.detail)", "cause": "\(error.cause)",
+                "rounds": "\(rounds)",
+            ])
+    }
+
+    func wallClock() -> Int64 { services.wallClock() }
+
+    /// Now, as a `Date` field has it.
+    func date() -> String {
+        let second = services.wallClock() / 1000
+        if second != dateSecond {
+            dateSecond = second
+            var queue = ByteQueue()
+            HTTPDate.append(secondsSince1970: second, to: &queue)
+            dateText = queue.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        }
+        return dateText
+    }
+
+    // MARK: The end
+
+    /// Accepts nothing more, closes what is idle, lets exchanges finish, and then calls `done`.
+    func drain(_ done: @escaping () -> Void) {
+        isDraining = true
+        onDrained = done
+        for acceptor in acceptors.values { acceptor.stop() }
+        acceptors = [:]
+        for connection in connections.values { connection.closeIfIdle() }
+        tellIfDrained()
+    }
+
+    /// Closes what is left.
+    func abandon() {
+        for connection in connections.values { connection.close() }
+    }
+
+    private func tellIfDrained() {
+        guard isDraining, connections.isEmpty, let onDrained else { return }
+        self.onDrained = nil
+        onDrained()
+    }
+}
