@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+package import Gateway
+
+/// The admin listener: health, readiness, status; and over the Unix socket the calls that change something.
+package struct AdminService: LocalService {
+    /// What the service asks of the process.
+    package struct Sources: Sendable {
+        /// How everything stands now.
+        package var report: @Sendable () -> HealthReport
+        /// Opens the latches of a challenge; returns how many those were.
+        package var unlatch: @Sendable (_ challenge: String) -> Int
+        /// Drops the sessions of a challenge, or all of them for `nil`; returns how many those were.
+        package var dropSessions: @Sendable (_ challenge: String?) -> Int
+
+        /// Sources.
+        package init(
+            report: @escaping @Sendable () -> HealthReport, unlatch: @escaping @Sendable (String) -> Int,
+            dropSessions: @escaping @Sendable (String?) -> Int
+        ) {
+            self.report = report
+            self.unlatch = unlatch
+            self.dropSessions = dropSessions
+        }
+    }
+
+    private let sources: Sources
+
+    /// A service over `sources`.
+    package init(sources: Sources) {
+        self.sources = sources
+    }
+
+    package func answer(_ request: LocalRequest) -> LocalAnswer {
+        switch (request.method, request.path) {
+        case ("GET", "/livez"), ("HEAD", "/livez"):
+            // That this is answered at all is the proof: the loop that serves it turns.
+            return .text(status: 200, "ok\n")
+        case ("GET", "/readyz"), ("HEAD", "/readyz"), ("GET", "/healthz"), ("HEAD", "/healthz"):
+            let report = sources.report()
+            return .json(status: report.isReady ? 200 : 503, report.document(isVerbose: request.has("verbose")))
+        case ("GET", "/status"), ("HEAD", "/status"):
+            return .json(status: 200, sources.report().document(isVerbose: true))
+        case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
+            return change(request)
+        case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"):
+            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET."))
+        case (_, "/unlatch"), (_, "/sessions/drop"):
+            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST."))
+        default:
+            return .refusal(
+                LocalReply(
+                    .noRoute,
+                    detail: "Here are /livez, /readyz, /healthz, /status; over the Unix socket POST /unlatch "
+                        + "and /sessions/drop."))
+        }
+    }
+
+    private func change(_ request: LocalRequest) -> LocalAnswer {
+        guard request.isUnixSocket else {
+            return .refusal(
+                LocalReply(.callerNotAllowed, detail: "What changes something is taken over the Unix socket only."))
+        }
+        if request.path == "/sessions/drop" {
+            return .json(status: 200, ["dropped": .integer(Int64(sources.dropSessions(request.value(of: "name"))))])
+        }
+        guard let name = request.value(of: "name"), !name.isEmpty else {
+            return .refusal(LocalReply(.badRequest, detail: "Say which challenge: /unlatch?name=NAME."))
+        }
+        return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name)))])
+    }
+}
