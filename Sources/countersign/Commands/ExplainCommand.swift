@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+internal import ChallengeHandling
+
+struct ExplainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Show where a local request goes and what stands ready there.",
+        discussion: """
+            Names the listener, the route and the upstream that a local URL meets, and the challenge handlers there in \
+            their order, each with the name of its credential. Nothing is sent, no secret is read.
+            """)
+
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Argument(help: "The local URL, for example http://127.0.0.1:8080/accounts.")
+    var url: String
+
+    @Option(name: .shortAndLong, help: "The method of the request.")
+    var method = "GET"
+
+    @Flag(name: .long, help: "As one JSON object.")
+    var json = false
+
+    func run() throws {
+        let settings = try configuration.load()
+        guard let address = WebURL(url) else {
+            throw Failure("\(url): not an http or https address", code: EX_USAGE)
+        }
+        let explanation: Explanation
+        do throws(CompositionError) {
+            explanation = try Explanation(of: address, method: method, settings: settings)
+        } catch {
+            throw Failure(error.description, code: EX_CONFIG)
+        }
+        if json {
+            Process.say(String(decoding: explanation.json.serialized(), as: UTF8.self))
+        } else {
+            for line in explanation.lines { Process.say(line) }
+        }
+        if explanation.upstream == nil { throw ExitCode(1) }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Gateway
+internal import Settings
+
+/// What a local request meets, decided by the very objects that the daemon decides by.
+struct Explanation {
+    /// A handler that stands ready.
+    struct Handler {
+        let challenge: String
+        let kind: String
+        let credential: String?
+    }
+
+    /// The listener's address; `nil`: none listens there.
+    private(set) var listener: String?
+    /// The route's number in the configuration, from 0; `nil`: the listener's own upstream.
+    private(set) var route: Int?
+    /// The upstream's name; `nil`: the request goes nowhere, for `reason`.
+    private(set) var upstream: String?
+    /// Where the request goes upstream.
+    private(set) var target: WebURL?
+    /// Why it goes nowhere.
+    private(set) var reason: String?
+    /// The handlers in their order.
+    private(set) var handlers: [Handler] = []
+
+    init(of url: WebURL, method: String, settings: Settings) throws(CompositionError) {
+        guard let found = Self.listener(for: url, settings) else {
+            reason = "no listener has that address"
+            return
+        }
+        listener = "\(found.address)"
+        let clients = MobileFirstClients()
+        let composition = GatewayComposition(settings: settings, clients: clients)
+        let plan = try composition.plan(found)
+        guard plan.hosts.accepts(host: url.origin.host) else {
+            reason = "the host is neither a loopback name nor under `hosts` (421, host-not-allowed)"
+            return
+        }
+        switch plan.router.decide(host: url.origin.host, path: url.path, method: method, user: nil) {
+        case .none: reason = "no route takes it (404, no-route)"
+        case .notAllowed: reason = "the routes that take it are for certain users (403, caller-not-allowed)"
+        case .found(let destination):
+            guard let settings = settings.upstream(named: destination.upstream),
+                let upstreamPlan = composition.upstreams().first(where: { $0.name == destination.upstream })
+            else {
+                reason = "there is no upstream \(destination.upstream)"
+                return
+            }
+            route = destination.route
+            upstream = destination.upstream
+            let path = String(url.path.utf8.dropFirst(destination.stripped)) ?? url.path
+            let target = settings.url.appending(path: path)
+            self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
+            handlers = Self.handlers(
+                at: Location(target), of: settings, logins: upstreamPlan.logins,
+                composition: LoginComposition(settings: composition.settings, clients: clients))
+        }
+    }
+
+    private static func listener(for url: WebURL, _ settings: Settings) -> ListenerSettings? {
+        let sameAddress = settings.listeners.first {
+            if case .tcp(let host, let port) = $0.address {
+                port == url.origin.port && host == url.origin.host
+            } else {
+                false
+            }
+        }
+        let samePort = settings.listeners.first {
+            if case .tcp(_, let port) = $0.address { port == url.origin.port } else { false }
+        }
+        // Unix sockets and those of systemd have no address that a URL could name.
+        let nameless = settings.listeners.first {
+            if case .tcp = $0.address { false } else { true }
+        }
+        return sameAddress ?? samePort ?? nameless
+    }
+
+    private static func handlers(
+        at location: Location, of upstream: UpstreamSettings, logins: StandingLogins, composition: LoginComposition
+    ) -> [Handler] {
+        var handlers: [Handler] = []
+        for login in logins.standing(at: location) {
+            switch login.trigger {
+            case .ahead:
+                handlers.append(Handler(challenge: login.name, kind: "inject", credential: login.credentials.first))
+            case .bearer:
+                handlers.append(Handler(challenge: login.name, kind: "bearer", credential: login.credentials.first))
+            case .mobileFirst:
+                handlers.append(Handler(challenge: login.name, kind: "mobilefirst", credential: nil))
+                guard let api = upstream.mobileFirst?.api else { continue }
+                for check in composition.securityChecks(of: upstream, api: api) {
+                    handlers.append(
+                        Handler(
+                            challenge: check.challengeName, kind: "security check \(check.securityCheck)",
+                            credential: check.key.credential))
+                }
+            }
+        }
+        return handlers
+    }
+}
+
+extension Explanation {
+    /// For people.
+    var lines: [String] {
+        var lines = ["listener  \(listener ?? "none")"]
+        if let upstream {
+            lines.append("route     \(route.map { "routes[\($0)]" } ?? "the listener's upstream")")
+            lines.append("upstream  \(upstream)")
+            if let target { lines.append("address   \(target.origin)\(target.path)") }
+        }
+        if let reason { lines.append("nowhere   \(reason)") }
+        for (number, handler) in handlers.enumerated() {
+            let credential = handler.credential.map { ", credential \($0)" } ?? ""
+            lines.append(
+                "\(number == 0 ? "handlers " : "         ") \(handler.challenge): \(handler.kind)\(credential)")
+        }
+        if upstream != nil, handlers.isEmpty { lines.append("handlers  none: every response passes as it comes") }
+        return lines
+    }
+
+    /// For programs.
+    var json: JSONValue {
+        [
+            "listener": listener.map { .string($0) } ?? .null,
+            "route": route.map { .integer(Int64($0)) } ?? .null,
+            "upstream": upstream.map { .string($0) } ?? .null,
+            "address": target.map { .string("\($0.origin)\($0.path)") } ?? .null,
+            "reason": reason.map { .string($0) } ?? .null,
+            "handlers": .array(
+                handlers.map {
+                    [
+                        "challenge": .string($0.challenge), "kind": .string($0.kind),
+                        "credential": $0.credential.map { .string($0) } ?? .null,
+                    ]
+                }),
+        ]
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+internal import ChallengeHandling
+internal import Gateway
+internal import Systemd
+
+struct ServeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the daemon.",
+        discussion: """
+            SIGHUP reads the configuration again, SIGTERM finishes the exchanges under way and ends. Under systemd it \
+            tells when it is ready.
+            """)
+
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Flag(name: .long, help: "Only read the configuration, as `check` does.")
+    var check = false
+
+    func run() throws {
+        let settings = try configuration.load()
+        if check { return }
+        do {
+            try Daemon(settings: settings, path: configuration.config).run()
+        } catch let error as ListenError {
+            throw Failure(error.description, code: EX_UNAVAILABLE)
+        } catch let error as ListenSocketsError {
+            throw Failure(error.description, code: EX_CONFIG)
+        } catch let error as CompositionError {
+            throw Failure(error.description, code: EX_CONFIG)
+        } catch let error as StateError {
+            throw Failure(error.reason, code: EX_UNAVAILABLE)
+        }
+    }
+}
+
+/// An end with one line on standard error and an exit code of sysexits.h.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+    let code: Int32
+
+    init(_ description: String, code: Int32) {
+        self.description = description
+        self.code = code
+    }
+}

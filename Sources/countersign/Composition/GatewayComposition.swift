@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Gateway
+internal import Glibc
+internal import HTTPTypes
+internal import HTTPWire
+internal import Settings
+
+/// From settings to the gateway's plan.
+struct GatewayComposition {
+    let settings: Settings
+    let clients: MobileFirstClients
+    /// The sockets that the service manager opened, by name.
+    var inherited: [String: [Int32]] = [:]
+
+    /// The plan; `admin` answers on the admin listeners. Throws a problem in words.
+    func plan(admin: any LocalService) throws(CompositionError) -> GatewayPlan {
+        var listeners: [(ListenPoint, ListenerPlan)] = []
+        for listener in settings.listeners {
+            let plan = try plan(listener)
+            for point in try points(listener.address) { listeners.append((point, plan)) }
+        }
+        for address in settings.admin.addresses {
+            let plan = ListenerPlan(
+                name: "admin \(address)", service: .local(admin), router: Router(fallback: nil),
+                hosts: HostPolicy(names: Self.hosts(of: address)))
+            for point in try points(address) { listeners.append((point, plan)) }
+        }
+        return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: upstreams())
+    }
+
+    /// The upstreams alone, for commands that open no listener.
+    func upstreams() -> [UpstreamPlan] {
+        let composition = LoginComposition(settings: settings, clients: clients)
+        return settings.upstreams.map { upstream in
+            let (logins, origins) = composition.logins(of: upstream)
+            var connections = ConnectionSettings()
+            connections.version =
+                switch upstream.http {
+                case .automatic: .auto
+                case .http1: .http1
+                case .http2: .http2
+                }
+            connections.authorities = upstream.tls.ca
+            connections.certificate = upstream.tls.certificate
+            connections.key = upstream.tls.key
+            connections.pin = upstream.tls.pins.isEmpty ? nil : upstream.tls.pins.joined(separator: ";")
+            connections.proxy = upstream.proxy?.url
+            return UpstreamPlan(
+                name: upstream.name, base: upstream.url, connections: connections,
+                timeouts: .init(
+                    connect: upstream.timeouts.connect, response: upstream.timeouts.response,
+                    idle: upstream.timeouts.idle),
+                replayMemory: upstream.replay.memory, logins: logins, loginOrigins: origins)
+        }
+    }
+
+    /// What a listener lets in and where it sends it.
+    func plan(_ listener: ListenerSettings) throws(CompositionError) -> ListenerPlan {
+        var routes: [Router.Route] = []
+        for route in listener.routes {
+            routes.append(
+                Router.Route(
+                    host: route.host?.lowercased(), path: route.path,
+                    methods: route.methods.map { Set($0.map(\.rawValue)) }, users: try uids(route.users),
+                    upstream: route.upstream, stripsPrefix: route.stripPrefix))
+        }
+        return ListenerPlan(
+            name: "\(listener.address)", service: .proxy,
+            router: Router(routes: routes, fallback: listener.upstream),
+            hosts: HostPolicy(
+                names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
+            users: try uids(listener.users), allowsBrowsers: listener.browsers == .allow,
+            headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head))
+    }
+
+    private func points(_ address: ListenAddress) throws(CompositionError) -> [ListenPoint] {
+        switch address {
+        case .systemd(let name):
+            guard let descriptors = inherited[name], !descriptors.isEmpty else {
+                throw CompositionError(
+                    "systemd:\(name): no socket of that name was passed; is the .socket unit active?")
+            }
+            return descriptors.map { .inherited(descriptor: $0, name: name) }
+        case .tcp(let host, let port):
+            return [.tcp(host: host, port: port)]
+        case .unix(let path, let mode):
+            return [.unix(path: path, mode: mode ?? 0o600)]
+        }
+    }
+
+    private func uids(_ users: [UserReference]?) throws(CompositionError) -> Set<UInt32>? {
+        guard let users else { return nil }
+        var result: Set<UInt32> = []
+        for user in users {
+            switch user {
+            case .uid(let uid): result.insert(uid)
+            case .name(let name):
+                guard let entry = unsafe getpwnam(name) else {
+                    throw CompositionError("users: there is no user \(name) on this machine")
+                }
+                result.insert(unsafe entry.pointee.pw_uid)
+            }
+        }
+        return result
+    }
+
+    private static func hosts(of address: ListenAddress) -> [String] {
+        if case .tcp(let host, _) = address, host != "0.0.0.0", host != "::" { [host] } else { [] }
+    }
+}
+
+/// Settings that are right in themselves but not on this machine.
+struct CompositionError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Settings
+
+/// From `challenges` and `upstreams[].mobilefirst` to the logins that stand ready at an upstream.
+struct LoginComposition {
+    let settings: Settings
+    let clients: MobileFirstClients
+
+    /// The logins of one upstream, and the origins that they may send requests to.
+    func logins(of upstream: UpstreamSettings) -> (logins: StandingLogins, origins: Set<Origin>) {
+        var logins = StandingLogins()
+        var origins: Set<Origin> = [upstream.url.origin]
+        if let mobileFirst = upstream.mobileFirst {
+            logins.stand(self.mobileFirst(mobileFirst, of: upstream))
+            origins.insert(mobileFirst.api.origin)
+        }
+        for challenge in settings.challenges {
+            guard let login = login(challenge, at: upstream) else { continue }
+            if let url = login.tokenOrigin { origins.insert(url) }
+            switch challenge.place {
+            case .upstream(let name) where name == upstream.name:
+                logins.stand(login.login)
+            case .locations(let patterns):
+                // One that covers nothing here would only have every path looked up.
+                for pattern in patterns where pattern.mayCover(upstream.url.origin) {
+                    logins.stand(login.login, at: pattern)
+                }
+            case .upstream:
+                continue
+            }
+        }
+        return (logins, origins)
+    }
+
+    // MARK: MobileFirst
+
+    private func mobileFirst(_ settings: MobileFirstSettings, of upstream: UpstreamSettings) -> StandingLogin {
+        let configuration = MobileFirstConfiguration(
+            api: settings.api, application: settings.application,
+            platform: .init(rawValue: settings.platform.rawValue) ?? .web, version: settings.version,
+            scope: Scope(settings.scope))
+        let client = clients.client(named: upstream.name, configuration)
+        let handlers = securityChecks(of: upstream, api: settings.api)
+        return StandingLogin(
+            name: upstream.name, trigger: .mobileFirst, isAhead: !settings.scope.isEmpty,
+            key: SessionKey(
+                origin: upstream.url.origin, challenge: upstream.name, credential: "",
+                scope: configuration.scope.description),
+            credentials: handlers.map(\.key.credential),
+            makeLogin: { client.login(scope: $0.words, handlers: handlers) })
+    }
+
+    /// The security-check handlers that stand at an upstream: those in front of all of it, then those of the most
+    /// specific pattern at its own address, then at the server's API, where the challenge itself is met.
+    func securityChecks(of upstream: UpstreamSettings, api: WebURL) -> [CredentialChallengeHandler] {
+        var everywhere: [CredentialChallengeHandler] = []
+        var table = LocationTable<CredentialChallengeHandler>()
+        for challenge in settings.challenges {
+            guard case .securityCheck(let check) = challenge.kind, let credential = challenge.credential else {
+                continue
+            }
+            let handler = CredentialChallengeHandler(
+                securityCheck: check.check,
+                key: LatchKey(origin: api.origin, challenge: challenge.name, credential: credential),
+                answer: check.answer, keepAttempts: check.keepAttempts, retryRejectedAfter: challenge.retryRejected)
+            switch challenge.place {
+            case .upstream(let name): if name == upstream.name { everywhere.append(handler) }
+            case .locations(let patterns): for pattern in patterns { table.register(handler, at: pattern) }
+            }
+        }
+        let here = table.match(Location(upstream.url))?.handlers ?? []
+        let there = table.match(Location(api))?.handlers ?? []
+        var seen: Set<String> = []
+        return (everywhere + here + there).filter { seen.insert($0.securityCheck).inserted }
+    }
+
+    // MARK: Other challenges
+
+    private func login(
+        _ challenge: ChallengeSettings, at upstream: UpstreamSettings
+    ) -> (login: StandingLogin, tokenOrigin: Origin?)? {
+        guard let credential = challenge.credential else { return nil }
+        let origin = upstream.url.origin
+        switch challenge.kind {
+        case .inject(let fields):
+            let login = InjectionLogin(
+                challenge: challenge.name, credential: credential,
+                fields: fields.map { .init(name: $0.name, value: $0.value) })
+            return (
+                StandingLogin(
+                    name: challenge.name, trigger: .ahead, isAhead: true,
+                    key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
+                    credentials: [credential], makeLogin: { _ in login }), nil
+            )
+        case .scheme(let scheme):
+            guard scheme.schemes == [.bearer], let token = scheme.token, token.grant == .mobileFirst else { return nil }
+            let api = upstream.mobileFirst?.api ?? WebURL(origin: origin, path: "/mfp/api")
+            let url = token.url ?? api.appending(path: "az/v1/token")
+            let key = LatchKey(origin: url.origin, challenge: challenge.name, credential: credential)
+            let retry = challenge.retryRejected
+            return (
+                StandingLogin(
+                    name: challenge.name, trigger: .bearer(realm: scheme.realm), isAhead: false,
+                    key: SessionKey(
+                        origin: origin, challenge: challenge.name, credential: credential,
+                        scope: Scope(token.scope).description),
+                    credentials: [credential],
+                    makeLogin: { scope in
+                        ConfidentialClientLogin(tokenURL: url, key: key, scope: scope, retryRejectedAfter: retry)
+                    }), url.origin
+            )
+        case .gateway, .securityCheck:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import Glibc
+internal import Secrets
+internal import Settings
+internal import Synchronization
+
+/// What a process has of the world for its logins: credential sources, latches, kept state, MobileFirst clients.
+/// Made once; a reload replaces the sources.
+final class World: Sendable {
+    /// Shared by all workers.
+    let services: ClientServices
+    /// The latches, for `status` and `unlatch`.
+    let latches: PersistentLatches
+    private let sources: ReplaceableSources
+    /// The MobileFirst clients, which outlive a reload.
+    let mobileFirstClients = MobileFirstClients()
+
+    /// Opens the state directory. Throws `StateError` where that cannot be used.
+    init(settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver) throws {
+        let environment = Process.environment
+        let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
+        let sealed = SystemdCredentialsSource(environment: environment)
+        let state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
+        latches = try PersistentLatches(store: state) { failure in
+            Process.complain("a latch could not be kept: \(failure.reason)")
+        }
+        sources = ReplaceableSources(CredentialComposition.sources(settings))
+        services = ClientServices(
+            limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
+            state: state, wallClock: Process.wallClock, observer: observer)
+    }
+
+    /// Takes up the credential sources of new settings.
+    func reload(_ settings: Settings) { sources.replace(CredentialComposition.sources(settings)) }
+}
+
+/// The clients of the upstreams' MobileFirst servers, one per upstream.
+final class MobileFirstClients: Sendable {
+    private let keys = RSASigningKeys()
+    private let clients = Mutex<[String: MobileFirstClient]>([:])
+
+    /// The client of that upstream: the same one as before a reload, if nothing about it changed.
+    func client(named name: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
+        clients.withLock { clients in
+            if let known = clients[name], known.configuration == configuration { return known }
+            let client = MobileFirstClient(name: name, configuration: configuration, keys: keys)
+            clients[name] = client
+            return client
+        }
+    }
+}
+
+/// Credential sources that a reload can replace under way.
+private final class ReplaceableSources: CredentialProvider {
+    private let store: Mutex<CredentialStore>
+
+    init(_ sources: [any CredentialLookup]) { store = Mutex(CredentialStore(sources: sources)) }
+
+    func replace(_ sources: [any CredentialLookup]) { store.withLock { $0 = CredentialStore(sources: sources) } }
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? {
+        let store = store.withLock { $0 }
+        return try await store.credential(named: name)
+    }
+}

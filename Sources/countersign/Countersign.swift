@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+
+/// The one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
+/// main thread for the pool's, and the daemon needs it for its signals.
+@main
+struct Countersign: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "countersign",
+        abstract: "An authenticating reverse proxy: programs speak plain HTTP to it, and it answers the upstream's "
+            + "authentication challenges.",
+        discussion: """
+            Try it: `countersign demo`. Run it: write a configuration, `countersign check` it, `countersign serve` it.
+            """,
+        version: Version.text,
+        subcommands: [
+            ServeCommand.self, CheckCommand.self, ExplainCommand.self, MatchCommand.self, LoginCommand.self,
+            DemoCommand.self,
+        ])
+}
+
+/// The program's version.
+enum Version {
+    /// As `--version` tells it.
+    static let text = "0.1.0"
+}

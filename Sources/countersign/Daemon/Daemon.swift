@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Admin
+internal import ChallengeClient
+internal import EventLoop
+internal import Gateway
+internal import Glibc
+internal import Logging
+internal import Settings
+internal import Systemd
+
+/// The daemon: starts the gateway, tells the service manager, and answers signals on the main thread until it is to
+/// end.
+final class Daemon {
+    /// How long a drain may take before what is left is closed; the unit's TimeoutStopSec is longer.
+    private static let drainTime = Duration.seconds(25)
+    /// A loop that has not turned for this long is stuck.
+    private static let stuckAfter = Duration.seconds(5)
+
+    private let path: String
+    private let output: LogOutput
+    private let logger: Logger
+    private let notifier = ServiceNotifier()
+    private let sockets: ListenSockets
+    private var settings: Settings
+    private let world: World
+    private let gateway: Gateway
+    private let status: DaemonStatus
+
+    /// Prepares everything that can fail before the first caller comes.
+    ///
+    /// `observer` is told of logins besides the log; `stateDirectory` takes the place of the usual one.
+    init(
+        settings: Settings, path: String, observer: (any LoginObserver)? = nil, stateDirectory: String? = nil
+    ) throws {
+        // Before any thread is there: it changes the environment.
+        sockets = try ListenSockets.take()
+        self.settings = settings
+        self.path = path
+        output = LogOutput(
+            format: LogFormat(settings.log.format), level: Logger.Level(settings.log.level),
+            environment: Process.environment)
+        output.bootstrap()
+        logger = Logger(label: "daemon")
+        try DaemonSignals.block()
+        world = try World(
+            settings: settings, stateDirectory: stateDirectory,
+            observer: observer ?? LoginLog(logger: Logger(label: "login")))
+        gateway = try Gateway(
+            services: world.services, workers: WorkerCount.resolve(settings.workers),
+            limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
+            logger: Logger(label: "exchange"))
+        status = DaemonStatus(world: world, figures: gateway.figures)
+    }
+
+    /// Serves until SIGTERM or SIGINT, and returns when all is closed.
+    func run() throws {
+        try gateway.apply(try plan(settings))
+        status.accepts(true)
+        logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
+        notifier.send(.ready, .status(readySentence))
+        let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
+        var isRunning = true
+        while isRunning {
+            switch DaemonSignals.wait(atMost: watchdog?.beat) {
+            case .none: beat(watchdog)
+            case .reload: reload()
+            case .terminate: isRunning = false
+            }
+        }
+        drain()
+    }
+
+    private func plan(_ settings: Settings) throws -> GatewayPlan {
+        let names = settings.systemdNames
+        let inherited = try sockets.claim(names)
+        let composition = GatewayComposition(
+            settings: settings, clients: world.mobileFirstClients, inherited: inherited)
+        let plan = try composition.plan(admin: AdminService(sources: status.sources))
+        status.serves(plan.upstreams)
+        return plan
+    }
+
+    // MARK: Signals
+
+    private func beat(_ watchdog: Watchdog?) {
+        let oldest = gateway.pingWorkers()
+        guard watchdog != nil else { return }
+        // One that slept until the ping just sent has turned at the last one at the earliest.
+        if LoopInstant.read() - oldest < Self.stuckAfter + (watchdog?.beat ?? .zero) {
+            notifier.send(.watchdog)
+        } else {
+            logger.critical("a worker's loop does not answer; the watchdog is not told")
+        }
+    }
+
+    private func reload() {
+        notifier.send(.reloading(monotonicMicroseconds: DaemonSignals.monotonicMicroseconds()))
+        let (loaded, problems) = Settings.load(path: path, environment: Process.environment)
+        for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
+        do {
+            guard let loaded else { throw CompositionError("\(path) has errors") }
+            try gateway.apply(try plan(loaded))
+            world.reload(loaded)
+            settings = loaded
+            output.level = Logger.Level(loaded.log.level)
+            logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])
+            notifier.send(.ready, .status(readySentence))
+        } catch {
+            logger.error("reload refused, the old configuration stays", metadata: ["reason": "\(error)"])
+            let reason = "\(error)".split(separator: "\n").first.map(String.init) ?? ""
+            notifier.send(.ready, .status("Reload refused, the old configuration stays: \(reason)"))
+        }
+    }
+
+    private func drain() {
+        status.accepts(false)
+        notifier.send(.stopping, .status("Finishing the exchanges under way."))
+        logger.notice("draining")
+        let flag = DrainFlag()
+        gateway.drain { flag.raise() }
+        if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }
+        gateway.stop()
+        logger.notice("stopped")
+        output.flush()
+    }
+
+    private var listenerList: String { settings.listeners.map { "\($0.address)" }.joined(separator: ", ") }
+
+    private var readySentence: String {
+        "Serving \(settings.upstreams.map(\.name).joined(separator: ", ")) at \(listenerList)."
+    }
+}

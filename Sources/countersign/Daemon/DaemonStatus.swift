@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Admin
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import Gateway
+internal import Synchronization
+
+/// What the admin listener tells: put together at each question from what the gateway and the logins know.
+final class DaemonStatus: Sendable {
+    private struct State: Sendable {
+        var isAccepting = false
+        var upstreams: [UpstreamPlan] = []
+    }
+
+    private let world: World
+    private let figures: GatewayFigures
+    private let state = Mutex(State())
+
+    init(world: World, figures: GatewayFigures) {
+        self.world = world
+        self.figures = figures
+    }
+
+    /// Whether the listeners accept.
+    func accepts(_ isAccepting: Bool) { state.withLock { $0.isAccepting = isAccepting } }
+
+    /// The upstreams served from now on.
+    func serves(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
+
+    /// What the admin service asks for.
+    var sources: AdminService.Sources {
+        AdminService.Sources(
+            report: { self.report() },
+            unlatch: { challenge in
+                let opened = self.world.latches.unlatch(challenge: challenge)
+                // A pause after that failure would only keep the operator waiting.
+                self.world.services.directory.forgetFailures(of: challenge)
+                return opened
+            },
+            dropSessions: { name in
+                self.world.services.directory.drop { name == nil || $0.challenge == name }.count
+            })
+    }
+
+    private func report() -> HealthReport {
+        let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
+        let now = Process.wallClock()
+        let standings = world.services.directory.standings(now: now)
+        var logins: [HealthReport.Login] = []
+        for upstream in upstreams {
+            for login in upstream.logins.all {
+                // A resource may have asked for further scopes of the same login.
+                let keys = standings.keys.filter {
+                    $0.origin == login.key.origin && $0.challenge == login.key.challenge
+                        && $0.credential == login.key.credential
+                }
+                for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
+                    logins.append(
+                        HealthReport.Login(
+                            upstream: upstream.name, challenge: login.name, scope: key.scope,
+                            standing: standings[key] ?? .cold))
+                }
+            }
+        }
+        return HealthReport(
+            isAccepting: isAccepting, upstreams: upstreams.map(\.name), logins: logins,
+            latches: world.latches.all(now: now).map {
+                .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
+            },
+            figures: [
+                "connections": figures.openConnections, "connections_accepted": figures.acceptedConnections,
+                "exchanges": figures.begunExchanges,
+                "local_replies": figures.localReplies.values.reduce(0, +),
+            ],
+            now: now, version: Version.text)
+    }
+}

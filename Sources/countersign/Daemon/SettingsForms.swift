@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+internal import Logging
+internal import Settings
+
+extension WorkerCount {
+    /// How many loops that is on this machine: `auto` is one per core that the process may use, at most 4.
+    static func resolve(_ count: WorkerCount) -> Int {
+        switch count {
+        case .exactly(let number): return max(1, number)
+        case .automatic: return min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        }
+    }
+}
+
+extension Logger.Level {
+    init(_ level: LogSettings.Level) {
+        self = Logger.Level(rawValue: level.rawValue) ?? .info
+    }
+}
+
+extension LogFormat {
+    init(_ format: LogSettings.Format) {
+        self = LogFormat(rawValue: format.rawValue) ?? .auto
+    }
+}
+
+extension Settings {
+    /// The names of the sockets that the service manager is to pass.
+    var systemdNames: [String] {
+        (listeners.map(\.address) + admin.addresses).compactMap { address in
+            if case .systemd(let name) = address { name } else { nil }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+internal import Synchronization
+
+/// Tries the demonstration as its user would, from a thread of its own, and then ends the daemon as Ctrl-C would.
+final class DemoTrial: Sendable {
+    private let port: UInt16
+    private let upstream: DemoUpstream
+    private let found = Mutex<[String]>([])
+
+    init(port: UInt16, upstream: DemoUpstream) {
+        self.port = port
+        self.upstream = upstream
+    }
+
+    /// What was not as it should be.
+    var failures: [String] { found.withLock { $0 } }
+
+    func start() {
+        let thread = unsafe Unmanaged.passRetained(self)
+        var id = pthread_t()
+        unsafe pthread_create(
+            &id, nil,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                let trial = unsafe Unmanaged<DemoTrial>.fromOpaque(argument).takeRetainedValue()
+                trial.run()
+                kill(getpid(), SIGTERM)
+                return nil
+            }, thread.toOpaque())
+    }
+
+    private func run() {
+        guard waitForProxy() else {
+            complain("the proxy does not listen")
+            return
+        }
+        expect("GET /balance", status: 200, holds: "balance")
+        expect("GET /balance", status: 200, holds: "balance")
+        expect("POST /transfer", body: #"{"to":"savings","amount":5}"#, status: 201, holds: "savings")
+        expect("GET /stream", status: 200, holds: "data:")
+        // Their handlers come later; until then what nobody can answer goes through as it came.
+        expect("GET /basic/", status: 401, holds: "")
+        expect("GET /form/", status: 200, holds: "j_security_check")
+        let answers = upstream.recorder.record.answerCount(to: "PinCodeAttempts")
+        if answers != 1 { complain("\(answers) answers reached the PIN code check instead of one") }
+        for violation in upstream.recorder.record.violations { complain("the upstream noticed: \(violation)") }
+    }
+
+    private func expect(_ request: String, body: String = "", status: Int, holds text: String) {
+        let length = body.isEmpty ? "" : "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+        let answer = exchange("\(request) HTTP/1.0\r\nHost: 127.0.0.1\r\n\(length)\r\n\(body)") ?? ""
+        let isRight = answer.hasPrefix("HTTP/1.1 \(status) ") && (text.isEmpty || answer.contains(text))
+        Process.say("check: \(request): \(isRight ? "\(status), as it should be" : "wrong")")
+        if !isRight { complain("\(request) was answered:\n\(answer)") }
+    }
+
+    private func complain(_ text: String) { found.withLock { $0.append(text) } }
+
+    private func waitForProxy() -> Bool {
+        for _ in 0..<500 {
+            if let descriptor = connect() {
+                close(descriptor)
+                return true
+            }
+            usleep(10_000)
+        }
+        return false
+    }
+
+    private func connect() -> Int32? {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var time = timeval(tv_sec: 20, tv_usec: 0)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        let result = unsafe withUnsafePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                unsafe Glibc.connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        if result == 0 { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    /// One request and all of its answer, until the proxy closes.
+    private func exchange(_ request: String) -> String? {
+        guard let descriptor = connect() else { return nil }
+        defer { close(descriptor) }
+        let bytes = Array(request.utf8)
+        let sent = unsafe bytes.withUnsafeBytes {
+            unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        guard sent == bytes.count else { return nil }
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while answer.count < 1_000_000 {
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+            guard count > 0 else { break }
+            answer += buffer[..<count]
+        }
+        return String(decoding: answer, as: UTF8.self)
+    }
+}

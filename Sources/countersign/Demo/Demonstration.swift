@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+internal import Settings
+
+/// The embedded demonstration: the upstream, a configuration for it, and the daemon as it always is.
+struct Demonstration {
+    private let upstream: DemoUpstream
+    private let folder: String
+    private let port: UInt16
+    private let configuration: String
+
+    /// Starts the upstream and writes the configuration into a folder of its own.
+    init(port: UInt16, upstreamPort: UInt16) throws {
+        upstream = DemoUpstream(port: upstreamPort) { event in Process.say("  \(event)") }
+        do throws(DemoServerError) {
+            try upstream.start()
+        } catch {
+            throw Failure("the demo's upstream: \(error); --upstream-port chooses another port", code: EX_UNAVAILABLE)
+        }
+        self.port = try port == 0 ? Self.freePort() : port
+        folder = try Self.makeFolder()
+        configuration = Self.configuration(port: self.port, upstream: upstream)
+        // The credential comes from the environment, as it would in a container. Nothing has read that yet.
+        unsafe setenv("COUNTERSIGN_BANK_PIN__PIN", "1234", 1)
+    }
+
+    /// Serves until it is interrupted.
+    func run() throws {
+        defer { end() }
+        let daemon = try makeDaemon()
+        Process.say(introduction)
+        try daemon.run()
+    }
+
+    /// Tries everything once, on a thread beside the daemon, and fails where an answer is not as it should be.
+    func check() throws {
+        defer { end() }
+        let daemon = try makeDaemon()
+        let trial = DemoTrial(port: port, upstream: upstream)
+        trial.start()
+        try daemon.run()
+        let failures = trial.failures
+        for failure in failures { Process.complain(failure) }
+        guard failures.isEmpty else { throw Failure("the demonstration failed", code: EX_UNAVAILABLE) }
+        Process.say("the demonstration works")
+    }
+
+    private func makeDaemon() throws -> Daemon {
+        let path = "\(folder)/countersign.yaml"
+        guard let file = unsafe fopen(path, "we") else { throw Failure("cannot write \(path)", code: EX_UNAVAILABLE) }
+        unsafe fputs(configuration, file)
+        unsafe fclose(file)
+        let (settings, problems) = Settings.load(path: path, environment: Process.environment)
+        guard let settings else {
+            throw Failure(problems.map(\.description).joined(separator: "\n"), code: EX_CONFIG)
+        }
+        return try Daemon(
+            settings: settings, path: path, observer: DemoObserver(), stateDirectory: "\(folder)/state")
+    }
+
+    private func end() {
+        upstream.stop()
+        Self.removeFolder(folder)
+    }
+
+    // MARK: What it serves
+
+    private static func configuration(port: UInt16, upstream: DemoUpstream) -> String {
+        let server = "http://127.0.0.1:\(upstream.port)"
+        return """
+            listeners:
+              - address: 127.0.0.1:\(port)
+                upstream: bank
+                routes:
+                  - { path: /basic/, upstream: server }
+                  - { path: /form/, upstream: server }
+            upstreams:
+              bank:
+                url: \(upstream.bankURL)
+                mobilefirst:
+                  api: \(server)/mfp/api
+                  application: com.sample.pincode
+                  platform: android
+                  version: "1.0"
+              server:
+                url: \(server)/
+            credentials:
+              sources: [env]                   # COUNTERSIGN_BANK_PIN__PIN
+            challenges:
+              - name: bank-pin
+                upstream: bank
+                security-check: PinCodeAttempts
+                credential: bank-pin
+                answer: { pin: "{pin}" }
+            log: { level: warning, format: text }
+
+            """
+    }
+
+    private var introduction: String {
+        let indented = configuration.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
+        let local = "http://127.0.0.1:\(port)"
+        return """
+            Countersign stands in front of a bank whose balance a MobileFirst server protects with a PIN code.
+
+            The configuration:
+            \(indented)
+
+            From another terminal:
+                curl \(local)/balance
+                curl -d '{"to":"savings","amount":5}' \(local)/transfer
+                curl -N \(local)/stream
+
+            Compare what the upstream says to somebody without a login:
+                curl -i \(upstream.bankURL)balance
+
+            Beside it are \(local)/basic/ (HTTP Basic) and \(local)/form/ (a login page), whose challenges this version
+            passes on as they come. What happens upstream is told below; Ctrl-C ends everything.
+
+            """
+    }
+
+    // MARK: Ports and folders
+
+    private static func freePort() throws -> UInt16 {
+        let probe = DemoServer(port: 0, recorder: Recorder()) { _ in FakeResponse(204) }
+        try probe.start()
+        defer { probe.stop() }
+        return probe.port
+    }
+
+    private static func makeFolder() throws -> String {
+        let path = "/tmp/countersign-demo-\(getpid())"
+        guard unsafe mkdir(path, 0o700) == 0 else {
+            throw Failure("cannot make the folder \(path)", code: EX_UNAVAILABLE)
+        }
+        return path
+    }
+
+    /// Removes the folder with what it holds, two levels deep.
+    private static func removeFolder(_ path: String) {
+        guard let directory = unsafe opendir(path) else { return }
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
+                unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name != ".", name != ".." else { continue }
+            let child = "\(path)/\(name)"
+            if unsafe unlink(child) != 0 { removeFolder(child) }
+        }
+        unsafe closedir(directory)
+        unsafe rmdir(path)
+    }
+}
