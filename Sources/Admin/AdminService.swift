@@ -33,6 +33,7 @@ package struct AdminService: LocalService {
         self.sources = sources
     }
 
+    /// Answers one request at the admin listener; what changes something is refused elsewhere than on the Unix socket.
     package func answer(_ request: LocalRequest) -> LocalAnswer {
         switch (request.method, request.path) {
         case ("GET", "/livez"), ("HEAD", "/livez"):

@@ -40,6 +40,7 @@ package final class LazyTimer: TimerHandler {
         scheduledAt = .never
     }
 
+    /// Tells that the deadline has passed, or waits on where it was put off meanwhile.
     package func timerFired(tag: UInt64) {
         token = nil
         scheduledAt = .never

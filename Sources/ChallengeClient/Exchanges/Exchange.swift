@@ -233,6 +233,7 @@ package final class Exchange: TransferOwner {
         }
     }
 
+    /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
         var verdict = ExchangeMachine.Verdict.pass
@@ -245,6 +246,7 @@ package final class Exchange: TransferOwner {
         perform(machine.headReceived(verdict, canReplay: body.canReplay))
     }
 
+    /// Passes the body on, or swallows that of a challenge.
     package func transferHasBody(_ transfer: Transfer) {
         if machine.hasDelivered {
             caller?.exchangeDelivers(bodyOf: transfer)
@@ -257,6 +259,7 @@ package final class Exchange: TransferOwner {
         if swallowed > Transfer.window { perform(machine.answerComplete()) }
     }
 
+    /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         guard let client else { return }
         if let error {
@@ -266,12 +269,14 @@ package final class Exchange: TransferOwner {
         }
     }
 
+    /// The request's body, from where the transfer stopped reading.
     package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
         return body.isExhausted ? .end : .pause
     }
 
+    /// Asks the caller for more of the body where there is room for it.
     package func transferTookBody(_ transfer: Transfer) {
         if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
     }

@@ -20,6 +20,7 @@ package struct LoopSideRequests: SideRequests {
         self.plan = plan
     }
 
+    /// Sends `request` on the worker's loop, from whatever executor the conversation runs on.
     package func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         guard plan.loginOrigins.contains(request.url.origin) else {
             throw SideRequestError(

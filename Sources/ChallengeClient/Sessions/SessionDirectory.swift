@@ -23,6 +23,7 @@ package struct ExchangeTicket: Sendable, Equatable, Hashable {
 /// The lock is never taken on the hot path: a worker looks at `version`, and takes a fresh snapshot only when that has
 /// moved.
 package final class SessionDirectory: Sendable {
+    /// How a login ended for each exchange that waited for it.
     package typealias Outcomes = [(waiter: ExchangeTicket, outcome: SessionTable<ExchangeTicket>.Outcome)]
 
     private let table: Mutex<SessionTable<ExchangeTicket>>

@@ -51,6 +51,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         news.append(transfer)
     }
 
+    /// A socket of libcurl's is ready.
     package func ready(_ fd: Int32, _ events: Readiness) {
         multi.socketReady(
             fd, readable: events.contains(.readable), writable: events.contains(.writable),
@@ -59,6 +60,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         hasWork = true
     }
 
+    /// Runs libcurl's timer where it is due, takes completions and tells owners the news.
     package func beforeWait(now: LoopInstant) -> WaitAdvice {
         var didWork = false
         if deadline <= now {

@@ -107,6 +107,7 @@ package final class Transfer: TransferDelegate {
 
     // MARK: Called by libcurl
 
+    /// Collects the final head; an interim one (RFC 9110 §15.2) is dropped.
     package func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool {
         // After the head of a chunked answer: its trailer section (RFC 9112 §7.1.2).
         if isHeadComplete { return true }
@@ -124,6 +125,7 @@ package final class Transfer: TransferDelegate {
         return true
     }
 
+    /// Collects a piece of the body, or pauses libcurl where a window is full.
     package func transferReceived(body data: UnsafeRawBufferPointer) -> BodyDisposition {
         guard body.count < Self.window else {
             isPaused = true
@@ -134,6 +136,7 @@ package final class Transfer: TransferDelegate {
         return .consumed
     }
 
+    /// Asks the owner for the request's body.
     package func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         guard let owner else { return .abort }
         let supply = unsafe owner.supplyBody(into: buffer)
@@ -143,12 +146,15 @@ package final class Transfer: TransferDelegate {
         return supply
     }
 
+    /// Never: what is sent again is sent by the exchange, as a transfer of its own.
     package func transferRewinds(to offset: Int64) -> Bool { false }
 
+    /// A second attempt on another connection is for the owner to allow.
     package func transferWillSend(attempt: Int) -> Bool {
         attempt <= 1 || owner?.mayResend() == true
     }
 
+    /// Notes the end; the owner is told in the loop's turn.
     package func transferEnded(_ handle: EasyHandle, error: CurlError?) {
         isEnded = true
         self.error = error

@@ -38,11 +38,13 @@ package final class PersistentLatches: LatchBook {
         table = Mutex(try Self.load(from: store))
     }
 
+    /// The latch of the value that `credential` has now; a changed value has none.
     package func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {
         let digest = digest(of: credential)
         return table.withLock { $0.closedLatch(key, digest: digest, now: now) }
     }
 
+    /// Closes the latch of this value, in the state directory as well.
     package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         let digest = digest(of: credential)
         change { $0.close(key, digest: digest, latch) }

@@ -25,6 +25,7 @@ package struct EnvironmentSource: CredentialLookup {
         self.variables = variables
     }
 
+    /// The variables that begin with this name, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         let start = Self.prefix + FieldName.environment(name) + "__"
         var fields: [String: Secret] = [:]

@@ -39,6 +39,7 @@ package final class ExecSource: CredentialLookup {
         self.now = now
     }
 
+    /// The helper's answer, or the last one while its `expires_in` lasts.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         let asked = now()
         let known = kept.withLock { kept in

@@ -17,6 +17,7 @@ package final class KeyringSource: CredentialLookup {
         self.passphrase = passphrase
     }
 
+    /// The keyring's entry; the file is read again once it has changed.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         do {
             return try current().credential(named: name)

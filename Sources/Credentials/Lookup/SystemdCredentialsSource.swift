@@ -21,6 +21,7 @@ package struct SystemdCredentialsSource: CredentialLookup {
         directory = given.isEmpty ? nil : given
     }
 
+    /// The files NAME and NAME.FIELD of the directory, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         guard let directory, Self.isFileName(name) else { return nil }
         guard let files = DirectoryListing.names(in: directory) else {

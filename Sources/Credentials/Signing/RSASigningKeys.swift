@@ -12,6 +12,7 @@ package struct RSASigningKeys: SigningKeys {
     /// Keys from the system's randomness.
     package init() {}
 
+    /// A fresh key of 2048 bits.
     package func generate() throws(StateError) -> any SigningKey {
         guard let key = try? _RSA.Signing.PrivateKey(keySize: .bits2048) else {
             throw StateError(reason: "no RSA key could be made")
@@ -19,6 +20,7 @@ package struct RSASigningKeys: SigningKeys {
         return try RSASigningKey(key)
     }
 
+    /// The key that was kept, if it still is one.
     package func load(_ serialized: Secret) throws(StateError) -> any SigningKey {
         var bytes = serialized.revealBytes()
         defer { wipe(&bytes) }

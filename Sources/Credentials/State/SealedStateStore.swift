@@ -43,6 +43,7 @@ package struct SealedStateStore: StateStore {
         }
     }
 
+    /// Opens the file of that name; `nil` where there is none.
     package func load(_ name: String) throws(StateError) -> Secret? {
         let path = try path(of: name)
         let content: Secret
@@ -67,6 +68,7 @@ package struct SealedStateStore: StateStore {
         return value
     }
 
+    /// Seals `value` and replaces the file of that name, durably before it returns.
     package func save(_ value: Secret, as name: String) throws(StateError) {
         let path = try path(of: name)
         guard value.count <= Self.limit - 36 else { throw StateError(reason: "\(path) would have more than 16 MiB") }
@@ -82,6 +84,7 @@ package struct SealedStateStore: StateStore {
         }
     }
 
+    /// Removes the file of that name, if there is one.
     package func remove(_ name: String) throws(StateError) {
         do {
             try FileReplacement(path: path(of: name)).remove()
