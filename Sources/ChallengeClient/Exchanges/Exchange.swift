@@ -12,7 +12,8 @@ internal import HTTPWire
 /// for one request after the other, so that a keep-alive request allocates nothing here.
 package final class Exchange: TransferOwner {
     private let runtime: ClientRuntime
-    private weak var caller: (any ExchangeCaller)?
+    /// Strong, as a weak reference costs every use of its object; `close` lets go of it.
+    private var caller: (any ExchangeCaller)?
     private let timer: LazyTimer
 
     private var machine = ExchangeMachine()
@@ -94,6 +95,7 @@ package final class Exchange: TransferOwner {
     package func close() {
         cancel()
         timer.cancel()
+        caller = nil
     }
 
     // MARK: Carrying out

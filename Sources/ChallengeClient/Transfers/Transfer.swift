@@ -38,8 +38,8 @@ package final class Transfer: TransferDelegate {
     package var head = ByteQueue()
     /// Response body not yet taken by the owner.
     package var body = ByteQueue()
-    /// What it works for; `nil` while it is idle.
-    package weak var owner: (any TransferOwner)?
+    /// What it works for; `nil` while it is idle. Strong, as a weak reference costs every use of its object.
+    package var owner: (any TransferOwner)?
 
     /// Method and framing as the handle has them set.
     var shape = TransferShape()

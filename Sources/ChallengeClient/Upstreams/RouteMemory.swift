@@ -5,7 +5,7 @@ internal import EventLoop
 internal import HTTPWire
 
 /// Method and path of a request, without its query: what scopes and refusals are remembered for.
-struct RouteKey: Hashable {
+struct RouteKey: Hashable, Sendable {
     let method: RequestMethod
     let path: String
 

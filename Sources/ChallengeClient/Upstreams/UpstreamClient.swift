@@ -16,6 +16,7 @@ package final class UpstreamClient {
     private let uniform: RouteSessions
     private var routes = RouteMemory()
     private var refusals = RefusalMemory()
+    private var lessons: UInt64 = 0
     private var idle: [Transfer] = []
     /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
     private static let mostIdle = 256
@@ -33,14 +34,31 @@ package final class UpstreamClient {
     /// What stands at the route of a request.
     func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
         if plan.logins.isEmpty { return uniform }
+        if plan.learned.version != lessons { takeLessons() }
         if !routes.isEmpty, let known = routes.route(for: RouteKey(method: method, target: target)) { return known }
         guard !plan.logins.isUniform else { return uniform }
         let key = RouteKey(method: method, target: target)
-        let url = WebURL(origin: plan.base.origin, path: key.path)
-        let standing = plan.logins.standing(at: Location(url))
-        let route = RouteSessions(slots: standing.map { .init(login: $0, scope: $0.defaultScope) })
+        let route = RouteSessions(slots: slots(at: key))
         routes.remember(route, for: key)
         return route
+    }
+
+    /// The logins that stand at a route, with the scopes of the configuration.
+    private func slots(at key: RouteKey) -> [RouteSessions.Slot] {
+        if plan.logins.isUniform { return uniform.slots }
+        let url = WebURL(origin: plan.base.origin, path: key.path)
+        return plan.logins.standing(at: Location(url)).map { .init(login: $0, scope: $0.defaultScope) }
+    }
+
+    /// Takes over what any worker has learned of this upstream's scopes.
+    private func takeLessons() {
+        lessons = plan.learned.version
+        for (key, lesson) in plan.learned.all {
+            var slots = slots(at: key)
+            guard slots.indices.contains(lesson.slot) else { continue }
+            slots[lesson.slot] = .init(login: slots[lesson.slot].login, scope: lesson.scope)
+            routes.remember(routes.equal(to: slots) ?? RouteSessions(slots: slots), for: key)
+        }
     }
 
     /// The first login whose session must be there before anything is sent: one that goes ahead of every request, or
@@ -87,6 +105,7 @@ package final class UpstreamClient {
                 let key = RouteKey(method: request.method, target: target)
                 let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
                 routes.remember(route, for: key)
+                plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: grown), for: key)
                 return Finding(verdict: .challenge(slot: slot, canGrow: true), route: route)
             }
         }

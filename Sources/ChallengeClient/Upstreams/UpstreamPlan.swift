@@ -38,6 +38,8 @@ package struct UpstreamPlan: Sendable {
     package let logins: StandingLogins
     /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
     package let loginOrigins: Set<Origin>
+    /// The scopes that its resources have named.
+    let learned = LearnedScopes()
     /// The base path without the slash at its end, as bytes.
     private let prefix: [UInt8]
 
