@@ -3,16 +3,6 @@
 
 internal import ChallengeHandling
 
-extension ListenerSettings {
-    /// Whether a request to that `Host` is served: a loopback name, the address itself, or one of the names written.
-    func accepts(host: String) -> Bool {
-        let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        if Origin(scheme: .http, host: name).isLoopback || hosts.contains(host) { return true }
-        if case .tcp(let address, _) = self.address { return address == name }
-        return false
-    }
-}
-
 extension ChallengeSettings {
     /// Whether this one answers what `other` would, wherever both stand.
     func rivals(_ other: ChallengeSettings) -> Bool {

@@ -14,7 +14,7 @@ struct SettingsChecks {
     /// Reports all of it.
     func run() {
         checkAddresses()
-        checkRouteHosts()
+        checkUsers()
         checkUpstreamsAreUsed()
         checkChallengeNames()
         checkRivals()
@@ -36,14 +36,16 @@ struct SettingsChecks {
         }
     }
 
-    /// A route is met only after the listener has accepted the `Host`.
-    private func checkRouteHosts() {
+    /// The uid of a caller is known on Unix sockets only, so far; who is not known is not let in.
+    private func checkUsers() {
         for listener in listeners {
-            for (index, host) in listener.value.routes.map(\.host).enumerated() {
-                guard let host, !listener.value.accepts(host: host) else { continue }
-                reading.report(
-                    "requests to this host are answered 421: it is no loopback name, and not among the listener's hosts",
-                    atPath: "\(listener.path).routes[\(index)].host", severity: .warning)
+            guard case .tcp = listener.value.address else { continue }
+            let message = "this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
+            if listener.value.users != nil {
+                reading.report(message, atPath: "\(listener.path).users", severity: .warning)
+            }
+            for (index, route) in listener.value.routes.enumerated() where route.users != nil {
+                reading.report(message, atPath: "\(listener.path).routes[\(index)].users", severity: .warning)
             }
         }
     }
