@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ArgumentParser
+internal import Glibc
 
 /// The one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
 /// main thread for the pool's, and the daemon needs it for its signals.
@@ -17,8 +18,20 @@ struct Countersign: ParsableCommand {
         version: Version.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, MatchCommand.self, LoginCommand.self,
-            DemoCommand.self,
+            StatusCommand.self, SessionsCommand.self, UnlatchCommand.self, WaitCommand.self, DemoCommand.self,
         ])
+
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch let failure as Failure {
+            Process.complain("countersign: \(failure.description)")
+            Glibc.exit(failure.code)
+        } catch {
+            exit(withError: error)
+        }
+    }
 }
 
 /// The program's version.

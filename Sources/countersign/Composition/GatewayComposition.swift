@@ -22,7 +22,7 @@ struct GatewayComposition {
             let plan = try plan(listener)
             for point in try points(listener.address) { listeners.append((point, plan)) }
         }
-        for address in settings.admin.addresses {
+        for address in AdminAddresses.of(settings) {
             let plan = ListenerPlan(
                 name: "admin \(address)", service: .local(admin), router: Router(fallback: nil),
                 hosts: HostPolicy(names: Self.hosts(of: address)))

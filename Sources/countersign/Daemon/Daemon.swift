@@ -73,6 +73,7 @@ final class Daemon {
     }
 
     private func plan(_ settings: Settings) throws -> GatewayPlan {
+        AdminAddresses.prepare(settings)
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
         let composition = GatewayComposition(

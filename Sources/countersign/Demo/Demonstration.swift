@@ -22,7 +22,7 @@ struct Demonstration {
         }
         self.port = try port == 0 ? Self.freePort() : port
         folder = try Self.makeFolder()
-        configuration = Self.configuration(port: self.port, upstream: upstream)
+        configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
         // The credential comes from the environment, as it would in a container. Nothing has read that yet.
         unsafe setenv("COUNTERSIGN_BANK_PIN__PIN", "1234", 1)
     }
@@ -68,7 +68,7 @@ struct Demonstration {
 
     // MARK: What it serves
 
-    private static func configuration(port: UInt16, upstream: DemoUpstream) -> String {
+    private static func configuration(port: UInt16, upstream: DemoUpstream, folder: String) -> String {
         let server = "http://127.0.0.1:\(upstream.port)"
         return """
             listeners:
@@ -95,6 +95,8 @@ struct Demonstration {
                 security-check: PinCodeAttempts
                 credential: bank-pin
                 answer: { pin: "{pin}" }
+            admin:
+              address: unix:\(folder)/admin.sock
             log: { level: warning, format: text }
 
             """

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Glibc
+
+/// A caller of the daemon's admin socket: one request, one answer, blocking.
+struct AdminClient {
+    /// An answer.
+    struct Answer {
+        let status: Int
+        let body: JSONValue
+    }
+
+    let path: String
+
+    /// Sends one request; throws a `Failure` where nobody answers.
+    func send(_ method: String, _ target: String) throws -> Answer {
+        let descriptor = try connect()
+        defer { close(descriptor) }
+        let request = Array("\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".utf8)
+        let sent = unsafe request.withUnsafeBytes {
+            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        guard sent == request.count else { throw unavailable("it closed the connection") }
+        let answer = receive(descriptor)
+        guard let answer = parse(answer) else { throw unavailable("its answer cannot be read") }
+        return answer
+    }
+
+    private func connect() throws -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
+            guard bytes.count < field.count else { return false }
+            unsafe field.copyBytes(from: bytes)
+            return true
+        }
+        guard fits else { throw Failure("\(path): too long for a socket's path", code: EX_USAGE) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw unavailable("no descriptor is left") }
+        var limit = timeval(tv_sec: 30, tv_usec: 0)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let result = unsafe withUnsafePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                unsafe Glibc.connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        if result == 0 { return descriptor }
+        let failure = errno
+        close(descriptor)
+        if failure == EACCES {
+            throw Failure("\(path): this user may not speak to the daemon; try sudo", code: EX_NOPERM)
+        }
+        throw unavailable(unsafe String(cString: strerror(failure)))
+    }
+
+    private func receive(_ descriptor: Int32) -> [UInt8] {
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while answer.count < 16_777_216 {
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+            guard count > 0 else { break }
+            answer += buffer[..<count]
+        }
+        return answer
+    }
+
+    private func parse(_ answer: [UInt8]) -> Answer? {
+        let blank = Array("\r\n\r\n".utf8)
+        guard let end = answer.indices.first(where: { answer[$0...].starts(with: blank) }),
+            let status = String(decoding: answer.prefix(12), as: UTF8.self).split(separator: " ").last.flatMap({
+                Int($0)
+            })
+        else { return nil }
+        let body = Array(answer[(end + 4)...])
+        return Answer(status: status, body: JSONValue(parsing: body) ?? .string(String(decoding: body, as: UTF8.self)))
+    }
+
+    private func unavailable(_ reason: String) -> Failure {
+        Failure("\(path): the daemon does not answer (\(reason)); is it running?", code: EX_UNAVAILABLE)
+    }
+}

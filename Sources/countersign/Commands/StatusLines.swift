@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+
+/// The daemon's report for people.
+enum StatusLines {
+    /// All of it.
+    static func lines(of report: JSONValue) -> [String] {
+        var lines = ["status    \(text(report["status"])) (version \(text(report["version"])))"]
+        for reason in values(report["reasons"]) { lines.append("reason    \(text(reason))") }
+        for (name, value) in (report["figures"]?.objectValue ?? [:]).sorted(by: { $0.key < $1.key }) {
+            lines.append("figure    \(name) \(value.integerValue ?? 0)")
+        }
+        lines += logins(of: report["upstreams"] ?? .null)
+        for latch in values(report["latches"]) {
+            lines.append(
+                "latch     \(text(latch["challenge"])): credential \(text(latch["credential"])) \(text(latch["reason"]))"
+            )
+        }
+        return lines
+    }
+
+    /// A line for each login of each upstream.
+    static func logins(of upstreams: JSONValue) -> [String] {
+        var lines: [String] = []
+        for (upstream, logins) in (upstreams.objectValue ?? [:]).sorted(by: { $0.key < $1.key }) {
+            for login in values(logins) {
+                var line = "session   \(upstream)/\(text(login["challenge"]))"
+                if let scope = login["scope"]?.stringValue, !scope.isEmpty { line += " [\(scope)]" }
+                line += ": \(text(login["state"]))"
+                if let seconds = login["held_seconds"]?.integerValue { line += " for \(seconds) s" }
+                if let seconds = login["expires_in"]?.integerValue { line += ", ends in \(seconds) s" }
+                if let code = login["code"]?.stringValue { line += " (\(code))" }
+                lines.append(line)
+            }
+        }
+        return lines
+    }
+
+    private static func text(_ value: JSONValue?) -> String { value?.stringValue ?? "?" }
+
+    private static func values(_ value: JSONValue?) -> [JSONValue] {
+        if case .array(let values)? = value { values } else { [] }
+    }
+}
