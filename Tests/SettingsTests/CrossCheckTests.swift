@@ -21,7 +21,7 @@ struct CrossCheckTests {
             "warning: this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
         #expect(
             problems(yaml) == [
-                "f:3:12: listeners[0].users: \(message)", "f:5:27: listeners[0].routes[0].users: \(message)",
+                "f:3:12: listeners[0].users: \(message)", "f:5:29: listeners[0].routes[0].users: \(message)",
             ])
     }
 

@@ -3,6 +3,11 @@
 
 import Settings
 
+/// The errors alone, for a value that is warned of as well.
+func errors(_ yaml: String) -> [String] {
+    problems(yaml).filter { !$0.contains(": warning: this version ") }
+}
+
 /// The problems of a text as lines, its file called `f`.
 func problems(_ yaml: String, environment: [String: String] = [:]) -> [String] {
     Settings.parse(Array(yaml.utf8), file: "f", environment: environment).problems.map(\.description)

@@ -62,7 +62,7 @@ struct ListenerProblemTests {
             ),
         ])
     func listener(text: String, problem: String) {
-        #expect(problems(frame(listener: text)) == [problem])
+        #expect(errors(frame(listener: text)) == [problem])
     }
 
     @Test(

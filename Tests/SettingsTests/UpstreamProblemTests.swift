@@ -65,7 +65,7 @@ struct UpstreamProblemTests {
             ("plaintext: yes", "f:3:79: upstreams.u.plaintext: \"yes\" is none of allow, refuse"),
         ])
     func upstream(text: String, problem: String) {
-        #expect(problems(frame(upstream: text)) == [problem])
+        #expect(errors(frame(upstream: text)) == [problem])
     }
 
     @Test(

@@ -135,10 +135,20 @@ struct WholeFileTests {
 
     @Test("what this version does not answer yet is warned about, and nothing else is")
     func warnings() {
+        let users = "warning: this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
         let notYet = "warning: this version does not answer this yet: the challenge passes to the caller"
         #expect(
             problems(everything) == [
+                "f:5:12: listeners[0].users: \(users)", "f:8:58: listeners[0].routes[1].users: \(users)",
+                "f:19:35: upstreams.bank.replay.disk: warning: this version keeps bodies in memory only: longer ones are "
+                    + "refused where a login comes between",
+                "f:21:11: upstreams.bank.host: warning: this version always sends the upstream's own authority as Host",
+                "f:22:25: upstreams.bank.caller-credentials: warning: this version always replaces a caller's "
+                    + "Authorization where a session applies",
+                "f:23:16: upstreams.bank.forwarded: warning: this version does not tell the upstream of the caller yet",
                 "f:41:17: challenges[0].answer-url: \(notYet)",
+                "f:42:12: challenges[0].login: warning: this version wins the session at the first request, not at the "
+                    + "start",
                 "f:45:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:45:42: challenges[1].at[1]: warning: covers nothing at any upstream",
                 "f:46:14: challenges[1].gateway: \(notYet)", "f:62:14: challenges[2].scheme[0]: \(notYet)",
