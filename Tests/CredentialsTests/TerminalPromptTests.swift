@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Secrets
+import Testing
+
+@testable import Credentials
+
+@Suite("A prompt at the terminal", .serialized)
+struct TerminalPromptTests {
+    /// A pseudo-terminal; its other end is what a person would see and type.
+    private struct Terminal: ~Copyable {
+        let person: Descriptor
+        /// Held open, lest reading fail while nobody else has it open.
+        let line: Descriptor
+        let path: String
+
+        static func open() throws -> Terminal {
+            // What posix_openpt, unlockpt and ptsname do, which Glibc's module lacks.
+            let person = try Descriptor(opening: "/dev/ptmx", O_RDWR)
+            let number = person.number
+            var locked: Int32 = 0
+            var index: Int32 = 0
+            try #require(unsafe ioctl(number, 0x4004_5431, &locked) == 0)  // TIOCSPTLCK
+            try #require(unsafe ioctl(number, 0x8004_5430, &index) == 0)  // TIOCGPTN
+            let path = "/dev/pts/\(index)"
+            return Terminal(person: person, line: try Descriptor(opening: path, O_RDWR), path: path)
+        }
+
+        /// Whether what is typed is shown.
+        func echoes() throws -> Bool {
+            var state = termios()
+            try #require(unsafe tcgetattr(line.number, &state) == 0)
+            return state.c_lflag & tcflag_t(ECHO) != 0
+        }
+
+        /// Reads what is shown until it ends with `text`.
+        func wait(for text: String) throws -> String {
+            var shown: [UInt8] = []
+            var byte: UInt8 = 0
+            while !shown.ends(with: text.utf8) {
+                var waiting = pollfd(fd: person.number, events: Int16(POLLIN), revents: 0)
+                try #require(unsafe poll(&waiting, 1, 30_000) == 1)
+                try #require(unsafe read(person.number, &byte, 1) == 1)
+                shown.append(byte)
+            }
+            return String(decoding: shown, as: UTF8.self)
+        }
+
+        func type(_ text: String) throws {
+            try person.writeAll(Array(text.utf8))
+        }
+    }
+
+    private func answer(
+        at path: String, twice: Bool = false
+    ) -> Task<Result<Secret, TerminalPrompt.Failure>, Never> {
+        Task {
+            await onOwnThread {
+                Result { () throws(TerminalPrompt.Failure) in
+                    let prompt = TerminalPrompt(terminal: path)
+                    return twice ? try prompt.askTwice("New: ", again: "Again: ") : try prompt.ask("PIN: ")
+                }
+            }
+        }
+    }
+
+    @Test("shows nothing of what is typed, and lets the terminal show it again afterwards")
+    func silent() async throws {
+        let terminal = try Terminal.open()
+        try #require(try terminal.echoes())
+        let answer = answer(at: terminal.path)
+        _ = try terminal.wait(for: "PIN: ")
+        #expect(try !terminal.echoes())
+        try terminal.type("hunter2\n")
+        #expect(try await answer.value.get() == Secret("hunter2"))
+        #expect(try terminal.wait(for: "\n") == "\r\n")
+        #expect(try terminal.echoes())
+    }
+
+    @Test("takes back what is deleted, as terminals do")
+    func editing() async throws {
+        let terminal = try Terminal.open()
+        let answer = answer(at: terminal.path)
+        _ = try terminal.wait(for: "PIN: ")
+        try terminal.type("124\u{7F}34\n")
+        #expect(try await answer.value.get() == Secret("1234"))
+    }
+
+    @Test("has no answer where the input ends, and restores the terminal")
+    func endOfInput() async throws {
+        let terminal = try Terminal.open()
+        let answer = answer(at: terminal.path)
+        _ = try terminal.wait(for: "PIN: ")
+        try terminal.type("\u{4}")
+        #expect(await answer.value == .failure(.noAnswer))
+        #expect(try terminal.echoes())
+    }
+
+    @Test("asks a second time, and compares", arguments: [("hunter2", true), ("hunter3", false)])
+    func twice(second: String, isSame: Bool) async throws {
+        let terminal = try Terminal.open()
+        let answer = answer(at: terminal.path, twice: true)
+        _ = try terminal.wait(for: "New: ")
+        try terminal.type("hunter2\n")
+        _ = try terminal.wait(for: "Again: ")
+        try terminal.type(second + "\n")
+        #expect(await answer.value == (isSame ? .success(Secret("hunter2")) : .failure(.notTheSame)))
+    }
+
+    @Test("restores the terminal before a signal that came meanwhile does what it does")
+    func signal() async throws {
+        // SIGALRM would end this process; ignored, it is sent again without effect, and the prompt is over.
+        let before = Glibc.signal(SIGALRM, SIG_IGN)
+        defer { _ = Glibc.signal(SIGALRM, before) }
+        let terminal = try Terminal.open()
+        let answer = answer(at: terminal.path)
+        _ = try terminal.wait(for: "PIN: ")
+        kill(getpid(), SIGALRM)
+        #expect(await answer.value == .failure(.noAnswer))
+        #expect(try terminal.echoes())
+    }
+
+    @Test("says so where there is no terminal")
+    func noTerminal() {
+        #expect(throws: TerminalPrompt.Failure.noTerminal) { try TerminalPrompt(terminal: "/no/such/tty").ask("PIN: ") }
+        #expect(throws: TerminalPrompt.Failure.noTerminal) { try TerminalPrompt(terminal: "/dev/null").ask("PIN: ") }
+    }
+}
+
+extension [UInt8] {
+    /// By bytes: to String, a carriage return and a line feed are one character.
+    fileprivate func ends(with tail: String.UTF8View) -> Bool {
+        suffix(tail.count).elementsEqual(tail)
+    }
+}
