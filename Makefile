@@ -10,6 +10,7 @@ SHELL := /bin/bash
 DESTDIR ?=
 PREFIX ?= /usr/local
 CHECK ?=
+QUICK ?=
 SWIFT ?= swift
 export SWIFT DESTDIR PREFIX
 
@@ -42,9 +43,9 @@ install: ## put the built binary, units, example configuration, man page, comple
 uninstall: ## remove what install put there, but no configuration and no state
 	@Tests/Scripts/uninstall
 
-bench: build ## compare with nginx, interleaved, as ratios
+bench: build ## compare with nginx, interleaved, as ratios (QUICK=1: a few seconds)
 	@Tests/Scripts/setup bench
-	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--quick)
 
 clean: ## remove everything that was built
 	@rm -rf .build
