@@ -6,7 +6,7 @@
 /// A value without I/O: events in, one action out. It knows sessions only by the place (`slot`) of their login in the
 /// route's list.
 package struct ExchangeMachine: Sendable, Equatable {
-    /// At most this many rounds of challenge and answer per exchange (DESIGN 1.5 rule 2).
+    /// At most this many rounds of challenge and answer per exchange (CONTRIBUTING, rule 2).
     package static let mostRounds = 8
     /// At most this many times is a request sent again after 409 with `MFP-Conflict`, as MobileFirst's own clients do.
     package static let mostConflicts = 7
@@ -111,7 +111,7 @@ package struct ExchangeMachine: Sendable, Equatable {
         guard state == .sending else { return .doNothing }
         switch verdict {
         case .challenge(let slot, let canGrow):
-            // One resource is not the session (rule 4): a refusal in spite of a session just won is the answer.
+            // One resource is not the session (CONTRIBUTING, rule 4): a refusal in spite of a session just won is the answer.
             guard canGrow || wonSlot != slot, rounds < Self.mostRounds else { break }
             guard canReplay else { return endUnreplayable() }
             rounds += 1

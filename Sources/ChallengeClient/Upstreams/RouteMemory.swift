@@ -57,7 +57,7 @@ package struct RefusedUse: Hashable {
     let generation: UInt64
 }
 
-/// Refusals of sessions just won: for 30 s they go to the caller as they came, without another login (rule 4).
+/// Refusals of sessions just won: for 30 s they go to the caller as they came, without another login (CONTRIBUTING, rule 4).
 struct RefusalMemory {
     private static let span = Duration.seconds(30)
     private static let most = 1_000

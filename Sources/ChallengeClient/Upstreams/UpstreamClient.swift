@@ -112,7 +112,7 @@ package final class UpstreamClient {
         return Finding(verdict: .pass)
     }
 
-    /// A session just won was refused at this route: it is not won again for it for a while (rule 4).
+    /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).
     func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
 
     // MARK: Transfers

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Who holds which session, who is winning one, and who waits for it: one login at a time per key (DESIGN: single
-/// flight), generations, back-off after unknown outcomes.
+/// Who holds which session, who is winning one, and who waits for it: one login at a time per key (CONTRIBUTING,
+/// rule 1), generations, back-off after unknown outcomes.
 ///
 /// A pure value. Waiters are values of the driver's choice, handed back when their login is over. Times are
 /// milliseconds since 1970; chance is passed in.

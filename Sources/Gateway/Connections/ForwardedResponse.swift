@@ -58,7 +58,7 @@ struct ForwardedResponse {
             case .contentLength:
                 continue
             case .authenticationInfo, .wwwAuthenticate:
-                // The session is the proxy's; what concerns it stays here (rule 9).
+                // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9).
                 if isSuccess { continue }
             default:
                 break

@@ -3,7 +3,7 @@
 
 package import HTTPWire
 
-/// Which host names a listener serves (DESIGN: local access is closed by default).
+/// Which host names a listener serves (local access is closed by default).
 ///
 /// A page on some other site can make a browser look that site's name up as 127.0.0.1 (DNS rebinding); it cannot make
 /// it send another `Host`. So a name that is neither loopback nor configured is refused.
