@@ -135,7 +135,8 @@ struct WholeFileTests {
 
     @Test("what this version does not answer yet is warned about, and nothing else is")
     func warnings() {
-        let users = "warning: this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
+        let users =
+            "warning: this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
         let notYet = "warning: this version does not answer this yet: the challenge passes to the caller"
         #expect(
             problems(everything) == [
