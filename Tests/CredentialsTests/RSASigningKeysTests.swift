@@ -15,8 +15,8 @@ struct RSASigningKeysTests {
     private let keys = RSASigningKeys()
 
     @Test("sign what their public numbers verify, as RS256 does")
-    func verifies() throws {
-        let key = try keys.generate()
+    func verifies() async throws {
+        let key = try await keys.generate()
         #expect(key.modulus.count == 256)
         #expect(key.modulus.first != 0)
         #expect(key.exponent == [1, 0, 1])
@@ -32,8 +32,8 @@ struct RSASigningKeysTests {
     }
 
     @Test("load again as the same key")
-    func loads() throws {
-        let key = try keys.generate()
+    func loads() async throws {
+        let key = try await keys.generate()
         let loaded = try keys.load(key.serialized)
         #expect(loaded.modulus == key.modulus)
         #expect(loaded.exponent == key.exponent)
@@ -43,8 +43,8 @@ struct RSASigningKeysTests {
     }
 
     @Test("are not loaded from anything else")
-    func refuses() throws {
-        let key = try keys.generate()
+    func refuses() async throws {
+        let key = try await keys.generate()
         for bytes in [[], Array("key".utf8), Array(key.serialized.revealBytes().dropLast())] {
             #expect(throws: StateError.self) { try keys.load(Secret(bytes)) }
         }

@@ -69,7 +69,7 @@ extension MobileFirstClient {
         let key: any SigningKey
         let body: SecretJSON
         do {
-            key = try keys.generate()
+            key = try await keys.generate()
             body = try registrationBody(key: key, clientID: nil)
         } catch {
             throw .failed(calls.failure(error.reason))

@@ -17,8 +17,8 @@ public protocol SigningKey: Sendable {
 
 /// Makes and loads signing keys; the cryptography itself lives elsewhere.
 public protocol SigningKeys: Sendable {
-    /// A fresh key of 2048 bits.
-    func generate() throws(StateError) -> any SigningKey
+    /// A fresh key of 2048 bits. That takes a processor up to a second, so it does not run on the caller's executor.
+    func generate() async throws(StateError) -> any SigningKey
     /// The key that `serialized` was taken from.
     func load(_ serialized: Secret) throws(StateError) -> any SigningKey
 }

@@ -13,11 +13,10 @@ package struct RSASigningKeys: SigningKeys {
     package init() {}
 
     /// A fresh key of 2048 bits.
-    package func generate() throws(StateError) -> any SigningKey {
-        guard let key = try? _RSA.Signing.PrivateKey(keySize: .bits2048) else {
-            throw StateError(reason: "no RSA key could be made")
-        }
-        return try RSASigningKey(key)
+    package func generate() async throws(StateError) -> any SigningKey {
+        let made = await onOwnThread { try? _RSA.Signing.PrivateKey(keySize: .bits2048) }
+        guard let made else { throw StateError(reason: "no RSA key could be made") }
+        return try RSASigningKey(made)
     }
 
     /// The key that was kept, if it still is one.
