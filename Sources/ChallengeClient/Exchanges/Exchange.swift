@@ -104,7 +104,12 @@ package final class Exchange: TransferOwner {
         var action = first
         while true {
             switch action {
-            case .doNothing, .discard:
+            case .doNothing:
+                return
+            case .discard:
+                // At once: what the caller still sends of the body must not push its beginning out while the login
+                // runs. libcurl asks for no more of it after a head with 300 or above.
+                _ = body.rewind()
                 return
             case .win(let slot):
                 guard let next = win(slot) else { return }
@@ -273,6 +278,7 @@ package final class Exchange: TransferOwner {
 
     /// The request's body, from where the transfer stopped reading.
     package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
+        guard !machine.isSettling else { return .abort }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
         return body.isExhausted ? .end : .pause
@@ -280,6 +286,8 @@ package final class Exchange: TransferOwner {
 
     /// Asks the caller for more of the body where there is room for it.
     package func transferTookBody(_ transfer: Transfer) {
+        // While the request is under way its answer is not late.
+        if let client, !machine.hasDelivered { timer.arm(at: runtime.loop.now + client.plan.timeouts.response) }
         if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
     }
 

@@ -77,6 +77,8 @@ package struct ExchangeMachine: Sendable, Equatable {
     package var hasEnded: Bool { state == .ended }
     /// Whether a login is waited for.
     package var isWaiting: Bool { if case .waiting = state { true } else { false } }
+    /// Whether the end of an answer is awaited after which the request is sent again.
+    package var isSettling: Bool { if case .settling = state { true } else { false } }
     /// The slot whose session is waited for.
     package var waitingSlot: Int? { if case .waiting(let slot) = state { slot } else { nil } }
     /// How many answers to challenges this exchange has asked for.
@@ -95,7 +97,14 @@ package struct ExchangeMachine: Sendable, Equatable {
     /// The session that was waited for is there. `missing` as in `start`.
     package mutating func sessionReady(missing: Int?, wonNow: Bool) -> Action {
         guard case .waiting(let slot) = state else { return .doNothing }
-        if wonNow { wonSlot = slot }
+        if wonNow {
+            wonSlot = slot
+            if missing == slot {
+                // Another login would bring the same, for ever.
+                return sessionFailed(
+                    ExchangeError(.upstreamProtocol, detail: "The session that was won had ended at once."))
+            }
+        }
         return start(missing: missing)
     }
 
