@@ -8,6 +8,8 @@ package import Gateway
 package struct AdminService: LocalService {
     /// What the service asks of the process.
     package struct Sources: Sendable {
+        /// Whether every worker's loop has turned of late.
+        package var isAlive: @Sendable () -> Bool
         /// How everything stands now.
         package var report: @Sendable () -> HealthReport
         /// Opens the latches of a challenge; returns how many those were.
@@ -17,9 +19,10 @@ package struct AdminService: LocalService {
 
         /// Sources.
         package init(
-            report: @escaping @Sendable () -> HealthReport, unlatch: @escaping @Sendable (String) -> Int,
-            dropSessions: @escaping @Sendable (String?) -> Int
+            isAlive: @escaping @Sendable () -> Bool, report: @escaping @Sendable () -> HealthReport,
+            unlatch: @escaping @Sendable (String) -> Int, dropSessions: @escaping @Sendable (String?) -> Int
         ) {
+            self.isAlive = isAlive
             self.report = report
             self.unlatch = unlatch
             self.dropSessions = dropSessions
@@ -37,8 +40,8 @@ package struct AdminService: LocalService {
     package func answer(_ request: LocalRequest) -> LocalAnswer {
         switch (request.method, request.path) {
         case ("GET", "/livez"), ("HEAD", "/livez"):
-            // That this is answered at all is the proof: the loop that serves it turns.
-            return .text(status: 200, "ok\n")
+            let isAlive = sources.isAlive()
+            return .text(status: isAlive ? 200 : 503, isAlive ? "ok\n" : "a worker's loop does not turn\n")
         case ("GET", "/readyz"), ("HEAD", "/readyz"), ("GET", "/healthz"), ("HEAD", "/healthz"):
             let report = sources.report()
             return .json(status: report.isReady ? 200 : 503, report.document(isVerbose: request.has("verbose")))

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeClient
-package import EventLoop
+internal import EventLoop
 package import Logging
 internal import Synchronization
 
@@ -71,12 +71,8 @@ package final class Gateway {
     /// The descriptors of the listening sockets, in the plan's order.
     package var descriptors: [Int32] { sockets.map(\.descriptor) }
 
-    /// When the worker that is furthest behind last turned, after a `ping` to each.
-    package func pingWorkers() -> LoopInstant {
-        let oldest = crews.map(\.thread.loop.lastTurn).min() ?? .read()
-        for crew in crews { crew.thread.loop.ping() }
-        return oldest
-    }
+    /// The workers' loops, for whoever watches over them.
+    package var pulse: WorkerPulse { WorkerPulse(loops: crews.map(\.thread.loop)) }
 
     /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {

@@ -3,7 +3,6 @@
 
 internal import Admin
 internal import ChallengeClient
-internal import EventLoop
 internal import Gateway
 internal import Glibc
 internal import Logging
@@ -15,8 +14,6 @@ internal import Systemd
 final class Daemon {
     /// How long a drain may take before what is left is closed; the unit's TimeoutStopSec is longer.
     private static let drainTime = Duration.seconds(25)
-    /// A loop that has not turned for this long is stuck.
-    private static let stuckAfter = Duration.seconds(5)
 
     private let path: String
     private let output: LogOutput
@@ -26,6 +23,7 @@ final class Daemon {
     private var settings: Settings
     private let world: World
     private let gateway: Gateway
+    private let pulse: WorkerPulse
     private let status: DaemonStatus
 
     /// Prepares everything that can fail before the first caller comes.
@@ -51,7 +49,8 @@ final class Daemon {
             services: world.services, workers: WorkerCount.resolve(settings.workers),
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
             logger: Logger(label: "exchange"))
-        status = DaemonStatus(world: world, figures: gateway.figures)
+        pulse = gateway.pulse
+        status = DaemonStatus(world: world, figures: gateway.figures, pulse: pulse)
     }
 
     /// Serves until SIGTERM or SIGINT, and returns when all is closed.
@@ -61,9 +60,10 @@ final class Daemon {
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
         notifier.send(.ready, .status(readySentence))
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
+        pulse.ping()
         var isRunning = true
         while isRunning {
-            switch DaemonSignals.wait(atMost: watchdog?.beat) {
+            switch DaemonSignals.wait(atMost: watchdog?.beat ?? WorkerPulse.period) {
             case .none: beat(watchdog)
             case .reload: reload()
             case .terminate: isRunning = false
@@ -86,13 +86,13 @@ final class Daemon {
     // MARK: Signals
 
     private func beat(_ watchdog: Watchdog?) {
-        let oldest = gateway.pingWorkers()
-        guard watchdog != nil else { return }
-        // One that slept until the ping just sent has turned at the last one at the earliest.
-        if LoopInstant.read() - oldest < Self.stuckAfter + (watchdog?.beat ?? .zero) {
+        let period = watchdog?.beat ?? WorkerPulse.period
+        let isSteady = pulse.isSteady(period: period)
+        pulse.ping()
+        if !isSteady {
+            logger.critical("a worker's loop does not turn; the watchdog is not told")
+        } else if watchdog != nil {
             notifier.send(.watchdog)
-        } else {
-            logger.critical("a worker's loop does not answer; the watchdog is not told")
         }
     }
 

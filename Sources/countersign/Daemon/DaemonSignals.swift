@@ -25,10 +25,9 @@ enum DaemonSignals {
         }
     }
 
-    /// Waits for the next one. Without a limit it still comes back every 10 s, to look after the workers.
-    static func wait(atMost limit: Duration?) -> Wish {
+    /// Waits for the next one, at most so long.
+    static func wait(atMost limit: Duration) -> Wish {
         var set = wanted()
-        let limit = limit ?? .seconds(10)
         let (seconds, attoseconds) = limit.components
         var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
         switch unsafe sigtimedwait(&set, nil, &time) {

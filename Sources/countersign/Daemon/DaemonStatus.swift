@@ -17,9 +17,11 @@ final class DaemonStatus: Sendable {
 
     private let world: World
     private let figures: GatewayFigures
+    private let pulse: WorkerPulse
     private let state = Mutex(State())
 
-    init(world: World, figures: GatewayFigures) {
+    init(world: World, figures: GatewayFigures, pulse: WorkerPulse) {
+        self.pulse = pulse
         self.world = world
         self.figures = figures
     }
@@ -33,6 +35,7 @@ final class DaemonStatus: Sendable {
     /// What the admin service asks for.
     var sources: AdminService.Sources {
         AdminService.Sources(
+            isAlive: { self.pulse.isSteady() },
             report: { self.report() },
             unlatch: { challenge in
                 let opened = self.world.latches.unlatch(challenge: challenge)
