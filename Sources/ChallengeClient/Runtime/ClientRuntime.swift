@@ -74,6 +74,17 @@ package final class ClientRuntime {
         }
     }
 
+    /// Tries the logins of `plan` again that have failed a while ago. What was rejected is not sent again: its latch is
+    /// closed until the value changes.
+    func recover(_ plan: UpstreamPlan) {
+        for login in plan.logins.all {
+            let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
+            for key in directory.failing(like: slot.key) where directory.beginRecovery(key, now: wallClock()) {
+                startLogin(.init(login: login, scope: Scope(text: key.scope)), at: plan, isRenewal: false)
+            }
+        }
+    }
+
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
     private func startLogin(_ slot: RouteSessions.Slot, at plan: UpstreamPlan, isRenewal: Bool) {
         let sideRequests = LoopSideRequests(runtime: self, plan: plan)

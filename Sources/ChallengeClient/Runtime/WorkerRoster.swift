@@ -27,6 +27,12 @@ package final class WorkerRoster: Sendable {
         _ = workers.withLock { $0.removeValue(forKey: worker) }
     }
 
+    /// Has some worker try the failed logins of these upstreams again; see `ClientRuntime.recover`.
+    package func recover(_ plans: [UpstreamPlan]) {
+        guard let worker = workers.withLock({ $0.values.first }) else { return }
+        worker.loop.execute { for plan in plans { worker.runtime.value.recover(plan) } }
+    }
+
     func tell(_ outcomes: SessionDirectory.Outcomes) {
         guard !outcomes.isEmpty else { return }
         let workers = workers.withLock { $0 }

@@ -49,6 +49,11 @@ package final class SessionDirectory: Sendable {
         table.withLock { $0.beginRenewal(key, now: now) }
     }
 
+    /// See `SessionTable.beginRecovery`.
+    package func beginRecovery(_ key: SessionKey, now: Int64) -> Bool {
+        table.withLock { $0.beginRecovery(key, now: now) }
+    }
+
     /// See `SessionTable.leave`.
     package func leave(_ key: SessionKey, waiter: ExchangeTicket) {
         table.withLock { $0.leave(key, waiter: waiter) }
@@ -74,6 +79,14 @@ package final class SessionDirectory: Sendable {
 
     /// The session held for `key`.
     package func held(_ key: SessionKey) -> HeldSession? { table.withLock { $0.held(key) } }
+
+    /// The keys of the same login as `key`, whatever their scope, whose last login failed.
+    func failing(like key: SessionKey) -> [SessionKey] {
+        standings(now: 0).compactMap { other, standing in
+            guard case .failing = standing, key.isSibling(of: other) else { return nil }
+            return other
+        }
+    }
 
     /// How every key stands; for readiness and status.
     package func standings(now: Int64) -> [SessionKey: SessionStanding] { table.withLock { $0.standings(now: now) } }

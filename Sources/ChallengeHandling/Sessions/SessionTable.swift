@@ -62,6 +62,15 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return true
     }
 
+    /// Asks for another try of a login that has failed and that no exchange asks for, so that readiness comes back by
+    /// itself once the cause is gone: true once in `pause` milliseconds, for the one who is to start it.
+    public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
+        guard let entry = entries[key], entry.held == nil, let failure = entry.failure, failure.at + pause <= now else {
+            return false
+        }
+        return beginRenewal(key, now: now)
+    }
+
     /// Takes back a waiter whose deadline passed or whose caller went away.
     public mutating func leave(_ key: SessionKey, waiter: Waiter) {
         guard let index = entries[key]?.waiters.firstIndex(of: waiter) else { return }
@@ -94,12 +103,14 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             let held = HeldSession(session, generation: lastGeneration, wonAt: now)
             entry.held = held
             entry.hold = nil
+            entry.failure = nil
             entry.failures = 0
             outcome = .won(held)
         case .failure(let failure):
             entry.failures = min(entry.failures + 1, 16)
             let wait = limits.pause(after: failure, failures: entry.failures, now: now, chance: chance)
             entry.hold = wait.map { SessionHold(failure: failure, until: now + $0) }
+            entry.failure = (failure, now)
             outcome = .failed(failure)
         }
         entries[key] = entry
@@ -118,7 +129,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         guard let entry = entries[key] else { return .cold }
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
         if entry.isWinning { return .winning(waiters: entry.waiters.count) }
-        if let hold = entry.hold { return .failing(hold.failure) }
+        if let failure = entry.failure { return .failing(failure.reason) }
         return .cold
     }
 
@@ -135,6 +146,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             if entries[key]?.held != nil { dropped.append(key) }
             entries[key]?.held = nil
             entries[key]?.hold = nil
+            entries[key]?.failure = nil
             entries[key]?.failures = 0
         }
         return dropped
@@ -143,8 +155,9 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Lets logins that failed because of `challenge` be tried again at once: its latch was opened.
     public mutating func forgetFailures(of challenge: String) {
         for (key, entry) in entries {
-            guard key.challenge == challenge || entry.hold?.failure.challenge == challenge else { continue }
+            guard key.challenge == challenge || entry.failure?.reason.challenge == challenge else { continue }
             entries[key]?.hold = nil
+            entries[key]?.failure = nil
             entries[key]?.failures = 0
         }
     }
@@ -207,7 +220,10 @@ private struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
     var isWinning = false
     var waiters: [Waiter] = []
+    /// Until when callers are answered with a failure at once.
     var hold: SessionHold?
+    /// How the last login failed, unless one has succeeded since.
+    var failure: (reason: LoginFailure, at: Int64)?
     var failures = 0
 }
 
@@ -217,8 +233,8 @@ private struct SessionHold: Sendable {
 }
 
 extension SessionKey {
-    /// Whether the two differ in scope only.
-    fileprivate func isSibling(of other: SessionKey) -> Bool {
+    /// Whether the two differ in scope at most.
+    package func isSibling(of other: SessionKey) -> Bool {
         origin == other.origin && challenge == other.challenge && credential == other.credential
     }
 }

@@ -50,16 +50,15 @@ final class DaemonStatus: Sendable {
 
     private func report() -> HealthReport {
         let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
+        // Nobody may be there to ask for a login that has failed: whoever looks at readiness does.
+        world.services.roster.recover(upstreams)
         let now = Process.wallClock()
         let standings = world.services.directory.standings(now: now)
         var logins: [HealthReport.Login] = []
         for upstream in upstreams {
             for login in upstream.logins.all {
                 // A resource may have asked for further scopes of the same login.
-                let keys = standings.keys.filter {
-                    $0.origin == login.key.origin && $0.challenge == login.key.challenge
-                        && $0.credential == login.key.credential
-                }
+                let keys = standings.keys.filter(login.key.isSibling)
                 for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
                     logins.append(
                         HealthReport.Login(

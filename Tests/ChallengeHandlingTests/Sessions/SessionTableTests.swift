@@ -147,4 +147,16 @@ struct SessionTableTests {
         #expect(table.drop { $0 == key } == [key])
         #expect(table.held(key) == nil)
     }
+
+    @Test("a failed login is known as failing until one succeeds, and is tried again after a while at most once")
+    mutating func recovery() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .failure(failure(.rejected)), now: 0, chance: 0)
+        #expect(table.standing(of: key, now: 0) == .failing(failure(.rejected)))
+        #expect(table.beginRecovery(key, now: 4_999) == false)
+        #expect(table.beginRecovery(key, now: 5_000) == true)
+        #expect(table.beginRecovery(key, now: 5_000) == false)
+        _ = table.finish(key, with: .success(session()), now: 5_001, chance: 0)
+        #expect(table.beginRecovery(key, now: 99_999) == false)
+    }
 }
