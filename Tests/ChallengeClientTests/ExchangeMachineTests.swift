@@ -52,6 +52,18 @@ struct ExchangeMachineTests {
         #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
     }
 
+    @Test("a session for a larger scope that another had won before does not count as just won either")
+    mutating func olderSessionOfLargerScope() {
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: true)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: false)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+    }
+
     @Test("a scope that grows with every answer ends after eight rounds")
     mutating func endlessScopes() {
         _ = machine.start(missing: nil)

@@ -123,6 +123,8 @@ package struct ExchangeMachine: Sendable, Equatable {
             // One resource is not the session (CONTRIBUTING, rule 4): a refusal in spite of a session just won is the answer.
             guard canGrow || wonSlot != slot, rounds < Self.mostRounds else { break }
             guard canReplay else { return endUnreplayable() }
+            // Another scope is another session: that the one for the smaller scope was won just now says nothing of it.
+            if canGrow { wonSlot = nil }
             rounds += 1
             state = .settling(then: .win(slot: slot))
             return .discard
