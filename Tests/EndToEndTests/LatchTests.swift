@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("A credential that the upstream rejects")
+struct LatchTests {
+    private static var wrongPIN: BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        return configuration
+    }
+
+    @Test("is sent once, and then every caller is told what happened and what to do")
+    func sentOnce() async throws {
+        try await withBank(Self.wrongPIN) { bank in
+            let first = try await bank.curl("/balance")
+            #expect(first.status == 502)
+            #expect(first.code == "login-rejected")
+            for _ in 0..<3 {
+                let later = try await bank.curl("/balance")
+                #expect(later.status == 503)
+                #expect(later.code == "login-latched")
+                #expect(later.json?["status"] == 503)
+                #expect(later.json?["challenge"] == "bank-pin")
+                #expect(later.field("proxy-status")?.hasPrefix("countersign; error=") == true)
+                #expect(later.field("www-authenticate") == nil)
+            }
+            for detail in [first.detail, try await bank.curl("/balance").detail] {
+                // Which credential, and the remedy: change it, or open the latch by hand.
+                #expect(detail.contains("bank-pin"))
+                #expect(detail.contains("unlatch"))
+                #expect(!detail.contains("9999"))
+            }
+            #expect(bank.pinAnswers == 1)
+            #expect(bank.record.wrongAnswers["PinCodeAttempts"] == 1)
+        }
+    }
+
+    @Test("is not sent again after kill -9 and a restart, but is once it was changed")
+    func survivesRestart() async throws {
+        try await withBank(Self.wrongPIN) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            await bank.killDaemon()
+            try await bank.startDaemon()
+            try await bank.expect("/balance", code: "login-latched")
+            #expect(bank.pinAnswers == 1)
+
+            await bank.stopDaemon()
+            bank.configure { $0.environment["COUNTERSIGN_BANK_PIN__PIN"] = "1234" }
+            try await bank.startDaemon()
+            try await bank.expect("/balance", status: 200)
+            #expect(bank.record.answers["PinCodeAttempts"] == [["pin": "9999"], ["pin": "1234"]])
+        }
+    }
+
+    @Test("is tried again as soon as the file in $CREDENTIALS_DIRECTORY holds another, without a restart")
+    func credentialsDirectory() async throws {
+        let credentials = try Folder()
+        credentials.write("9999", to: "bank-pin.pin")
+        var configuration = BankConfiguration()
+        configuration.sources = ["systemd"]
+        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            try await bank.expect("/balance", code: "login-latched")
+            credentials.write("1234", to: "bank-pin.pin")
+            try await bank.expect("/balance", status: 200)
+            #expect(bank.pinAnswers == 2)
+        }
+    }
+
+    @Test("is tried again when the operator opens the latch over the admin socket")
+    func unlatch() async throws {
+        try await withBank(Self.wrongPIN) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            let opened = try await bank.admin("/unlatch?name=bank-pin", "-X", "POST")
+            #expect(opened.json?["opened"] == 1)
+            try await bank.expect("/balance", code: "login-rejected")
+            #expect(bank.pinAnswers == 2)
+        }
+    }
+
+    @Test("keeps the last attempt: with one remaining nothing is sent")
+    func attemptsKept() async throws {
+        var rules = DemoUpstream.rules
+        rules.startingAttempts = ["PinCodeAttempts": 1]
+        try await withBank(rules: rules) { bank in
+            for _ in 0..<2 {
+                let answer = try await bank.curl("/balance")
+                #expect(answer.status == 503)
+                #expect(answer.code == "attempts-kept")
+                #expect(answer.detail.contains("1 attempt remains"))
+            }
+            #expect(bank.pinAnswers == 0)
+        }
+    }
+
+    @Test("is not sent to an account that is blocked")
+    func blocked() async throws {
+        var rules = DemoUpstream.rules
+        rules.checks = [.failing("PinCodeAttempts", with: ["failure": "Account blocked"])]
+        try await withBank(rules: rules) { bank in
+            let answer = try await bank.curl("/balance")
+            #expect(answer.status == 503)
+            #expect(answer.code == "account-locked")
+            #expect(answer.json?["challenge"] == "bank-pin")
+            #expect(bank.pinAnswers == 0)
+        }
+    }
+
+    @Test("is said to be missing where no source knows it")
+    func missing() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment = [:]
+        try await withBank(configuration) { bank in
+            let answer = try await bank.curl("/balance")
+            #expect(answer.status == 502)
+            #expect(answer.code == "no-credential")
+            #expect(answer.detail.contains("bank-pin"))
+            #expect(bank.pinAnswers == 0)
+        }
+    }
+}

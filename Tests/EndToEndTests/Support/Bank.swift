@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+internal import Synchronization
+import Testing
+
+/// A scenario's stage: the fake bank in this process, and the real daemon in front of it.
+final class Bank: Sendable {
+    /// The upstream.
+    let upstream: DemoUpstream
+    /// Where the daemon keeps its configuration, its state and its log.
+    let folder: Folder
+    /// The proxy's port.
+    let port: UInt16
+    private let configurationInForce: Mutex<BankConfiguration>
+    private let running = Mutex<DaemonProcess?>(nil)
+
+    fileprivate init(configuration: BankConfiguration, rules: MobileFirstRules, clock: DemoClock) throws {
+        upstream = DemoUpstream(rules: rules, clock: clock)
+        folder = try Folder()
+        port = Ports.next()
+        configurationInForce = Mutex(configuration)
+        try upstream.start()
+    }
+
+    /// What has happened upstream.
+    var record: Record { upstream.recorder.record }
+    /// How many answers reached the PIN check.
+    var pinAnswers: Int { record.answerCount(to: "PinCodeAttempts") }
+    /// The daemon.
+    var daemon: DaemonProcess {
+        get throws {
+            guard let daemon = running.withLock({ $0 }) else { throw ChildError(description: "no daemon runs") }
+            return daemon
+        }
+    }
+
+    /// Starts the daemon with the present configuration.
+    func startDaemon() async throws {
+        let configuration = configurationInForce.withLock { $0 }
+        write(configuration)
+        let environment = configuration.environment.merging(["PROXY_PORT": "\(port)"]) { $1 }
+        let daemon = try await DaemonProcess.start(in: folder, environment: environment)
+        running.withLock { $0 = daemon }
+    }
+
+    /// Changes the configuration file; the daemon notices at a reload or its next start.
+    func configure(_ change: (inout BankConfiguration) -> Void) {
+        write(
+            configurationInForce.withLock { configuration in
+                change(&configuration)
+                return configuration
+            })
+    }
+
+    /// Ends the daemon and returns its exit code; `nil` where none runs.
+    @discardableResult
+    func stopDaemon() async -> Int32? {
+        let daemon = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        return await daemon?.child.end()
+    }
+
+    /// Kills the daemon as the kernel would.
+    func killDaemon() async {
+        let daemon = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        daemon?.child.signal(SIGKILL)
+        _ = await daemon?.child.waitForExit()
+    }
+
+    /// The local URL of a path.
+    func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+
+    /// Requests a path with curl.
+    func curl(_ path: String, _ options: String..., within seconds: Int = 20) async throws -> Curl {
+        try await Curl.run(options + [url(path)], in: folder, within: seconds)
+    }
+
+    /// Requests a path with curl and expects that status, or a local reply with that code.
+    @discardableResult
+    func expect(
+        _ path: String, _ options: String..., status: Int? = nil, code: String? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Curl {
+        let answer = try await Curl.run(options + [url(path)], in: folder)
+        if let status { #expect(answer.status == status, "\(answer.summary)", sourceLocation: sourceLocation) }
+        if let code { #expect(answer.code == code, "\(answer.summary)", sourceLocation: sourceLocation) }
+        return answer
+    }
+
+    /// Asks the admin listener.
+    func admin(_ path: String, _ options: String...) async throws -> Curl {
+        try await Curl.run(
+            ["--unix-socket", folder.path(of: "admin.sock")] + options + ["http://localhost\(path)"], in: folder)
+    }
+
+    /// Opens a connection to the proxy.
+    func connect() throws -> RawConnection { try RawConnection(port: port) }
+
+    private func write(_ configuration: BankConfiguration) {
+        folder.write(
+            configuration.text(port: port, upstreamPort: upstream.port, folder: folder), to: "countersign.yaml")
+    }
+
+    fileprivate func end() async -> Int32? {
+        let code = await stopDaemon()
+        await offPool { self.upstream.stop() }
+        return code
+    }
+}
+
+/// Runs a scenario: starts the bank and the daemon, and ends both whatever comes of it. The daemon must end in order,
+/// and what it sent must have been right for the upstream, unless `violations` says otherwise.
+func withBank(
+    _ configuration: BankConfiguration = BankConfiguration(), rules: MobileFirstRules = DemoUpstream.rules,
+    clock: DemoClock = .system, violations: Int? = 0, sourceLocation: SourceLocation = #_sourceLocation,
+    _ scenario: (Bank) async throws -> Void
+) async throws {
+    await Slots.shared.take()
+    var result: Result<Void, any Error> = .success(())
+    do {
+        let bank = try Bank(configuration: configuration, rules: rules, clock: clock)
+        do {
+            try await bank.startDaemon()
+            try await scenario(bank)
+        } catch {
+            result = .failure(error)
+        }
+        let log = bank.folder.text(of: "daemon.log")
+        let code = await bank.end()
+        #expect(code == nil || code == 0, "the daemon ended with \(code ?? 0):\n\(log)", sourceLocation: sourceLocation)
+        if let violations {
+            let found = bank.record.violations
+            #expect(found.count == violations, "the upstream complains: \(found)", sourceLocation: sourceLocation)
+        }
+    } catch {
+        result = .failure(error)
+    }
+    await Slots.shared.give()
+    try result.get()
+}

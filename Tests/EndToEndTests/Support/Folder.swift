@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+
+/// A folder of a test's own, removed with all that is in it when nobody holds it any more.
+final class Folder: Sendable {
+    /// Its path, short enough for the path of a socket below it.
+    let path: String
+
+    /// A new folder that only its owner may enter.
+    init() throws {
+        var template = Array("/tmp/cse2e-XXXXXX".utf8CString)
+        guard unsafe mkdtemp(&template) != nil else { throw ChildError(description: "no folder in /tmp: \(errno)") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit {
+        // COUNTERSIGN_KEEP=1 leaves everything for somebody who looks for the reason of a failure.
+        if unsafe getenv("COUNTERSIGN_KEEP") == nil { remove(path) }
+    }
+
+    /// The path of something in it.
+    func path(of name: String) -> String { "\(path)/\(name)" }
+
+    /// Makes a folder in it.
+    func makeFolder(_ name: String, mode: mode_t = 0o700) { unsafe mkdir(path(of: name), mode) }
+
+    /// Writes a file, in place of what it was; for its owner alone unless another mode is given.
+    @discardableResult
+    func write(_ text: String, to name: String, mode: mode_t = 0o600) -> String {
+        write(Array(text.utf8), to: name, mode: mode)
+    }
+
+    /// Writes a file of bytes.
+    @discardableResult
+    func write(_ bytes: [UInt8], to name: String, mode: mode_t = 0o600) -> String {
+        let file = path(of: name)
+        unsafe unlink(file)
+        let descriptor = unsafe open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { break }
+            rest = rest.dropFirst(count)
+        }
+        close(descriptor)
+        return file
+    }
+
+    /// The bytes of a file; none where there is none.
+    func bytes(of name: String) -> [UInt8] { readFile(path(of: name)) }
+
+    /// A file as text.
+    func text(of name: String) -> String { String(decoding: bytes(of: name), as: UTF8.self) }
+
+    /// The paths of all files in it, at any depth.
+    var files: [String] { filesBelow(path) }
+}
+
+/// The bytes of a file, of any kind (`/proc` too); none where there is none.
+func readFile(_ path: String) -> [UInt8] {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = unsafe read(descriptor, &buffer, buffer.count)
+        guard count > 0 else { return bytes }
+        bytes += buffer[..<count]
+    }
+}
+
+/// The names in a folder.
+func entries(of path: String) -> [String] {
+    guard let directory = unsafe opendir(path) else { return [] }
+    defer { unsafe closedir(directory) }
+    var names: [String] = []
+    while let entry = unsafe readdir(directory) {
+        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
+            unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+}
+
+private func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+}
+
+private func filesBelow(_ path: String) -> [String] {
+    entries(of: path).flatMap { name in
+        let child = "\(path)/\(name)"
+        return isFolder(child) ? filesBelow(child) : [child]
+    }
+}
+
+private func remove(_ path: String) {
+    for name in entries(of: path) {
+        let child = "\(path)/\(name)"
+        if isFolder(child) { remove(child) } else { unsafe unlink(child) }
+    }
+    unsafe rmdir(path)
+}

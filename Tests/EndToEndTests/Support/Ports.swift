@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+internal import Synchronization
+
+/// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
+/// so that no connection under way can take one between our look and the program's start.
+enum Ports {
+    private static let last = Mutex<UInt16>(20_000 + UInt16(getpid() % 100) * 100)
+
+    /// A port of 127.0.0.1 that nobody listens on, and that is handed out once.
+    static func next() -> UInt16 {
+        while true {
+            let port = last.withLock { last in
+                last = last < 32_000 ? last + 1 : 20_000
+                return last
+            }
+            if isFree(port) { return port }
+        }
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var on: Int32 = 1
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        return unsafe withLoopback(port) { address, length in unsafe bind(descriptor, address, length) == 0 }
+    }
+}
+
+/// The address 127.0.0.1 with that port, as C wants it.
+func withLoopback<Value>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return unsafe withUnsafePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+}
