@@ -88,8 +88,13 @@ let package = Package(
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
-        tests("Gateway", ["ChallengeClient", "HTTPWire", "EventLoop"]),
-        tests("Admin", ["Gateway", "HTTPWire"]),
+        tests(
+            "Gateway",
+            [
+                "ChallengeClient", "ChallengeHandling", "Curl", "CCurl", "HTTPWire", "EventLoop", "Secrets", httpTypes,
+                logging,
+            ]),
+        tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", httpTypes]),
         tests("Settings", ["ChallengeHandling", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests("countersign", ["Systemd", logging]),

@@ -45,8 +45,9 @@ package final class Exchange: TransferOwner {
     /// How many challenges were answered for this request.
     package var rounds: Int { machine.roundCount }
 
-    /// Begins with a request whose head has been read. `path`: path and query, as they come after the upstream's own
-    /// path.
+    /// Takes over a request whose head has been read. `path`: path and query, as they come after the upstream's own
+    /// path; empty for the root. Nothing happens before `start`, so `path` may lie in memory that `exchangeFailed` lets
+    /// go of.
     package func begin(_ request: ExchangeRequest, path: Span<UInt8>, to client: UpstreamClient) {
         self.client = client
         self.request = request
@@ -59,6 +60,11 @@ package final class Exchange: TransferOwner {
         self.route = route
         used.removeAll(keepingCapacity: true)
         timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
+    }
+
+    /// Starts what `begin` took over. The exchange may be over when this returns.
+    package func start() {
+        guard let client, let route else { return }
         perform(machine.start(missing: client.missing(in: route, forBodyOf: request)))
     }
 
@@ -208,8 +214,16 @@ package final class Exchange: TransferOwner {
 
     private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
         guard let client, let route else { return .doNothing }
-        route.refresh(from: runtime.directory, now: runtime.wallClock())
-        return machine.sessionReady(missing: client.missing(in: route, forBodyOf: request), wonNow: wonNow)
+        let missing = client.missing(in: route, forBodyOf: request)
+        if wonNow, let missing, missing == machine.waitingSlot {
+            let name = route.slots[missing].key.challenge
+            return machine.sessionFailed(
+                ExchangeError(
+                    LoginFailure(
+                        .failed, challenge: name,
+                        detail: "The login \(name) won a session that has ended already. Do the clocks agree?")))
+        }
+        return machine.sessionReady(missing: missing, wonNow: wonNow)
     }
 
     // MARK: Transfers

@@ -62,8 +62,14 @@ package struct UpstreamPlan: Sendable {
     /// Writes the request target: the base path, then the caller's path and query as they came (no
     /// decoding, no removal of dot segments).
     package func writeTarget(_ path: Span<UInt8>, into target: inout ByteQueue) {
+        // `*` of OPTIONS asks about the server and not about a path of it (RFC 9112 §3.2.4).
+        if path.count == 1, path[0] == UInt8(ascii: "*") {
+            target.append(path)
+            return
+        }
         target.append(prefix)
-        // `*` of OPTIONS stays what it is (RFC 9112 §3.2.4).
+        // An absolute target without a path, or a path of which nothing was left, is the root (RFC 9112 §3.2.1).
+        if path.isEmpty || path[0] != UInt8(ascii: "/") { target.append(UInt8(ascii: "/")) }
         target.append(path)
     }
 }

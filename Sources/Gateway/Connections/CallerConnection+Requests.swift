@@ -103,22 +103,12 @@ extension CallerConnection {
             output.append("HTTP/1.1 100 Continue\r\n\r\n")
         }
         let exchange = makeExchange()
-        head.withSpan { bytes in
-            let target = request.target
-            if target.form == .asterisk {
-                exchange.begin(outbound, path: bytes.extracting(target.range.bounds), to: client)
-                return
-            }
-            let path = target.pathAndQuery
-            if path.isEmpty || bytes[path.start] != UInt8(ascii: "/") {
-                // An absolute target without a path: it is `/` (RFC 9112 §3.2.1, §3.2.2).
-                let completed = [UInt8(ascii: "/")] + bytes.copy(path)
-                exchange.begin(outbound, path: completed.span, to: client)
-                return
-            }
-            let start = min(path.start + destination.stripped, path.end)
-            exchange.begin(outbound, path: bytes.extracting(start..<path.end), to: client)
-        }
+        let target = request.target
+        let path = target.form == .asterisk ? target.range : target.pathAndQuery
+        let start = min(path.start + destination.stripped, path.end)
+        head.withSpan { exchange.begin(outbound, path: $0.extracting(start..<path.end), to: client) }
+        // Apart, for an exchange that fails at once gives the head up.
+        exchange.start()
     }
 
     private func answer(by service: any LocalService, _ request: RequestHead) {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Synchronization
+
+/// A wall clock that stands until it is moved.
+final class ManualClock: Sendable {
+    private let milliseconds = Atomic<Int64>(1_795_276_800_000)
+
+    var now: Int64 { milliseconds.load(ordering: .relaxed) }
+
+    func advance(by seconds: Int64) { milliseconds.wrappingAdd(seconds * 1000, ordering: .relaxed) }
+}
+
+/// No credentials.
+struct NoCredentials: CredentialProvider {
+    func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
+}
+
+/// No latches.
+struct NoLatches: LatchBook {
+    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? { nil }
+    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {}
+}
+
+/// No state.
+struct NoState: StateStore {
+    func load(_ name: String) throws(StateError) -> Secret? { nil }
+    func save(_ value: Secret, as name: String) throws(StateError) {}
+    func remove(_ name: String) throws(StateError) {}
+}
+
+/// Notes logins as they begin and end.
+final class LoginLog: LoginObserver {
+    private let begun = Mutex<[Bool]>([])
+    private let ended = Atomic<Int>(0)
+
+    /// How many logins began, and how many of them were renewals.
+    var count: Int { begun.withLock { $0.count } }
+    var renewals: Int { begun.withLock { $0.count { $0 } } }
+    var finished: Int { ended.load(ordering: .acquiring) }
+
+    func loginBegan(_ key: SessionKey, isRenewal: Bool) { begun.withLock { $0.append(isRenewal) } }
+    func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
+    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration) {
+        ended.wrappingAdd(1, ordering: .releasing)
+    }
+}
+
+/// A login that does what `body` says; `body` is told how many times it has run, from 1.
+struct ScriptedLogin: SessionLogin {
+    let counter: LoginCounter
+    let body: @Sendable (Int, Conversation) async throws(LoginFailure) -> Session
+
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        try await body(counter.next(), conversation)
+    }
+}
+
+/// Counts the runs of a login.
+final class LoginCounter: Sendable {
+    private let value = Atomic<Int>(0)
+
+    func next() -> Int { value.wrappingAdd(1, ordering: .relaxed).newValue }
+}
+
+/// Closed until it is opened; a login can wait for it.
+final class Gate: Sendable {
+    private struct State {
+        var isOpen = false
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+    private let state = Mutex(State())
+
+    func pass() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = state.withLock { state in
+                if !state.isOpen { state.waiters.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let waiters = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension Session {
+    /// A session that injects `Authorization: Bearer TOKEN`.
+    static func bearer(_ token: String, expiresAt: Int64? = nil) -> Session {
+        Session(
+            fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))], expiresAt: expiresAt)
+    }
+}
+
+extension LoginFailure {
+    static let rejected = LoginFailure(.rejected, challenge: "bank", detail: "The PIN was rejected.")
+    static let failed = LoginFailure(.failed, challenge: "bank", detail: "The login server is down.")
+}

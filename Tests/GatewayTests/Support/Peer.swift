@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+
+/// A blocking TCP socket that sends exact bytes and expects exact bytes: a caller of the gateway, or an upstream's end of
+/// a connection. Every wait ends after ten seconds at the latest.
+final class Peer {
+    struct Problem: Error {
+        var doing: String
+    }
+
+    private let number: Int32
+    private var isOpen = true
+    private(set) var buffer: [UInt8] = []
+
+    /// Takes over an accepted socket.
+    init(accepted number: Int32) {
+        self.number = number
+        limitWaiting(number)
+    }
+
+    /// Connects to a port of 127.0.0.1. `receiveBuffer`: of that size, so that little is on the way.
+    init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+        number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        limitWaiting(number)
+        if var size = receiveBuffer {
+            _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        let result = unsafe withLoopback(port: port) { unsafe connect(number, $0, $1) }
+        guard result == 0 else { throw Problem(doing: "connect: \(errno)") }
+    }
+
+    deinit { close() }
+
+    // MARK: Sending
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.send(number, $0.baseAddress.map { unsafe $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw Problem(doing: "send, after \(sent) bytes: \(errno)") }
+            sent += count
+        }
+    }
+
+    /// Sends until the other side has taken nothing for a while, and returns how much it took.
+    func sendUntilHeld(_ limit: Int) -> Int {
+        var patience = timeval(tv_sec: 0, tv_usec: 300_000)
+        _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let piece = [UInt8](repeating: 0x62, count: 65_536)
+        var sent = 0
+        while sent < limit {
+            let count = unsafe piece.withUnsafeBytes {
+                unsafe Glibc.send(number, $0.baseAddress, min($0.count, limit - sent), Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { break }
+            sent += count
+        }
+        limitWaiting(number)
+        return sent
+    }
+
+    // MARK: Receiving
+
+    /// Expects exactly these bytes next.
+    func expect(_ text: String) throws {
+        let wanted = Array(text.utf8)
+        while buffer.count < wanted.count {
+            guard receive() > 0 else { throw Problem(doing: "expect \(text), got \(rest)") }
+            guard wanted.starts(with: buffer.prefix(wanted.count)) else { break }
+        }
+        guard buffer.starts(with: wanted) else { throw Problem(doing: "expect \(text), got \(rest)") }
+        buffer.removeFirst(wanted.count)
+    }
+
+    /// The text up to and including that one.
+    func read(until end: String) throws -> String {
+        while true {
+            if let range = buffer.firstRange(of: Array(end.utf8)) {
+                let text = String(decoding: buffer[..<range.upperBound], as: UTF8.self)
+                buffer.removeFirst(range.upperBound)
+                return text
+            }
+            guard receive() > 0 else { throw Problem(doing: "find \(end) in \(rest)") }
+        }
+    }
+
+    /// Exactly that many bytes.
+    func read(count: Int) throws -> [UInt8] {
+        while buffer.count < count {
+            guard receive() > 0 else { throw Problem(doing: "read \(count) bytes, got \(buffer.count)") }
+        }
+        defer { buffer.removeFirst(count) }
+        return Array(buffer.prefix(count))
+    }
+
+    /// One head.
+    func head() throws -> String { try read(until: "\r\n\r\n") }
+
+    /// One message: its head, and the body that `Content-Length` tells.
+    func message() throws -> (head: String, body: String) {
+        let head = try head()
+        let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
+        let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0
+        return (head, String(decoding: try read(count: count), as: UTF8.self))
+    }
+
+    /// All that comes until the other side ends; `nil` where it ends with a reset.
+    func readAll() throws -> String? {
+        while true {
+            let count = receive()
+            if count == 0 { return rest }
+            guard count > 0 else {
+                guard errno == ECONNRESET else { throw Problem(doing: "wait for the end: \(errno), got \(rest)") }
+                return nil
+            }
+        }
+    }
+
+    /// Waits until the other side is gone, in whatever way.
+    func expectEnd() throws {
+        while true {
+            let count = receive()
+            if count == 0 || (count < 0 && errno == ECONNRESET) { return }
+            guard count > 0 else { throw Problem(doing: "wait for the end: \(errno)") }
+            buffer.removeAll()
+        }
+    }
+
+    /// Whether something comes, or the end, within `milliseconds`.
+    func hasNews(within milliseconds: Int32) -> Bool {
+        if !buffer.isEmpty { return true }
+        var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&entry, 1, milliseconds) > 0
+    }
+
+    // MARK: Ending
+
+    /// Ends our side only.
+    func finish() { _ = shutdown(number, Int32(SHUT_WR)) }
+
+    /// Ends with a reset.
+    func reset() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = unsafe setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        close()
+    }
+
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        _ = Glibc.close(number)
+    }
+
+    private var rest: String { String(decoding: buffer, as: UTF8.self) }
+
+    private func receive() -> Int {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 16) { space in
+            let count = unsafe recv(number, space.baseAddress, space.count, 0)
+            if count > 0 { unsafe buffer.append(contentsOf: space.prefix(count)) }
+            return count
+        }
+    }
+}
+
+/// No wait on `number` lasts longer than ten seconds.
+private func limitWaiting(_ number: Int32) {
+    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+}
+
+/// Calls `body` with the address of a port of 127.0.0.1.
+func withLoopback(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return unsafe withUnsafePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+}
+
+/// The port that a listening TCP socket has.
+func port(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe getsockname(descriptor, $0, &length)
+        }
+    }
+    return UInt16(bigEndian: address.sin_port)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import Glibc
+import HTTPTypes
+import HTTPWire
+import Logging
+import Testing
+
+/// A whole gateway in this process, in front of one upstream.
+final class Proxy {
+    let gateway: Gateway
+    let clock = ManualClock()
+    let log = LoginLog()
+    let services: ClientServices
+
+    init(
+        workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
+        _ plan: GatewayPlan
+    ) throws {
+        let clock = clock
+        services = ClientServices(
+            limits: sessions, credentials: NoCredentials(), latches: NoLatches(), state: NoState(),
+            wallClock: { clock.now }, observer: log)
+        gateway = try Gateway(
+            services: services, workers: workers, limits: limits,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        try gateway.apply(plan)
+    }
+
+    /// One listener before one upstream.
+    convenience init(
+        _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
+        sessions: SessionLimits = SessionLimits(), router: Router = Router(fallback: "bank")
+    ) throws {
+        try self.init(
+            workers: workers, limits: limits, sessions: sessions,
+            GatewayPlan(
+                listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]))
+    }
+
+    deinit { gateway.stop() }
+
+    var port: UInt16 { GatewayTests.port(of: gateway.descriptors[0]) }
+
+    /// A caller of the first listener.
+    func connect(receiveBuffer: Int32? = nil) throws -> Peer { try Peer(port: port, receiveBuffer: receiveBuffer) }
+
+    /// One request on a connection of its own, and its whole answer.
+    func fetch(_ request: String) throws -> (head: String, body: String) {
+        let caller = try connect()
+        try caller.send(request)
+        return try caller.message()
+    }
+
+    /// Waits until `condition` holds, ten seconds at most.
+    func wait(_ what: Comment, location: SourceLocation = #_sourceLocation, until condition: () -> Bool) {
+        for _ in 0..<10_000 {
+            if condition() { return }
+            usleep(1000)
+        }
+        Issue.record("timed out", sourceLocation: location)
+        _ = what
+    }
+
+    /// Waits until no caller is connected any more.
+    func expectNoConnections(location: SourceLocation = #_sourceLocation) {
+        wait("no connections", location: location) { gateway.figures.openConnections == 0 }
+    }
+}
+
+extension ListenerPlan {
+    static func proxy(_ router: Router = Router(fallback: "bank")) -> ListenerPlan {
+        ListenerPlan(name: "test", service: .proxy, router: router, hosts: HostPolicy())
+    }
+}
+
+extension UpstreamPlan {
+    /// An upstream named `bank` on a port of 127.0.0.1.
+    static func bank(
+        port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024,
+        logins: [StandingLogin] = []
+    ) -> UpstreamPlan {
+        var standing = StandingLogins()
+        for login in logins { standing.stand(login) }
+        return UpstreamPlan(
+            name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: path),
+            timeouts: timeouts, replayMemory: replayMemory, logins: standing)
+    }
+}
+
+extension StandingLogin {
+    /// A login named `bank` that does what `body` says; `body` is told how many times it has run, from 1.
+    static func scripted(
+        port: UInt16, trigger: Trigger = .mobileFirst, isAhead: Bool = false, scope: String = "",
+        _ body: @escaping @Sendable (Int, Scope, Conversation) async throws(LoginFailure) -> Session
+    ) -> StandingLogin {
+        let counter = LoginCounter()
+        return StandingLogin(
+            name: "bank", trigger: trigger, isAhead: isAhead,
+            key: SessionKey(
+                origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin",
+                scope: scope), credentials: ["pin"]
+        ) { scope in
+            ScriptedLogin(counter: counter) { (number, conversation) async throws(LoginFailure) in
+                try await body(number, scope, conversation)
+            }
+        }
+    }
+}
+
+/// A request without a body, as callers send it.
+func get(_ path: String = "/", _ fields: String = "") -> String {
+    "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
+}
+
+/// An answer with `Content-Length`.
+func answer(_ status: String = "200 OK", _ body: String = "", _ fields: String = "") -> String {
+    "HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+}
+
+/// What a MobileFirst resource says to a request without a token.
+let challenge = answer("401 Unauthorized", "denied", "WWW-Authenticate: Bearer\r\n")

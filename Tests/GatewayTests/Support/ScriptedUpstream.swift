@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Synchronization
+
+/// An upstream whose every byte the test says: it accepts a connection when the test asks for one.
+final class ScriptedUpstream {
+    let port: UInt16
+    private let listener: Int32
+
+    struct Problem: Error {
+        var doing: String
+    }
+
+    /// `receiveBuffer`: of the connections, so that little is on the way.
+    init(receiveBuffer: Int32? = nil) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        self.listener = listener
+        if var size = receiveBuffer {
+            _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 64) == 0 else {
+            throw Problem(doing: "listen: \(errno)")
+        }
+        port = GatewayTests.port(of: listener)
+    }
+
+    deinit { close(listener) }
+
+    /// The next connection.
+    func accept() throws -> Peer {
+        let accepted = Glibc.accept(listener, nil, nil)
+        guard accepted >= 0 else { throw Problem(doing: "accept: \(errno)") }
+        return Peer(accepted: accepted)
+    }
+
+    /// Whether somebody connects within `milliseconds`.
+    func hasCaller(within milliseconds: Int32) -> Bool {
+        var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&entry, 1, milliseconds) > 0
+    }
+}
+
+/// An upstream that answers by itself, on a thread per connection, what `answer` says to a request's head and body.
+final class AnsweringUpstream: Sendable {
+    let port: UInt16
+    private let listener: Int32
+    private let count = Mutex(0)
+    private let answer: @Sendable (_ head: String, _ body: String) -> String
+
+    /// How many requests came.
+    var requests: Int { count.withLock { $0 } }
+
+    init(_ answer: @escaping @Sendable (_ head: String, _ body: String) -> String) throws {
+        self.answer = answer
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        self.listener = listener
+        guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 256) == 0 else {
+            throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
+        }
+        port = GatewayTests.port(of: listener)
+        let serve = Serving(answer: answer, owner: self)
+        startThread {
+            while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
+                startThread { serve.connection(accepted) }
+            }
+            _ = Glibc.close(listener)
+        }
+    }
+
+    /// Its threads end by themselves once their peers are gone.
+    deinit { _ = shutdown(listener, Int32(SHUT_RDWR)) }
+
+    private struct Serving: Sendable {
+        let answer: @Sendable (String, String) -> String
+        weak let owner: AnsweringUpstream?
+
+        func connection(_ number: Int32) {
+            let peer = Peer(accepted: number)
+            while let request = try? peer.message() {
+                owner?.count.withLock { $0 += 1 }
+                guard (try? peer.send(answer(request.head, request.body))) != nil else { return }
+            }
+        }
+    }
+}
+
+/// Runs `body` on a thread of its own.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    final class Start {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    var thread = pthread_t()
+    let argument = unsafe Unmanaged.passRetained(Start(body)).toOpaque()
+    let result = unsafe pthread_create(
+        &thread, nil,
+        { argument in
+            guard let argument = unsafe argument else { return nil }
+            unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body()
+            return nil
+        }, argument)
+    precondition(result == 0, "no thread")
+    pthread_detach(thread)
+}
