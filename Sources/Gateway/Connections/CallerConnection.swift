@@ -85,6 +85,9 @@ final class CallerConnection: ReadinessHandler {
         return made
     }
 
+    /// Whether a further request is not read because the caller has not taken the answers before it.
+    private var isBlocked: Bool { phase == .head && !input.isEmpty && output.count >= Self.outputWindow }
+
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
@@ -100,7 +103,10 @@ final class CallerConnection: ReadinessHandler {
     func turn() {
         isNoted = false
         advance()
+        let wasBlocked = isBlocked
         flush()
+        // Nobody else would come back to a request that waited for the output to go.
+        if wasBlocked, !isBlocked { worker.note(self) }
         if phase == .exchange, output.count < Self.outputWindow / 2 { exchange?.resumeResponse() }
         updateInterest()
     }
@@ -162,8 +168,10 @@ final class CallerConnection: ReadinessHandler {
     /// connections); one that broke off in the middle of a request does not.
     private func inputEnded() {
         switch phase {
+        case .head where isBlocked: break
         case .head: if output.isEmpty { close() } else { phase = .closing }
-        case .exchange where isBodyComplete: keepsAlive = false
+        // What it has sent behind this request is still answered.
+        case .exchange where isBodyComplete: if input.isEmpty { keepsAlive = false }
         case .exchange, .reply: close()
         case .closing, .closed, .lingering: break
         }
