@@ -86,12 +86,15 @@ package final class Transfer: TransferDelegate {
         if isHeadComplete, !isHeadTold {
             isHeadTold = true
             owner.transferHasHead(self)
+            // Behind a head of 300 or above libcurl sends nothing more, but it does not end while its sending is paused:
+            // the caller may wait for this answer before it goes on.
+            if self.owner === owner { bodyAvailable() }
         }
         // The owner may have let go of it by now.
         guard self.owner === owner else { return }
         if isHeadTold, !body.isEmpty { owner.transferHasBody(self) }
         guard self.owner === owner else { return }
-        if isPaused, body.count < Self.window / 2 {
+        if isPaused, !isEnded, body.count < Self.window / 2 {
             isPaused = false
             driver.unpause(self)
         }
@@ -100,7 +103,8 @@ package final class Transfer: TransferDelegate {
 
     /// The owner has body for it again.
     package func bodyAvailable() {
-        guard awaitsBody else { return }
+        // To libcurl a transfer that has ended cannot go on, and its answer may not all have been taken yet.
+        guard awaitsBody, !isEnded else { return }
         awaitsBody = false
         driver.unpause(self)
     }

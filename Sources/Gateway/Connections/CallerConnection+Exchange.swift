@@ -43,8 +43,14 @@ extension CallerConnection: ExchangeCaller {
 
     func exchangeBroke(_ error: ExchangeError) {
         worker.log(error, upstream: exchange?.upstreamName ?? "", rounds: exchange?.rounds ?? 0)
-        // What was received goes out first; then the connection ends in a way that cannot be taken for the end of the
-        // body (RFC 9112 §8: an incomplete message).
+        guard response.endsWithConnection else {
+            // What was received goes out; then the connection ends, and the framing shows that the message is not complete
+            // (RFC 9112 §8).
+            keepsAlive = false
+            requestEnded()
+            return
+        }
+        // Here only a reset cannot be taken for the end of the body.
         flush()
         close(resetting: true)
     }

@@ -23,6 +23,9 @@ struct ForwardedResponse {
     /// Whether something of the upstream's response is in the output.
     private(set) var hasBegun = false
 
+    /// Whether the end of the connection is what ends the body.
+    var endsWithConnection: Bool { framing == .untilClose }
+
     /// For the next request: whether it was HEAD, and which version the caller speaks.
     mutating func reset(isHead: Bool, version: HTTPVersion) {
         self.isHead = isHead

@@ -99,6 +99,12 @@ final class Peer {
         return Array(buffer.prefix(count))
     }
 
+    /// Drops what has been received, and returns how much that was.
+    func drain() -> Int {
+        defer { buffer.removeAll() }
+        return buffer.count
+    }
+
     /// One head.
     func head() throws -> String { try read(until: "\r\n\r\n") }
 
