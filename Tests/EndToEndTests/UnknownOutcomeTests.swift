@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("A login whose outcome nobody knows")
+struct UnknownOutcomeTests {
+    /// What goes wrong at an endpoint of the login server.
+    struct Trouble: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var effect: Fault.Effect
+    }
+
+    private static let troubles = [
+        Trouble(testDescription: "503", effect: .unavailable(503)),
+        Trouble(testDescription: "500", effect: .unavailable(500)),
+        Trouble(testDescription: "a broken JSON body", effect: .garbage),
+        Trouble(testDescription: "a lost connection", effect: .cut(after: 0)),
+        Trouble(testDescription: "a reset in the middle of the answer", effect: .cut(after: 60, reset: true)),
+    ]
+
+    @Test(
+        "is login-failed, latches nothing, and is made up for after a pause",
+        arguments: troubles, [Endpoint.preauthorize, .token])
+    func recovers(trouble: Trouble, endpoint: Endpoint) async throws {
+        try await withBank { bank in
+            bank.upstream.faults.add(Fault(trouble.effect, at: endpoint, times: 1))
+            let answer = try await bank.expect("/balance", status: 502, code: "login-failed")
+            #expect(answer.json?["upstream"] == "bank")
+            #expect(answer.field("www-authenticate") == nil)
+            try await bank.expectRecovery(answers: 1)
+        }
+    }
+
+    @Test("is the same where the client cannot be registered")
+    func registration() async throws {
+        try await withBank { bank in
+            bank.upstream.faults.add(Fault(.unavailable(), at: .registration, times: 1))
+            try await bank.expect("/balance", status: 502, code: "login-failed")
+            try await bank.expectRecovery(answers: 1)
+            #expect(bank.record.registrations == 1)
+        }
+    }
+
+    @Test("keeps the answer's outcome unknown where the connection is lost after it was sent")
+    func lostAfterAnswer() async throws {
+        try await withBank { bank in
+            // Of each scope's login: the first preauthorize has no answer, the second carries the PIN.
+            bank.upstream.faults.add(Fault(.cut(after: 0), at: .preauthorize, times: 1, skip: 2))
+            try await bank.expect("/balance", status: 502, code: "login-failed")
+            #expect(bank.pinAnswers == 1)
+            // The server had accepted it, so that it asks no more.
+            try await bank.expectRecovery(answers: 1)
+        }
+    }
+
+    @Test("is not tried again before the time that the server names")
+    func retryAfter() async throws {
+        try await withBank { bank in
+            bank.upstream.faults.add(Fault(.unavailable(429, retryAfter: 2), at: .preauthorize, times: 1))
+            let answer = try await bank.expect("/balance", status: 502, code: "login-failed")
+            #expect(["1", "2", "3"].contains(answer.field("retry-after")))
+            let asked = bank.record.count("POST", "/mfp/api/preauth/v1/preauthorize")
+            // Callers are answered at once meanwhile, and the server is left alone.
+            for _ in 0..<3 { try await bank.expect("/balance", code: "login-failed") }
+            #expect(bank.record.count("POST", "/mfp/api/preauth/v1/preauthorize") == asked)
+            try await bank.expectRecovery(answers: 1)
+        }
+    }
+
+    @Test("is login-timeout where the server does not answer in time")
+    func timeout() async throws {
+        var configuration = BankConfiguration()
+        configuration.bank = ["timeouts: { response: 1s }"]
+        try await withBank(configuration) { bank in
+            bank.upstream.faults.add(Fault(.hang, at: .preauthorize, times: 1))
+            let answer = try await bank.expect("/balance", status: 504, code: "login-timeout")
+            #expect(answer.json?["upstream"] == "bank")
+            // Ends the login that still hangs there.
+            await offPool { bank.upstream.stop() }
+            try bank.upstream.start()
+            try await bank.expectRecovery(answers: 1)
+        }
+    }
+}
+
+extension Bank {
+    /// Waits until requests work again, after so many answers in all, and with no latch closed.
+    fileprivate func expectRecovery(answers: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let status = try await admin("/status")
+        #expect(status.json?["latches"] == .array([]), sourceLocation: sourceLocation)
+        let end = ContinuousClock.now + .seconds(8)
+        var answer = try await curl("/balance")
+        while answer.status != 200, ContinuousClock.now < end {
+            #expect(["login-failed", "login-timeout"].contains(answer.code), sourceLocation: sourceLocation)
+            try await Task.sleep(for: .milliseconds(50))
+            answer = try await curl("/balance")
+        }
+        #expect(answer.status == 200, "\(answer.summary)", sourceLocation: sourceLocation)
+        #expect(pinAnswers == answers, sourceLocation: sourceLocation)
+    }
+}
