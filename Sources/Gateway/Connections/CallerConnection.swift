@@ -113,15 +113,21 @@ final class CallerConnection: ReadinessHandler {
 
     // MARK: Reading
 
+    /// How much may lie unread: a head must fit whole, and with a byte more than is allowed, so that one that is too
+    /// long is refused and not waited for.
+    private var inputLimit: Int {
+        phase == .head ? max(Self.inputWindow, listener.headLimits.head + 4096) : Self.inputWindow
+    }
+
     private func receive() {
         guard phase != .closed else { return }
         if phase == .lingering {
             discardInput()
             return
         }
-        while input.count < Self.inputWindow, !hasEnded {
+        while input.count < inputLimit, !hasEnded {
             var failure: Int32 = 0
-            let room = Self.inputWindow - input.count
+            let room = inputLimit - input.count
             let count = unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
                 let received = unsafe recv(descriptor, space.baseAddress, min(space.count, room), 0)
                 if received < 0 { failure = errno }
@@ -211,7 +217,7 @@ final class CallerConnection: ReadinessHandler {
     private func updateInterest() {
         guard phase != .closed else { return }
         let write = !output.isEmpty
-        let read = !hasEnded && (phase == .lingering || input.count < Self.inputWindow)
+        let read = !hasEnded && (phase == .lingering || input.count < inputLimit)
         guard write != wantsWrite || read != isReading else { return }
         wantsWrite = write
         isReading = read

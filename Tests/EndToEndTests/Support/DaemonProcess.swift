@@ -51,9 +51,13 @@ final class DaemonProcess: Sendable {
     var descriptors: Int { entries(of: "/proc/\(child.pid)/fd").count }
 
     /// The memory that it holds, in kilobytes.
-    var residentKilobytes: Int {
+    var residentKilobytes: Int { kilobytes("VmRSS:") }
+    /// The most memory that it ever held, in kilobytes.
+    var peakKilobytes: Int { kilobytes("VmHWM:") }
+
+    private func kilobytes(_ name: String) -> Int {
         let status = String(decoding: readFile("/proc/\(child.pid)/status"), as: UTF8.self)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
         return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
     }
 
