@@ -24,7 +24,7 @@ public struct LatchTable: Sendable, Equatable {
     /// How many rejected values of one key are remembered; beyond, the earliest is forgotten.
     public static let limitPerKey = 16
     /// How many latches there are in all; beyond, the earliest is forgotten.
-    public static let limit = 4096
+    public static let limit = 1024
 
     /// All latches, in the order in which they closed.
     public private(set) var entries: [Entry] = []
