@@ -7,18 +7,22 @@ internal import Glibc
 /// are rare; neither an event loop nor one of the few threads of the global pool must wait for a disk or a helper.
 func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
-        let job = Job { continuation.resume(returning: body()) }
-        let reference = unsafe Unmanaged.passRetained(job)
-        var thread = pthread_t()
-        let status = unsafe pthread_create(&thread, nil, runJob, reference.toOpaque())
-        guard status == 0 else {
-            // Out of threads: late is better than never.
-            unsafe reference.release()
-            job.run()
-            return
-        }
-        pthread_detach(thread)
+        startThread { continuation.resume(returning: body()) }
     }
+}
+
+/// Starts a thread that does `body` and ends. Where there can be no more threads, does it at once.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    let job = Job(body)
+    let reference = unsafe Unmanaged.passRetained(job)
+    var thread = pthread_t()
+    let status = unsafe pthread_create(&thread, nil, runJob, reference.toOpaque())
+    guard status == 0 else {
+        unsafe reference.release()
+        job.run()
+        return
+    }
+    pthread_detach(thread)
 }
 
 /// Where the thread begins.
