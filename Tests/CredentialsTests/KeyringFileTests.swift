@@ -44,6 +44,15 @@ struct KeyringFileTests {
         #expect(directory.names == ["keyring"])
     }
 
+    @Test("is created together with its directory, closed to others")
+    func createsDirectory() throws {
+        let other = KeyringFile(path: directory.file("new/keyring"))
+        try other.refuseExisting()
+        try other.create(passphrase: passphrase, cost: .least)
+        #expect(try directory.mode(of: "new") == 0o700)
+        #expect(throws: KeyringError.self) { try other.refuseExisting() }
+    }
+
     @Test("keeps what is set")
     func keeps() throws {
         try set("1", "a")

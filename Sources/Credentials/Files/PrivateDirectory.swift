@@ -7,6 +7,9 @@ internal import Glibc
 struct PrivateDirectory {
     let path: String
 
+    /// Whether there is one.
+    var exists: Bool { unsafe access(path, F_OK) == 0 }
+
     /// Creates it with mode 0700, and its parents as the umask has them, where they are missing. One that others may
     /// write to is refused: they could replace what is in it.
     func ensure() throws(FileFault) {

@@ -18,15 +18,22 @@ package struct KeyringFile: Sendable {
         self.administrator = administrator
     }
 
-    /// Creates an empty keyring; an existing file is never touched.
+    /// Creates an empty keyring, and its directory where that is missing; an existing file is never touched.
     package func create(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
         let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
         do {
+            let directory = PrivateDirectory(path: parentDirectory(of: path))
+            if !directory.exists { try directory.ensure() }
             if try FileReplacement(path: path).create(content) { return }
         } catch {
             throw KeyringError(error)
         }
-        throw KeyringError(.exists, "\(path): there is a file already; nothing was changed")
+        throw existing
+    }
+
+    /// Throws `exists` where there is something at the path: for before a person is asked for a passphrase.
+    package func refuseExisting() throws(KeyringError) {
+        if unsafe access(path, F_OK) == 0 { throw existing }
     }
 
     /// Reads and checks all of it.
@@ -34,9 +41,10 @@ package struct KeyringFile: Sendable {
         try read(passphrase: passphrase, previous: nil).keyring
     }
 
-    /// Changes it: locked, read, changed, replaced. Where `change` throws, the file stays as it was.
+    /// Changes it: locked, read, changed, replaced. Where `change` throws, the file stays as it was. The keys of `previous`
+    /// are used where they still fit.
     package func update<Result>(
-        passphrase: Secret, _ change: (inout Keyring) throws(KeyringError) -> Result
+        passphrase: Secret, previous: Keyring? = nil, _ change: (inout Keyring) throws(KeyringError) -> Result
     ) throws(KeyringError) -> Result {
         _ = try identity()
         let lock: FileLock
@@ -47,7 +55,7 @@ package struct KeyringFile: Sendable {
         }
         // As a value, so that the lock is let go on either way.
         let outcome = Swift.Result { () throws(KeyringError) in
-            try replace(passphrase: passphrase, change)
+            try replace(passphrase: passphrase, previous: previous, change)
         }
         lock.release()
         return try outcome.get()
@@ -55,9 +63,9 @@ package struct KeyringFile: Sendable {
 
     /// Replaces the passphrase, and with it salt and keys.
     package func rekey(
-        from passphrase: Secret, to other: Secret, cost: ScryptCost = .standard
+        from passphrase: Secret, to other: Secret, previous: Keyring? = nil, cost: ScryptCost = .standard
     ) throws(KeyringError) {
-        try update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+        try update(passphrase: passphrase, previous: previous) { (keyring) throws(KeyringError) in
             keyring = try keyring.rekeyed(passphrase: other, cost: cost)
         }
     }
@@ -67,7 +75,7 @@ package struct KeyringFile: Sendable {
         do {
             return try file.identity()
         } catch {
-            throw KeyringError(error)
+            throw unreadable(error)
         }
     }
 
@@ -79,7 +87,7 @@ package struct KeyringFile: Sendable {
         do {
             (content, identity) = try file.readWithIdentity()
         } catch {
-            throw KeyringError(error)
+            throw unreadable(error)
         }
         do {
             let keyring = try Keyring(reading: content.revealBytes(), passphrase: passphrase, previous: previous)
@@ -90,9 +98,9 @@ package struct KeyringFile: Sendable {
     }
 
     private func replace<Result>(
-        passphrase: Secret, _ change: (inout Keyring) throws(KeyringError) -> Result
+        passphrase: Secret, previous: Keyring?, _ change: (inout Keyring) throws(KeyringError) -> Result
     ) throws(KeyringError) -> Result {
-        var keyring = try open(passphrase: passphrase)
+        var keyring = try read(passphrase: passphrase, previous: previous).keyring
         let result = try change(&keyring)
         let replacement = FileReplacement(path: path)
         replacement.removeLeftovers()
@@ -102,6 +110,15 @@ package struct KeyringFile: Sendable {
             throw KeyringError(error)
         }
         return result
+    }
+
+    private func unreadable(_ fault: FileFault) -> KeyringError {
+        guard fault.kind == .missing else { return KeyringError(fault) }
+        return KeyringError(.missing, "there is no keyring \(path); make one with: countersign keyring init")
+    }
+
+    private var existing: KeyringError {
+        KeyringError(.exists, "\(path): there is a file already; nothing was changed")
     }
 
     private var file: PrivateFile {
