@@ -97,7 +97,7 @@ let package = Package(
         tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", httpTypes]),
         tests("Settings", ["ChallengeHandling", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
-        tests("countersign", ["Systemd", logging]),
+        tests("countersign", ["Systemd", logging, "Credentials", arguments]),
         .testTarget(
             name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),
     ]
