@@ -14,6 +14,7 @@ final class Acceptor: ReadinessHandler {
     private let descriptor: Int32
     private unowned let worker: Worker
     private let isUnix: Bool
+    private let timer: LazyTimer
     /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
     private static let mostPerTurn = 64
 
@@ -22,20 +23,25 @@ final class Acceptor: ReadinessHandler {
         self.plan = plan
         self.worker = worker
         isUnix = Self.family(of: descriptor) == AF_UNIX
+        timer = LazyTimer(loop: worker.loop)
+        timer.onExpiry = { [unowned self] in worker.loop.watch(descriptor, for: .read, handler: self) }
         worker.loop.watch(descriptor, for: .read, handler: self)
     }
 
     /// Accepts nothing more. The socket itself is others' to close.
     func stop() {
         isOpen = false
+        timer.cancel()
         worker.loop.unwatch(descriptor)
     }
 
     func ready(_ fd: Int32, _ events: Readiness) {
         for _ in 0..<Self.mostPerTurn {
             let accepted = clinux_accept(descriptor)
-            // Gone again, somebody else's, or out of descriptors: the next turn will tell.
-            guard accepted >= 0 else { return }
+            guard accepted >= 0 else {
+                pause(after: -accepted)
+                return
+            }
             var user: UInt32?
             if isUnix {
                 var uid: UInt32 = 0
@@ -47,6 +53,14 @@ final class Acceptor: ReadinessHandler {
             }
             worker.accept(accepted, by: self, user: user)
         }
+    }
+
+    /// Out of descriptors or memory, the caller stays in the queue and the socket stays ready: asked again at every turn,
+    /// it would take all of the processor. Otherwise the caller is gone again, or another worker's.
+    private func pause(after error: Int32) {
+        guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error) else { return }
+        worker.loop.relax(descriptor)
+        timer.arm(at: worker.loop.now + .milliseconds(100))
     }
 
     private static func family(of descriptor: Int32) -> Int32 {
