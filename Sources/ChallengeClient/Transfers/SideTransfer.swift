@@ -31,8 +31,10 @@ final class SideTransfer: TransferOwner {
             let transfer = try Transfer(driver: runtime.driver)
             let side = SideTransfer(transfer, request, plan: plan, runtime: runtime, finish: finish)
             try side.prepare()
-            side.own = side
             try runtime.driver.start(transfer)
+            // Only now, for the two hold each other from here to `end`.
+            transfer.owner = side
+            side.own = side
         } catch {
             finish(.failure(SideRequestError(.unreachable, reason: error.description)))
         }
@@ -50,7 +52,6 @@ final class SideTransfer: TransferOwner {
     }
 
     private func prepare() throws(CurlError) {
-        transfer.owner = self
         let easy = transfer.easy
         // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
         // by the same way out.

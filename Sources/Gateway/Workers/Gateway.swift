@@ -25,11 +25,17 @@ package final class Gateway {
     package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
         self.services = services
         self.logger = logger
+        let workers = max(1, workers)
         var own = limits
-        own.callers = max(1, (limits.callers + workers - 1) / workers)
-        own.exchanges = max(1, (limits.exchanges + workers - 1) / workers)
+        own.callers = Self.share(of: limits.callers, among: workers)
+        own.exchanges = Self.share(of: limits.exchanges, among: workers)
         self.limits = own
-        for number in 0..<max(1, workers) { crews.append(try startWorker(number)) }
+        for number in 0..<workers { crews.append(try startWorker(number)) }
+    }
+
+    /// Rounded up, at least one.
+    private static func share(of limit: Int, among workers: Int) -> Int {
+        max(1, limit / workers + (limit % workers > 0 ? 1 : 0))
     }
 
     private func startWorker(_ number: Int) throws -> Crew {
