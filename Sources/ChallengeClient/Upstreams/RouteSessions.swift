@@ -36,6 +36,7 @@ package final class RouteSessions {
     private(set) var renewAt = Int64.max
 
     private var version: UInt64 = 0
+    private var renewalPause = Int64.min
     private var endsAt = Int64.max
 
     init(slots: [Slot]) {
@@ -60,9 +61,13 @@ package final class RouteSessions {
             renewAt = min(renewAt, session.renewAt ?? .max)
             held.append(session)
         }
+        renewAt = max(renewAt, renewalPause)
         fields = held.isEmpty ? .none : SessionFields(held.flatMap(\.session.fields))
     }
 
-    /// The renewal that is due was taken care of: do not ask again at every request.
-    func postponeRenewal(until instant: Int64) { renewAt = instant }
+    /// The renewal that is due was taken care of: do not ask again at every request, nor when it fails.
+    func postponeRenewal(until instant: Int64) {
+        renewalPause = instant
+        renewAt = instant
+    }
 }

@@ -108,6 +108,13 @@ final class Peer {
     /// One head.
     func head() throws -> String { try read(until: "\r\n\r\n") }
 
+    /// The head that comes next, left where it is.
+    func peekHead() -> String? {
+        guard let head = try? head() else { return nil }
+        buffer = Array(head.utf8) + buffer
+        return head
+    }
+
     /// One message: its head, and the body that `Content-Length` tells.
     func message() throws -> (head: String, body: String) {
         let head = try head()
@@ -171,6 +178,19 @@ final class Peer {
             if count > 0 { unsafe buffer.append(contentsOf: space.prefix(count)) }
             return count
         }
+    }
+}
+
+/// Closes `peer`, from a thread of its own, as soon as a head has come in.
+func startThread(closing peer: Peer) {
+    struct Carrier: @unchecked Sendable {
+        // Handed over: whoever starts the thread does not use it any more.
+        let peer: Peer
+    }
+    let carrier = Carrier(peer: peer)
+    startThread {
+        _ = try? carrier.peer.head()
+        carrier.peer.close()
     }
 }
 

@@ -56,6 +56,13 @@ final class Proxy {
         return try caller.message()
     }
 
+    /// How many exchanges wait for a login.
+    var waiters: Int {
+        services.directory.standings(now: clock.now).values.reduce(0) { sum, standing in
+            if case .winning(let waiters) = standing { sum + waiters } else { sum }
+        }
+    }
+
     /// Waits until `condition` holds, ten seconds at most.
     func wait(_ what: Comment, location: SourceLocation = #_sourceLocation, until condition: () -> Bool) {
         for _ in 0..<10_000 {
