@@ -67,6 +67,12 @@ enum Admission {
         default:
             break
         }
+        if head.method == .head, !head.body.isEmpty {
+            return LocalReply(
+                .badRequest,
+                detail: "A body means nothing with HEAD, and servers differ in what they do (RFC 9110 §9.3.2)."
+            )
+        }
         if head.expectation == .unknown {
             return LocalReply(
                 .badRequest, status: 417, detail: "Only `Expect: 100-continue` is understood (RFC 9110 §10.1.1).")

@@ -107,6 +107,7 @@ final class CallerConnection: ReadinessHandler {
         flush()
         // Nobody else would come back to a request that waited for the output to go.
         if wasBlocked, !isBlocked { worker.note(self) }
+        if worker.isDraining { closeIfIdle() }
         if phase == .exchange, output.count < Self.outputWindow / 2 { exchange?.resumeResponse() }
         updateInterest()
     }
@@ -235,6 +236,8 @@ final class CallerConnection: ReadinessHandler {
         if !isBodyComplete { keepsAlive = false }
         head.removeAll(keepingCapacity: 16_384)
         parser.reset()
+        // A head that cannot be read is answered as what it is, not as the request before it was.
+        response.reset(isHead: false, version: .http11)
         if staysOpen {
             phase = .head
             timer.arm(at: worker.loop.now + worker.limits.idleTime)
@@ -301,8 +304,7 @@ final class CallerConnection: ReadinessHandler {
             if response.hasBegun {
                 close(resetting: true)
             } else {
-                exchangeFailed(
-                    ExchangeError(.callerGone, detail: "The request's body did not come in time."))
+                reply(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
             }
         case .head, .closing, .lingering, .closed:
             close()

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Gateway
+import HTTPWire
+import Testing
+
+@Suite("Upstreams that fail")
+struct FailureTests {
+    /// Sends `bytes` as the answer to one request, ends, and returns all that the caller gets; `nil`: a reset.
+    private func outcome(of bytes: String, request: String = get()) throws -> String? {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(request)
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(bytes)
+        server.finish()
+        defer { proxy.expectNoConnections() }
+        if let head = caller.peekHead(), head.contains("problem+json") { caller.finish() }
+        return try caller.readAll()
+    }
+
+    @Test(
+        "a head that breaks the rules is 502, and nothing of it reaches the caller",
+        arguments: [
+            "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+            "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX: a\u{1}b\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+            "HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX: " + String(repeating: "x", count: 70_000) + "\r\nContent-Length: 0\r\n\r\n",
+            "SSH-2.0-OpenSSH_9.2\r\n", "<html>hello</html>", "\u{16}\u{3}\u{1}\u{0}",
+        ])
+    func brokenHead(bytes: String) throws {
+        let all = try outcome(of: bytes) ?? "reset"
+        #expect(all.hasPrefix("HTTP/1.1 502 Bad Gateway\r\n"))
+        #expect(all.contains("\"code\":\"upstream-"))
+        #expect(!all.contains("X:"))
+    }
+
+    @Test("an upstream that closes without an answer is 502, and the caller's connection goes on")
+    func gotNothing() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        for _ in 0..<3 {
+            try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let server = try upstream.accept()
+            _ = try server.head()
+            server.close()
+            let (head, body) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 502 "))
+            #expect(body.contains("\"code\":\"upstream-unreachable\""))
+        }
+    }
+
+    @Test("a refused connection is 502 that names the upstream and not its address")
+    func refused() throws {
+        var upstream: ScriptedUpstream? = try ScriptedUpstream()
+        let port = upstream?.port ?? 0
+        upstream = nil
+        let proxy = try Proxy(.bank(port: port))
+        let (head, body) = try proxy.fetch(get())
+        #expect(head.hasPrefix("HTTP/1.1 502 "))
+        #expect(body.contains("\"upstream\":\"bank\""))
+        #expect(!body.contains("127.0.0.1") && !body.contains("\(port)"))
+    }
+
+    @Test(
+        "a body that breaks off never looks complete",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nhalf",
+        ])
+    func truncated(bytes: String) throws {
+        guard let all = try outcome(of: bytes) else { return }
+        #expect(all.hasSuffix("half") || all.hasSuffix("4\r\nhalf\r\n"))
+        #expect(!all.contains("Content-Length: 4\r\n") && !all.hasSuffix("0\r\n\r\n"))
+    }
+
+    @Test("to an old caller, for whom the end of the connection ends the body, a broken one is a reset")
+    func truncatedForOldCaller() throws {
+        let bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
+        #expect(try outcome(of: bytes, request: "GET / HTTP/1.0\r\n\r\n") == nil)
+    }
+
+    @Test("a head that does not come in time is 504, and one body piece late ends the connection")
+    func timeouts() throws {
+        let upstream = try ScriptedUpstream()
+        let timeouts = UpstreamPlan.Timeouts(response: .milliseconds(150), idle: .milliseconds(150))
+        let proxy = try Proxy(.bank(port: upstream.port, timeouts: timeouts))
+        let caller = try proxy.connect()
+        try caller.send(get("/1"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 504 "))
+        #expect(body.contains("\"code\":\"upstream-timeout\""))
+        try server.expectEnd()
+        try caller.send(get("/2"))
+        let second = try upstream.accept()
+        _ = try second.head()
+        try second.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        #expect(try caller.head().hasPrefix("HTTP/1.1 200 "))
+        #expect(try caller.readAll().map { $0 == "half" } ?? true)
+    }
+
+    @Test("a POST is not sent twice when the connection that is used again turns out to be dead")
+    func stalePost() throws {
+        let (upstream, proxy, caller) = try stale()
+        try caller.send("POST /second HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 502 "))
+        #expect(body.contains("upstream-unreachable"))
+        // libcurl opens a connection before it asks, and says nothing there.
+        #expect(try upstream.accept().readAll() == "")
+        // And the next one is well.
+        try caller.send("POST /third HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+        let server = try upstream.accept()
+        #expect(try server.message().body == "ab")
+        try server.send(answer())
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 "))
+        _ = proxy
+    }
+
+    @Test("a GET may be sent again when the connection that is used again turns out to be dead")
+    func staleGet() throws {
+        let (upstream, proxy, caller) = try stale()
+        try caller.send(get("/second"))
+        let server = try upstream.accept()
+        #expect(try server.head().hasPrefix("GET /second "))
+        try server.send(answer("200 OK", "again"))
+        #expect(try caller.message().body == "again")
+        _ = proxy
+    }
+
+    /// A caller whose upstream closes its kept connection as soon as the next request comes in on it.
+    private func stale() throws -> (ScriptedUpstream, Proxy, Peer) {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get("/first"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "first"))
+        _ = try caller.message()
+        startThread(closing: server)
+        return (upstream, proxy, caller)
+    }
+
+    @Test("a HEAD request with a body is refused, as nobody knows what it would mean")
+    func headWithBody() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("HEAD / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+        #expect(try caller.head().hasPrefix("HTTP/1.1 400 "))
+    }
+}
