@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ArgumentParser
+internal import ChallengeHandling
 internal import Glibc
 
 /// The one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
@@ -29,6 +30,9 @@ struct Countersign: ParsableCommand {
         } catch let failure as Failure {
             Process.complain("countersign: \(failure.description)")
             Glibc.exit(failure.code)
+        } catch let error as StateError {
+            Process.complain("countersign: \(error.reason)")
+            Glibc.exit(EX_UNAVAILABLE)
         } catch {
             exit(withError: error)
         }
