@@ -82,6 +82,10 @@ package final class Gateway {
 
     /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {
+        // Closed before anything is waited for, so that a new caller is refused and can go elsewhere, instead of waiting in
+        // a queue that nobody serves. One that the service manager holds too stays open there.
+        onEveryWorker { $0.stopAccepting() }
+        closeSockets()
         let left = Counter(crews.count)
         for crew in crews {
             guard let bound = crew.worker.wait() else { continue }
@@ -96,6 +100,10 @@ package final class Gateway {
         onEveryWorker { $0.abandon() }
         for crew in crews { crew.thread.loop.stop() }
         for crew in crews { crew.thread.join() }
+        closeSockets()
+    }
+
+    private func closeSockets() {
         for socket in sockets { socket.point.close(socket.descriptor) }
         sockets = []
     }

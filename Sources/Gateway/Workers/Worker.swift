@@ -143,12 +143,16 @@ final class Worker: WaitHook {
 
     // MARK: The end
 
-    /// Accepts nothing more, closes what is idle, lets exchanges finish, and then calls `done`.
-    func drain(_ done: @escaping () -> Void) {
+    /// Accepts nothing more; the sockets may be closed then.
+    func stopAccepting() {
         isDraining = true
-        onDrained = done
         for acceptor in acceptors.values { acceptor.stop() }
         acceptors = [:]
+    }
+
+    /// Closes what is idle, lets exchanges finish, and then calls `done`. Nothing is accepted any more.
+    func drain(_ done: @escaping () -> Void) {
+        onDrained = done
         for connection in connections.values { connection.closeIfIdle() }
         tellIfDrained()
     }
