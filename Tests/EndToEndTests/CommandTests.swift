@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("The commands")
+struct CommandTests {
+    @Test("check: a right configuration ends with 0, a wrong one with 78 and every problem at its place")
+    func check() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let good = try await bank.countersign("check")
+            #expect(good.exit == 0, "\(good)")
+            #expect(good.output.contains("libcurl"))
+            #expect(good.errors.isEmpty, "\(good)")
+
+            let file = bank.folder.write(
+                """
+                listeners:
+                  - adress: 127.0.0.1:1
+                    upstream: nope
+                upstreams:
+                  bank: { url: "http://x/", timeouts: { connect: 5 parsecs } }
+                surprise: 1
+
+                """, to: "bad.yaml")
+            for command in [["check"], ["serve"], ["serve", "--check"]] {
+                let bad = try await Command.run(
+                    [Binary.path] + command + ["--config", file], in: bank.folder)
+                #expect(bad.exit == 78)
+                let lines = bad.errors.split(separator: "\n")
+                for place in ["2:5: listeners[0].adress:", "3:15: listeners[0].upstream:", "6:1: surprise:"] {
+                    #expect(lines.contains { $0.hasPrefix("\(file):\(place)") }, "\(place) \(bad.errors)")
+                }
+                #expect(lines.contains { $0.hasPrefix("\(file):5:") && $0.contains("timeouts.connect") })
+            }
+        }
+    }
+
+    @Test("explain: names listener, route, upstream and handlers, and never a secret")
+    func explain() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let text = try await bank.countersign("explain", bank.url("/balance"))
+            #expect(text.exit == 0)
+            for word in ["127.0.0.1:\(bank.port)", "bank-pin", "PinCodeAttempts", "/mfp/api/adapters/bank/balance"] {
+                #expect(text.output.contains(word), "\(word)")
+            }
+            #expect(!text.output.contains("1234"))
+            let json = try await bank.countersign("explain", "--json", "--method", "POST", bank.url("/open/x"))
+            #expect(JSON(parsing: Array(json.output.utf8))?["upstream"] == "server")
+            #expect(JSON(parsing: Array(json.output.utf8))?["handlers"] == .array([]))
+            #expect(bank.record.connections == 0)
+        }
+    }
+
+    @Test("match: prints the pattern that wins, or none")
+    func match() async throws {
+        let folder = try Folder()
+        let won = try await Command.countersign(
+            "match", "http://app.example.com/a", "*/*", "*.example.com/*", "app.example.com/a", in: folder)
+        #expect(won.exit == 0)
+        #expect(won.output == "app.example.com/a\n")
+        let none = try await Command.countersign("match", "http://app.example.com/a", "*.example.org/*", in: folder)
+        #expect(none.exit == 1)
+        #expect(none.output == "none\n")
+        let wrong = try await Command.countersign("match", "http://app.example.com/a", "http://[", in: folder)
+        #expect(wrong.exit == 64)
+        #expect(wrong.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test("login: wins a session and shows the conversation without its secrets")
+    func login() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let won = try await bank.countersign("login", "bank-pin")
+            #expect(won.exit == 0, "\(won)")
+            #expect(won.output.contains("session won"))
+            #expect(won.output.contains("PinCodeAttempts"))
+            #expect(!won.output.contains("1234"))
+            #expect(!won.output.contains("Bearer ey"))
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("login: a rejected credential ends it with another code, and the daemon keeps to the latch")
+    func rejectedLogin() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let rejected = try await bank.countersign("login", "bank-pin")
+            #expect(rejected.exit == 69)
+            #expect(rejected.output.contains("rejected"))
+            #expect(!rejected.output.contains("9999"))
+            let again = try await bank.countersign("login")
+            #expect(again.exit == 69)
+            try await bank.startDaemon()
+            try await bank.expect("/balance", status: 503, code: "login-latched")
+            #expect(bank.pinAnswers == 1)
+            let unknown = try await bank.countersign("login", "nobody")
+            #expect(unknown.exit == 64)
+            #expect(unknown.errors.contains("bank-pin"))
+        }
+    }
+
+    @Test("status, sessions, unlatch and wait speak to the running daemon")
+    func running() async throws {
+        try await withBank { bank in
+            let waited = try await bank.countersign("wait", "--timeout", "5s")
+            #expect(waited.exit == 0, "\(waited)")
+            try await bank.expect("/balance", status: 200)
+            let status = try await bank.countersign("status", "--json")
+            #expect(status.exit == 0)
+            #expect(JSON(parsing: Array(status.output.utf8))?["upstreams"]?["bank"] != nil)
+            let dropped = try await bank.countersignSessionsDrop()
+            #expect(dropped.exit == 0)
+            try await bank.expect("/balance", status: 200)
+            // The check holds at the server: a new token costs no second answer.
+            #expect(bank.pinAnswers == 1)
+            #expect(bank.record.tokens.count > 2)
+            await bank.stopDaemon()
+            let gone = try await bank.countersign("status")
+            #expect(gone.exit == 69)
+            #expect(gone.errors.split(separator: "\n").count == 1)
+        }
+    }
+
+    @Test("demo --check: the demonstration works, on ports of its own, and leaves nothing behind")
+    func demo() async throws {
+        let folder = try Folder()
+        let demo = try await Command.countersign("demo", "--check", in: folder, within: .seconds(60))
+        #expect(demo.exit == 0, "\(demo)")
+        #expect(demo.output.contains("the demonstration works"))
+    }
+
+    @Test("a command that nobody knows ends with 64")
+    func usage() async throws {
+        let folder = try Folder()
+        for arguments in [["serve", "--nonsense"], ["nonsense"], ["login", "a", "b"]] {
+            let command = try await Command.run([Binary.path] + arguments, in: folder)
+            #expect(command.exit == 64, "\(arguments) \(command)")
+        }
+    }
+}
+
+extension Bank {
+    fileprivate func countersignSessionsDrop() async throws -> Command {
+        try await Command.run(
+            [Binary.path, "sessions", "drop", "--config", folder.path(of: "countersign.yaml")],
+            environment: environment, in: folder)
+    }
+}

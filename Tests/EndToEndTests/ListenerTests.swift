@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+import Testing
+
+@Suite("Where callers come in")
+struct ListenerTests {
+    @Test("a Unix socket has the mode that was asked for, and goes when the daemon does")
+    func unixSocket() async throws {
+        var configuration = BankConfiguration()
+        configuration.listeners = "address: \"unix:${FOLDER}/proxy.sock?mode=0660\"\nupstream: bank"
+        try await withBank(configuration) { bank in
+            let socket = bank.folder.path(of: "proxy.sock")
+            var status = stat()
+            #expect(unsafe stat(socket, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o660)
+            let answer = try await Curl.run(["--unix-socket", socket, "http://localhost/balance"], in: bank.folder)
+            #expect(answer.status == 200)
+
+            // What a killed daemon left behind does not keep the next one from starting.
+            await bank.killDaemon()
+            #expect(unsafe access(socket, F_OK) == 0)
+            try await bank.startDaemon()
+            let again = try await Curl.run(["--unix-socket", socket, "http://localhost/balance"], in: bank.folder)
+            #expect(again.status == 200)
+            await bank.stopDaemon()
+            #expect(unsafe access(socket, F_OK) != 0)
+        }
+    }
+
+    @Test("a Unix socket lets in the users that it names and nobody else", arguments: [true, false])
+    func users(isNamed: Bool) async throws {
+        var configuration = BankConfiguration()
+        let uid = isNamed ? getuid() : getuid() + 12_345
+        configuration.listeners = "address: \"unix:${FOLDER}/proxy.sock\"\nupstream: bank\nusers: [\"\(uid)\"]"
+        try await withBank(configuration) { bank in
+            let answer = try await Curl.run(
+                ["--unix-socket", bank.folder.path(of: "proxy.sock"), "http://localhost/balance"], in: bank.folder)
+            #expect(answer.status == (isNamed ? 200 : 403))
+            #expect(answer.code == (isNamed ? nil : "caller-not-allowed"))
+            #expect(bank.pinAnswers == (isNamed ? 1 : 0))
+        }
+    }
+
+    @Test("a port that is taken ends the start with a word about it")
+    func portTaken() async throws {
+        try await withBank { bank in
+            let second = try await bank.countersign("serve")
+            #expect(second.exit == 69)
+            #expect(second.errors.contains("127.0.0.1:\(bank.port)"))
+            #expect(second.errors.contains("another program listens there"))
+            try await bank.expect("/balance", status: 200)
+        }
+    }
+
+    @Test("a foreign Host is 421, loopback names and configured ones are served")
+    func hosts() async throws {
+        var configuration = BankConfiguration()
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: server\nhosts: [bank.example]"
+        try await withBank(configuration) { bank in
+            for host in ["localhost", "LOCALHOST:1", "app.localhost", "127.0.0.1", "[::1]:80", "bank.example"] {
+                try await bank.expect("/open/x", "-H", "Host: \(host)", status: 200)
+            }
+            for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1"] {
+                try await bank.expect("/open/x", "-H", "Host: \(host)", status: 421, code: "host-not-allowed")
+            }
+            #expect(bank.record.hits.count == 6)
+        }
+    }
+
+    @Test("a browser on behalf of another site is 403, one on our own behalf is served")
+    func browsers() async throws {
+        try await withBank { bank in
+            for field in [
+                "Sec-Fetch-Site: cross-site", "Origin: https://evil.example", "Origin: null",
+                "Origin: http://localhost.evil.example",
+            ] {
+                try await bank.expect("/balance", "-H", field, status: 403, code: "caller-not-allowed")
+            }
+            #expect(bank.pinAnswers == 0)
+            for field in ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none", "Origin: http://localhost:3000"] {
+                try await bank.expect("/balance", "-H", field, status: 200)
+            }
+        }
+    }
+
+    @Test("routes choose by host, path and method, and may strip their prefix")
+    func routes() async throws {
+        var configuration = BankConfiguration()
+        configuration.listeners = """
+            address: 127.0.0.1:${PROXY_PORT}
+            routes:
+              - { host: open.localhost, upstream: open }
+              - { path: /accounts/, methods: [GET, HEAD], upstream: open, strip-prefix: true }
+              - { path: /accounts/, upstream: server }
+              - { path: /open/, upstream: server }
+            """
+        configuration.upstreams = ["open:\n  url: http://127.0.0.1:${UPSTREAM_PORT}/open/"]
+        try await withBank(configuration) { bank in
+            let byHost = try await bank.expect("/a/b?c", "-H", "Host: open.localhost", status: 200)
+            #expect(byHost.json?["path"] == "/open/a/b")
+            let byPath = try await bank.expect("/accounts/a?b", status: 200)
+            #expect(byPath.json?["path"] == "/open/a")
+            #expect(byPath.json?["query"] == "b")
+            // The other method takes the next route, with its prefix, to where nothing is.
+            try await bank.expect("/accounts/a", "-d", "x", status: 404)
+            #expect(bank.record.count("POST", "/accounts/a", status: 404) == 1)
+            try await bank.expect("/open/x", status: 200)
+            try await bank.expect("/elsewhere", status: 404, code: "no-route")
+            try await bank.expect("/accountsx", status: 404, code: "no-route")
+        }
+    }
+}
