@@ -59,6 +59,7 @@ final class Daemon {
         status.accepts(true)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
         notifier.send(.ready, .status(readySentence))
+        StartUpMemory.giveBack()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         var isRunning = true
