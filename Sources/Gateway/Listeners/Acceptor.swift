@@ -24,7 +24,7 @@ final class Acceptor: ReadinessHandler {
         self.worker = worker
         isUnix = Self.family(of: descriptor) == AF_UNIX
         timer = LazyTimer(loop: worker.loop)
-        timer.onExpiry = { [unowned self] in worker.loop.watch(descriptor, for: .read, handler: self) }
+        timer.onExpiry = { [unowned self] in self.worker.loop.watch(self.descriptor, for: .read, handler: self) }
         worker.loop.watch(descriptor, for: .read, handler: self)
     }
 

@@ -100,6 +100,9 @@ package final class Gateway {
         onEveryWorker { $0.abandon() }
         for crew in crews { crew.thread.loop.stop() }
         for crew in crews { crew.thread.join() }
+        // The workers and what they share hold each other.
+        for number in crews.indices { services.roster.dismiss(worker: number) }
+        crews = []
         closeSockets()
     }
 

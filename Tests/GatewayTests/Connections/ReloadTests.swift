@@ -158,6 +158,26 @@ struct ReloadTests {
         proxy = nil
         try caller?.expectEnd()
     }
+
+    @Test("a gateway that is stopped lets go of its upstreams and of all that its workers share")
+    func release() throws {
+        let upstream = try ScriptedUpstream()
+        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            .bearer("one")
+        }
+        var proxy: Proxy? = try Proxy(.bank(port: upstream.port, logins: [login]), workers: 2)
+        weak let services = proxy?.services
+        let caller = try proxy?.connect()
+        try caller?.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer())
+        _ = try caller?.message()
+        proxy = nil
+        // The kept connection ends, too.
+        try server.expectEnd()
+        #expect(services == nil)
+    }
 }
 
 /// Set once, from any thread.
