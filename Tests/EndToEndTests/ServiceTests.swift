@@ -111,6 +111,27 @@ struct ServiceTests {
         }
     }
 
+    @Test("serves the first request of a caller who had connected before SIGTERM, and closes a connection that is idle")
+    func connectedBeforeDrain() async throws {
+        try await withBank { bank in
+            let (fresh, used) = (try bank.connect(), try bank.connect())
+            let request = "GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            _ = await offPool {
+                used.send(request)
+                return used.response()
+            }
+            let child = try bank.daemon.child
+            child.signal(SIGTERM)
+            #expect(await offPool { used.rest().end } == .closed)
+            fresh.send(request)
+            let (answer, end) = await offPool { (fresh.response(), fresh.rest().end) }
+            #expect(answer?.status == 200)
+            #expect(answer?.field("connection") == "close")
+            #expect(end == .closed)
+            #expect(await child.waitForExit(within: .seconds(5)) == 0)
+        }
+    }
+
     @Test("tells liveness, readiness and health apart")
     func health() async throws {
         var configuration = BankConfiguration()

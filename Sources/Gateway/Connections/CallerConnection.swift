@@ -54,6 +54,10 @@ final class CallerConnection: ReadinessHandler {
     var isAdmitted = false
     private let timer: LazyTimer
     private var hasEnded = false
+    /// Whether a request was answered.
+    private var hasServed = false
+    /// Whether a drain waits for the first request, which will be the only one.
+    private var isLastAwaited = false
     private var wantsWrite = false
     private var isReading = true
     /// Whether the worker has it on its list for this turn.
@@ -233,6 +237,7 @@ final class CallerConnection: ReadinessHandler {
     /// The response is written into `output`: what comes next.
     func requestEnded() {
         release()
+        hasServed = true
         if !isBodyComplete { keepsAlive = false }
         head.removeAll(keepingCapacity: 16_384)
         parser.reset()
@@ -253,9 +258,20 @@ final class CallerConnection: ReadinessHandler {
         if let limit { timer.arm(at: worker.loop.now + limit) } else { timer.disarm() }
     }
 
-    /// No request is under way: a drain may close it.
+    /// A drain closes it if no request is under way.
+    ///
+    /// A request that lies in the socket already is served. So is the first one of a caller who has only just connected:
+    /// unlike a later one, whose caller knows that a kept connection may end at any time and sends it again (RFC 9112
+    /// §9.3.1), it would be lost, and a restart is to refuse nobody.
     func closeIfIdle() {
-        guard phase == .head, parser.isIdle, input.isEmpty, output.isEmpty else { return }
+        guard phase == .head, parser.isIdle, input.isEmpty, output.isEmpty, !isLastAwaited else { return }
+        var byte: UInt8 = 0
+        if unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK)) > 0 { return }
+        guard hasServed || hasEnded else {
+            isLastAwaited = true
+            timer.arm(at: worker.loop.now + worker.limits.drainGrace)
+            return
+        }
         close()
     }
 

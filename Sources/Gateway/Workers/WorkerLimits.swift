@@ -13,6 +13,8 @@ package struct WorkerLimits: Sendable {
     package var bodyTime: Duration
     /// Between two requests of a kept connection.
     package var idleTime: Duration
+    /// For the first request of a caller who connected just before a drain.
+    package var drainGrace = Duration.seconds(1)
 
     /// Limits; the times are those that keep a slow caller from holding a connection for nothing.
     package init(
