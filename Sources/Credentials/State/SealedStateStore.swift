@@ -7,7 +7,9 @@ internal import FoundationEssentials
 internal import Glibc
 package import Secrets
 
-/// State in a directory of mode 0700, one file of mode 0600 for each name, sealed with AES-256-GCM under its name.
+/// State in a directory of mode 0700, one file of mode 0600 for each name, sealed with AES-256-GCM under its name. Root
+/// also works on the state of a service with a user of its own (`countersign login` beside the daemon); what it writes
+/// there stays that user's.
 ///
 /// A file `NAME.sealed` is `CSIGNST1`, a nonce (12 bytes), the ciphertext, and a tag (16). The associated data are
 /// `countersign state 1`, a zero byte and the name, so a value cannot be moved under another name. The key is derived by
@@ -48,7 +50,7 @@ package struct SealedStateStore: StateStore {
         let path = try path(of: name)
         let content: Secret
         do {
-            content = try PrivateFile(path: path, limit: Self.limit).read()
+            content = try PrivateFile(path: path, trust: .ownerOnlyOrDirectory, limit: Self.limit).read()
         } catch {
             if error.kind == .missing { return nil }
             throw StateError(reason: error.reason)
@@ -120,7 +122,7 @@ package struct SealedStateStore: StateStore {
 
     /// The directory's own key. Of two processes that find none at once, one creates it and both use it.
     private static func keyInDirectory(_ directory: String) throws(FileFault) -> Secret {
-        let file = PrivateFile(path: directory + "/key", limit: 4096)
+        let file = PrivateFile(path: directory + "/key", trust: .ownerOnlyOrDirectory, limit: 4096)
         do {
             return try file.read()
         } catch {
