@@ -54,7 +54,12 @@ struct ForwardedResponse {
             framing = .untilClose
             keepsAlive = false
         }
-        ResponseWriter.statusLine(head.status, reason: bytes.extracting(head.reason.bounds), to: &output)
+        if head.reason.isEmpty {
+            // HTTP/2 has no phrase (RFC 9113 §8.3.2); some callers do not expect a line without one.
+            ResponseWriter.statusLine(head.status, to: &output)
+        } else {
+            ResponseWriter.statusLine(head.status, reason: bytes.extracting(head.reason.bounds), to: &output)
+        }
         let isSuccess = head.status < 300
         for line in head.fields where !line.isHopByHop {
             switch line.kind {
