@@ -5,14 +5,17 @@
 public struct SessionLimits: Sendable {
     /// How many exchanges may wait for logins at once, over all keys.
     public var waiters: Int
+    /// How many keys are kept. More come only from an upstream that names ever new scopes.
+    public var keys: Int
     /// The first pause after an unknown outcome, in milliseconds; it doubles with each further one.
     public var firstPause: Int64
     /// The longest pause after an unknown outcome, in milliseconds, unless the server names a later time.
     public var longestPause: Int64
 
     /// The defaults are those of the configuration's `limits.waiters` and of a service that comes back within seconds.
-    public init(waiters: Int = 1024, firstPause: Int64 = 1_000, longestPause: Int64 = 60_000) {
+    public init(waiters: Int = 1024, keys: Int = 1024, firstPause: Int64 = 1_000, longestPause: Int64 = 60_000) {
         self.waiters = waiters
+        self.keys = max(1, keys)
         self.firstPause = firstPause
         self.longestPause = longestPause
     }

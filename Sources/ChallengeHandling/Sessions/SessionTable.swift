@@ -36,6 +36,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public mutating func request(
         _ key: SessionKey, rejected: UInt64?, waiter: Waiter, now: Int64
     ) -> Decision {
+        if entries[key] == nil { makeRoom(now: now) }
         var entry = entries[key] ?? SessionEntry()
         defer { entries[key] = entry }
         if let held = entry.held {
@@ -166,6 +167,20 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// client and check), so keys that differ in scope only take turns.
     private func isWinning(siblingOf key: SessionKey) -> Bool {
         entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isWinning }
+    }
+
+    /// Keys come from what upstreams name as scopes, so their number is bounded: those at rest give way, the cold and
+    /// the ended first, then the oldest sessions.
+    private mutating func makeRoom(now: Int64) {
+        guard entries.count >= limits.keys else { return }
+        func rank(_ entry: SessionEntry<Waiter>) -> UInt64 {
+            guard let held = entry.held, !held.isExpired(at: now) else { return 0 }
+            return held.generation
+        }
+        let atRest = entries.filter { !$0.value.isWinning && $0.value.waiters.isEmpty }
+        for (key, _) in atRest.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
+            entries[key] = nil
+        }
     }
 
     private mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {

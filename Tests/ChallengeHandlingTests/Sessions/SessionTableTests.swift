@@ -159,4 +159,20 @@ struct SessionTableTests {
         _ = table.finish(key, with: .success(session()), now: 5_001, chance: 0)
         #expect(table.beginRecovery(key, now: 99_999) == false)
     }
+
+    @Test("ever new scopes push out the oldest sessions at rest, not logins under way")
+    func boundedKeys() {
+        var table = SessionTable<Int>(limits: SessionLimits(waiters: 100_000, keys: 8))
+        let winning = SessionKey(origin: key.origin, challenge: "other", credential: "")
+        #expect(table.request(winning, rejected: nil, waiter: 0, now: 0) == .lead)
+        for number in 0..<1_000 {
+            var scoped = key
+            scoped.scope = "scope\(number)"
+            #expect(table.request(scoped, rejected: nil, waiter: number, now: 0) == .lead)
+            _ = table.finish(scoped, with: .success(session()), now: 0, chance: 0)
+            #expect(table.held(scoped)?.generation == UInt64(number + 1))
+            #expect(table.standings(now: 0).count <= 9)
+        }
+        #expect(table.request(winning, rejected: nil, waiter: 1, now: 0) == .wait)
+    }
 }
