@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Testing
+
+/// What may follow what, whatever the events are.
+private struct Watch {
+    var sends = 0
+    var wins = 0
+    var conflicts = 0
+    var deliveries = 0
+    var terminals = 0
+    /// Whether the running transfer has broken.
+    var isBroken = false
+    /// Whether the present transfer's head has been swallowed and its end not yet reported.
+    var isRunning = false
+
+    mutating func note(_ action: ExchangeMachine.Action, after event: String) {
+        #expect(terminals == 0 || action == .doNothing, "an action after the end: \(action) after \(event)")
+        switch action {
+        case .send:
+            #expect(!isBroken, "sent again after a broken transfer")
+            sends += 1
+            isRunning = true
+        case .win: wins += 1
+        case .deliver:
+            #expect(isRunning, "delivered without a transfer")
+            deliveries += 1
+        case .finish, .fail, .truncate:
+            if case .fail = action { #expect(deliveries == 0, "failed after the head had gone out") }
+            if case .fail = action {} else { #expect(deliveries == 1, "ended a response that had not begun") }
+            terminals += 1
+            isRunning = false
+        case .discard, .doNothing: break
+        }
+        #expect(deliveries <= 1)
+        #expect(terminals <= 1)
+        // One at the beginning, one per round, one per conflict.
+        #expect(sends <= 1 + ExchangeMachine.mostRounds + ExchangeMachine.mostConflicts)
+    }
+}
+
+@Suite("The course of an exchange, whatever happens")
+struct ExchangeMachineModelTests {
+    private let error = ExchangeError(.upstreamUnreachable, detail: "lost")
+
+    @Test("no sequence of events breaks a rule", arguments: 0..<20)
+    func anySequence(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<500 {
+            var machine = ExchangeMachine()
+            var watch = Watch()
+            watch.note(machine.start(missing: slot(&random)), after: "start")
+            for _ in 0..<Int.random(in: 1...60, using: &random) { step(&machine, &watch, &random) }
+            #expect(machine.roundCount <= ExchangeMachine.mostRounds)
+            watch.note(machine.failed(error), after: "deadline")
+            #expect(machine.hasEnded)
+            #expect(watch.terminals == 1)
+        }
+    }
+
+    /// Events in a likely order, so that exchanges get far.
+    @Test("challenges without end come to an end", arguments: 0..<20)
+    func stubbornUpstream(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<200 {
+            var machine = ExchangeMachine()
+            var watch = Watch()
+            var action = machine.start(missing: slot(&random))
+            var steps = 0
+            while !machine.hasEnded {
+                steps += 1
+                #expect(steps < 200, "it goes on and on")
+                guard steps < 200 else { break }
+                watch.note(action, after: "step \(steps)")
+                switch action {
+                case .win(let slot):
+                    let again = Bool.random(using: &random) ? slot + 1 : nil
+                    action = machine.sessionReady(
+                        missing: watch.wins < 4 ? again : nil, wonNow: Bool.random(using: &random))
+                case .send:
+                    action = machine.headReceived(stubborn(&random), canReplay: true)
+                case .discard, .deliver:
+                    action = machine.answerComplete()
+                case .doNothing, .fail, .finish, .truncate:
+                    Issue.record("stuck at \(action)")
+                    return
+                }
+            }
+            #expect(action == .finish)
+            #expect(machine.roundCount <= ExchangeMachine.mostRounds)
+        }
+    }
+
+    @Test("a larger scope's session may be older than the one just won")
+    func growth() {
+        var machine = ExchangeMachine()
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: true)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .discard)
+        _ = machine.answerComplete()
+        _ = machine.sessionReady(missing: nil, wonNow: false)
+        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+    }
+
+    @Test("a conflict for a body that is no longer held goes to the caller")
+    func conflictUnreplayable() {
+        var machine = ExchangeMachine()
+        _ = machine.start(missing: nil)
+        #expect(machine.headReceived(.conflict, canReplay: false) == .deliver)
+    }
+
+    @Test("a session that ended as soon as it was won fails the exchange")
+    func endedAtOnce() {
+        var machine = ExchangeMachine()
+        _ = machine.start(missing: 2)
+        guard case .fail = machine.sessionReady(missing: 2, wonNow: true) else {
+            Issue.record("it would be won again and again")
+            return
+        }
+        #expect(machine.hasEnded)
+    }
+
+    @Test("a head that cannot be passed on fails the exchange, as nothing of it has gone out")
+    func headRefused() {
+        var machine = ExchangeMachine()
+        _ = machine.start(missing: nil)
+        #expect(machine.headRefused(error) == .doNothing)
+        _ = machine.headReceived(.pass, canReplay: true)
+        #expect(machine.headRefused(error) == .fail(error))
+        #expect(machine.answerComplete() == .doNothing)
+    }
+
+    private func step(_ machine: inout ExchangeMachine, _ watch: inout Watch, _ random: inout SeededRandom) {
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0: watch.note(machine.sessionReady(missing: slot(&random), wonNow: true), after: "won")
+        case 1: watch.note(machine.sessionReady(missing: slot(&random), wonNow: false), after: "found")
+        case 2: watch.note(machine.sessionFailed(error), after: "login failed")
+        case 3...7:
+            let verdict = stubborn(&random)
+            let action = machine.headReceived(verdict, canReplay: Int.random(in: 0..<8, using: &random) > 0)
+            watch.note(action, after: "head")
+        case 8:
+            // The driver refuses a head only as the answer to `deliver`.
+            if !machine.hasDelivered { watch.note(machine.headRefused(error), after: "head refused") }
+        case 9, 10: watch.note(machine.answerComplete(), after: "complete")
+        default:
+            guard Int.random(in: 0..<4, using: &random) == 0 else { return }
+            watch.isBroken = true
+            watch.note(machine.failed(error), after: "broken")
+        }
+    }
+
+    private func slot(_ random: inout SeededRandom) -> Int? {
+        Bool.random(using: &random) ? Int.random(in: 0..<3, using: &random) : nil
+    }
+
+    private func stubborn(_ random: inout SeededRandom) -> ExchangeMachine.Verdict {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: .pass
+        case 1...3: .conflict
+        default:
+            .challenge(slot: Int.random(in: 0..<3, using: &random), canGrow: Bool.random(using: &random))
+        }
+    }
+}

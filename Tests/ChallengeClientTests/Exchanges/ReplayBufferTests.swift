@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import HTTPWire
+import Testing
+
+@Suite("The body kept for a replay")
+struct ReplayBufferTests {
+    private let window = ReplayBuffer.window
+
+    @Test("what was taken is there again after a rewind, as long as it is within the limit")
+    func replay() {
+        let buffer = Body(limit: 10, isEmpty: false)
+        buffer.append([1, 2, 3])
+        #expect(buffer.take(2) == [1, 2])
+        #expect(buffer.rewind())
+        buffer.append([4])
+        buffer.complete()
+        #expect(buffer.take(10) == [1, 2, 3, 4])
+        #expect(buffer.isExhausted)
+        #expect(buffer.rewind())
+        #expect(!buffer.isExhausted)
+        #expect(buffer.take(10) == [1, 2, 3, 4])
+    }
+
+    @Test("a body of exactly the limit is kept, one of a byte more is not once it was taken")
+    func limit() {
+        let exact = Body(limit: 4, isEmpty: false)
+        exact.append([1, 2, 3, 4])
+        #expect(exact.take(4).count == 4)
+        #expect(exact.rewind())
+        let longer = Body(limit: 4, isEmpty: false)
+        longer.append([1, 2, 3, 4, 5])
+        #expect(longer.canReplay)
+        #expect(longer.rewind())
+        #expect(longer.take(1) == [1])
+        #expect(!longer.canReplay)
+        #expect(!longer.rewind())
+        #expect(longer.take(9) == [2, 3, 4, 5])
+    }
+
+    @Test("what grows beyond the limit after a rewind is not lost before it was taken again")
+    func growsAfterRewind() {
+        let buffer = Body(limit: 4, isEmpty: false)
+        buffer.append([1, 2, 3])
+        #expect(buffer.take(3) == [1, 2, 3])
+        #expect(buffer.rewind())
+        buffer.append([4, 5, 6])
+        #expect(buffer.canReplay)
+        #expect(buffer.take(9) == [1, 2, 3, 4, 5, 6])
+    }
+
+    @Test("an empty body is complete from the beginning")
+    func empty() {
+        let buffer = Body(limit: 0, isEmpty: true)
+        #expect(buffer.isComplete && buffer.isExhausted && !buffer.wantsMore)
+        #expect(buffer.take(4) == [])
+        #expect(buffer.rewind())
+    }
+
+    @Test("drained is not exhausted: more may come")
+    func drained() {
+        let buffer = Body(limit: 0, isEmpty: false)
+        #expect(buffer.isDrained && buffer.wantsMore && !buffer.isExhausted)
+        buffer.append([1])
+        #expect(!buffer.isDrained)
+        _ = buffer.take(1)
+        #expect(buffer.isDrained)
+        buffer.complete()
+        #expect(buffer.isExhausted && !buffer.isDrained && !buffer.wantsMore)
+    }
+
+    @Test("a window of unsent body stops the caller, and taking some lets it go on")
+    func pressure() {
+        let buffer = Body(limit: 0, isEmpty: false)
+        buffer.append([UInt8](repeating: 1, count: window - 1))
+        #expect(buffer.wantsMore)
+        buffer.append([1])
+        #expect(!buffer.wantsMore)
+        _ = buffer.take(1)
+        #expect(buffer.wantsMore)
+    }
+
+    @Test(
+        "a long body streams through in order, with no more held than limit, window and one piece",
+        arguments: [0, 1000, 64 * 1024, 200_000])
+    func streaming(limit: Int) {
+        let buffer = Body(limit: limit, isEmpty: false)
+        var random = SeededRandom(seed: 7)
+        var (sent, received, held) = (0, 0, 0)
+        let total = 600_000
+        while received < total {
+            while buffer.wantsMore, sent < total {
+                let count = min(Int.random(in: 1...65_536, using: &random), total - sent)
+                buffer.append((0..<count).map { UInt8(truncatingIfNeeded: (sent + $0) &* 31) })
+                sent += count
+                held = max(held, sent - (buffer.canReplay ? 0 : received))
+            }
+            let piece = buffer.take(Int.random(in: 1...40_000, using: &random))
+            let isRight = piece.enumerated().allSatisfy { $1 == UInt8(truncatingIfNeeded: (received + $0) &* 31) }
+            #expect(isRight)
+            received += piece.count
+        }
+        #expect(held <= limit + window + 65_536)
+        #expect(!buffer.canReplay)
+    }
+}
+
+/// A replay buffer that `#expect` can look at.
+private final class Body {
+    private var buffer: ReplayBuffer
+
+    init(limit: Int, isEmpty: Bool) { buffer = ReplayBuffer(limit: limit, isEmpty: isEmpty) }
+
+    var canReplay: Bool { buffer.canReplay }
+    var isComplete: Bool { buffer.isComplete }
+    var isDrained: Bool { buffer.isDrained }
+    var isExhausted: Bool { buffer.isExhausted }
+    var wantsMore: Bool { buffer.wantsMore }
+
+    func append(_ bytes: [UInt8]) { buffer.append(bytes.span) }
+    func complete() { buffer.complete() }
+    func rewind() -> Bool { buffer.rewind() }
+
+    /// What a transfer is given that asks for `count` bytes.
+    func take(_ count: Int) -> [UInt8] {
+        unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { space in
+            let count = unsafe buffer.read(into: space)
+            return unsafe Array(space.prefix(count))
+        }
+    }
+}
+
+/// Random numbers that are the same at every run (SplitMix64).
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import EventLoop
+import HTTPTypes
+import HTTPWire
+import Secrets
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("A route's sessions, as one worker sees them")
+struct RouteSessionsTests {
+    private let directory = SessionDirectory()
+    private let ticket = ExchangeTicket(worker: 0, exchange: 1)
+
+    private func win(_ key: SessionKey, _ value: String, expiresAt: Int64? = nil, now: Int64 = 0) {
+        _ = directory.request(key, rejected: directory.held(key)?.generation, waiter: ticket, now: now)
+        let field = InjectedField(name: .authorization, value: Secret(value))
+        _ = directory.finish(key, with: .success(Session(fields: [field], expiresAt: expiresAt)), now: now)
+    }
+
+    @Test("a snapshot is taken when something has changed, and only then")
+    func refresh() {
+        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
+        route.refresh(from: directory, now: 0)
+        #expect(route.generations == [0, 0])
+        win(route.slots[1].key, "one")
+        #expect(route.generations == [0, 0])
+        route.refresh(from: directory, now: 0)
+        #expect(route.generations == [0, 1])
+        let fields = route.fields
+        route.refresh(from: directory, now: 1)
+        #expect(route.fields === fields)
+        _ = directory.drop { _ in true }
+        route.refresh(from: directory, now: 1)
+        #expect(route.generations == [0, 0])
+        #expect(route.fields === SessionFields.none)
+    }
+
+    @Test("a session that has ended goes without any change elsewhere")
+    func expiry() {
+        let route = RouteSessions(slots: [.slot("a")])
+        win(route.slots[0].key, "one", expiresAt: 1000)
+        route.refresh(from: directory, now: 999)
+        #expect(route.generations == [1])
+        route.refresh(from: directory, now: 1000)
+        #expect(route.generations == [0])
+    }
+
+    @Test("the earliest renewal counts, and one that was taken care of pauses even when it fails")
+    func renewal() {
+        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
+        win(route.slots[0].key, "one", expiresAt: 100_000)
+        win(route.slots[1].key, "two", expiresAt: 10_000)
+        route.refresh(from: directory, now: 0)
+        #expect(route.renewAt == 8000)
+        route.postponeRenewal(until: 9000)
+        #expect(route.renewAt == 9000)
+        _ = directory.beginRenewal(route.slots[1].key, now: 8000)
+        let failure = LoginFailure(.noCredential, challenge: "b", detail: "")
+        _ = directory.finish(route.slots[1].key, with: .failure(failure), now: 8000)
+        route.refresh(from: directory, now: 8001)
+        #expect(route.renewAt == 9000)
+        #expect(route.generations == [1, 2])
+    }
+
+    @Test("a slot's key is that of its login with the scope asked for")
+    func scopes() {
+        let slot = RouteSessions.Slot(login: .named("a"), scope: Scope(["pay", "see"]))
+        #expect(slot.key.scope == "pay see")
+        #expect(slot.key.challenge == "a")
+    }
+}
+
+@Suite("What is remembered of routes")
+struct RouteMemoryTests {
+    private func key(_ target: String, _ method: RequestMethod = .get) -> RouteKey {
+        RouteKey(method: method, target: ByteQueue(text: target))
+    }
+
+    @Test("a route is a method and a path, without the query")
+    func keys() {
+        #expect(key("/a?x=1") == key("/a?y"))
+        #expect(key("/a") != key("/a/"))
+        #expect(key("/a") != key("/a", .post))
+        #expect(key("/%61") != key("/a"))
+    }
+
+    @Test("a thousand routes are kept; beyond, the oldest half goes")
+    func bounded() {
+        var memory = RouteMemory()
+        let route = RouteSessions(slots: [.slot("a")])
+        for number in 0...1000 { memory.remember(route, for: key("/\(number)")) }
+        #expect(memory.route(for: key("/0")) == nil)
+        #expect(memory.route(for: key("/499")) == nil)
+        #expect(memory.route(for: key("/500")) != nil)
+        #expect(memory.route(for: key("/1000")) != nil)
+        for _ in 0..<5000 { memory.remember(route, for: key("/1000")) }
+        #expect(memory.route(for: key("/500")) != nil)
+    }
+
+    @Test("routes with the same sessions share one snapshot")
+    func shared() {
+        var memory = RouteMemory()
+        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
+        memory.remember(route, for: key("/x"))
+        #expect(memory.equal(to: [.slot("a"), .slot("b")]) === route)
+        #expect(memory.equal(to: [.slot("b"), .slot("a")]) == nil)
+        #expect(memory.equal(to: [.slot("a")]) == nil)
+    }
+
+    @Test("a refusal is remembered for thirty seconds, for that session at that route")
+    func refusals() {
+        var memory = RefusalMemory()
+        let refusal = RefusedUse(route: key("/a"), slot: 0, generation: 3)
+        memory.insert(refusal, now: .init(nanoseconds: 0))
+        #expect(memory.contains(refusal, now: .init(nanoseconds: 29_999_999_999)))
+        #expect(!memory.contains(refusal, now: .init(nanoseconds: 30_000_000_000)))
+        for other in [
+            RefusedUse(route: key("/b"), slot: 0, generation: 3), RefusedUse(route: key("/a"), slot: 1, generation: 3),
+            RefusedUse(route: key("/a"), slot: 0, generation: 4),
+        ] { #expect(!memory.contains(other, now: .init(nanoseconds: 5))) }
+    }
+
+    @Test("refusals are bounded: a flood of them drops those that are over, or all")
+    func boundedRefusals() {
+        var memory = RefusalMemory()
+        func refusal(_ number: UInt64) -> RefusedUse { RefusedUse(route: key("/a"), slot: 0, generation: number) }
+        for number in 0..<UInt64(1000) { memory.insert(refusal(number), now: .init(nanoseconds: number)) }
+        let late: UInt64 = 30_000_000_500
+        memory.insert(refusal(1000), now: .init(nanoseconds: late))
+        #expect(memory.contains(refusal(999), now: .init(nanoseconds: late)))
+        #expect(!memory.contains(refusal(0), now: .init(nanoseconds: late)))
+        for number in UInt64(2000)..<4000 { memory.insert(refusal(number), now: .init(nanoseconds: late)) }
+        #expect(memory.contains(refusal(3999), now: .init(nanoseconds: late)))
+        #expect(!memory.contains(refusal(2000), now: .init(nanoseconds: late)))
+    }
+
+    @Test("what resources have named is shared, and bounded")
+    func lessons() {
+        let learned = LearnedScopes()
+        let before = learned.version
+        learned.learn(.init(slot: 0, scope: Scope(["pay"])), for: key("/pay"))
+        #expect(learned.version != before)
+        #expect(learned.all[key("/pay")]?.scope == Scope(["pay"]))
+        for number in 0..<1000 { learned.learn(.init(slot: 0, scope: .empty), for: key("/\(number)")) }
+        #expect(learned.all.count <= 1000)
+        #expect(learned.all[key("/pay")] == nil)
+        #expect(learned.all[key("/999")] != nil)
+    }
+}
+
+extension StandingLogin {
+    /// A login that is never run.
+    static func named(_ name: String) -> StandingLogin {
+        StandingLogin(
+            name: name, trigger: .mobileFirst, isAhead: false,
+            key: SessionKey(origin: Origin(scheme: .https, host: "bank.example"), challenge: name, credential: name),
+            credentials: [name]
+        ) { _ in NoLogin() }
+    }
+}
+
+extension RouteSessions.Slot {
+    static func slot(_ name: String) -> RouteSessions.Slot { .init(login: .named(name), scope: .empty) }
+}
+
+private struct NoLogin: SessionLogin {
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        throw LoginFailure(.failed, challenge: "", detail: "")
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Curl
+import HTTPTypes
+import HTTPWire
+import Secrets
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("The fields of sessions")
+struct SessionFieldsTests {
+    private let fields: SessionFields
+
+    init() throws {
+        fields = SessionFields([
+            InjectedField(name: .authorization, value: Secret("Bearer x")),
+            InjectedField(name: try #require(HTTPField.Name("X-Api-Key")), value: Secret("k")),
+        ])
+    }
+
+    @Test(
+        "a caller's own field of that name gives way, in whatever case it is written",
+        arguments: ["Authorization", "authorization", "AUTHORIZATION", "X-Api-Key", "x-api-key", "X-API-KEY"])
+    func overridden(name: String) {
+        #expect(overrides(name))
+    }
+
+    @Test(
+        "all other fields stay",
+        arguments: [
+            "Cookie", "Proxy-Authorization", "X-Api-Ke", "X-Api-Key2", "X-Api_Key", "Y-Api-Key", "Xapi-Key-",
+            "", "Authorizatio",
+        ])
+    func others(name: String) {
+        #expect(!overrides(name))
+    }
+
+    @Test("where there is no session, nothing gives way")
+    func none() {
+        let isOverridden = SessionFields.none.override(.authorization, named: Array("Authorization".utf8).span)
+        #expect(!isOverridden)
+    }
+
+    @Test("they are appended in order, and no description shows a value")
+    func appended() throws {
+        let list = HeaderList()
+        try fields.write(into: list)
+        #expect(list.count == 2)
+        #expect(!"\(fields)".contains("Bearer"))
+    }
+
+    private func overrides(_ name: String) -> Bool {
+        let bytes = Array(name.utf8)
+        return fields.override(FieldName(bytes.span, ByteRange(start: 0, end: bytes.count)), named: bytes.span)
+    }
+}
