@@ -106,6 +106,19 @@ actor Client {
         return outcome
     }
 
+    /// Transfers one after the other on one handle, twice to each address, which is taken apart beforehand. How long
+    /// the bodies were.
+    func fetch(addresses: [String]) async throws -> [Int] {
+        let handle = try EasyHandle()
+        var sizes: [Int] = []
+        for address in addresses {
+            // The address goes before the option `url`.
+            _ = try await fetch("http://127.0.0.1:1/", on: handle) { _, handle, _ in try handle.setAddress(address) }
+            sizes.append(try await fetch("http://127.0.0.1:1/", on: handle, script: { _, _, _ in }).body.count)
+        }
+        return sizes
+    }
+
     func fetch(
         _ url: String, on handle: EasyHandle,
         script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void = { _, _, _ in }

@@ -34,4 +34,22 @@ struct TransferTests {
         #expect(sizes.sorted() == (1...20).map { $0 * 1000 })
         await client.close()
     }
+
+    @Test("an address that is taken apart beforehand serves several transfers, and gives way to another")
+    func address() async throws {
+        let first = try Server()
+        let second = try Server()
+        let client = try Client()
+        let sizes = try await client.fetch(addresses: [
+            first.url("/bytes/10"), first.url("/bytes/20"), second.url("/bytes/30"), first.url("/bytes/40"),
+        ])
+        #expect(sizes == [10, 20, 30, 40])
+        await client.close()
+    }
+
+    @Test("what is no address is refused", arguments: ["", "http://", "http://a b/", "http://[::1"])
+    func noAddress(text: String) throws {
+        let handle = try EasyHandle()
+        #expect(throws: CurlError.urlMalformed) { try handle.setAddress(text) }
+    }
 }

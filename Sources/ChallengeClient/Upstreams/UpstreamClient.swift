@@ -124,7 +124,7 @@ package final class UpstreamClient {
             transfer = last
         } else {
             transfer = try Transfer(driver: runtime.driver)
-            try transfer.easy.set(.url, plan.base.origin.description + "/")
+            try transfer.easy.setAddress(plan.base.origin.description + "/")
             try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
             try plan.connections.apply(to: transfer.easy)
         }
