@@ -53,7 +53,7 @@ package final class Exchange: TransferOwner {
         self.request = request
         machine = ExchangeMachine()
         ticket = runtime.nextTicket()
-        body = ReplayBuffer(limit: client.plan.replayMemory, isEmpty: !request.hasBody)
+        body.reset(limit: client.plan.replayMemory, isEmpty: !request.hasBody)
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
         let route = client.route(method: request.method, target: target)

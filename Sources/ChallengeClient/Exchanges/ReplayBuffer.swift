@@ -12,7 +12,7 @@ package struct ReplayBuffer: ~Copyable {
     package static let window = 64 * 1024
 
     /// How many bytes are kept for a replay.
-    package let limit: Int
+    package private(set) var limit: Int
     private var bytes = ByteQueue()
     /// How many of `bytes` the running transfer has taken.
     private var taken = 0
@@ -24,6 +24,15 @@ package struct ReplayBuffer: ~Copyable {
     /// A buffer for a body that begins now; `isEmpty` for a request without one.
     package init(limit: Int, isEmpty: Bool) {
         self.limit = limit
+        isComplete = isEmpty
+    }
+
+    /// Begins with another body, as `init` does, on the memory of the last one where that was a small one.
+    package mutating func reset(limit: Int, isEmpty: Bool) {
+        bytes.removeAll(keepingCapacity: 8_192)
+        self.limit = limit
+        taken = 0
+        canReplay = true
         isComplete = isEmpty
     }
 

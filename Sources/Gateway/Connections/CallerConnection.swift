@@ -95,12 +95,12 @@ final class CallerConnection: ReadinessHandler {
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
-        if events.contains(.error) || (events.contains(.hangUp) && phase != .head) {
+        if events.isBroken, events.contains(.error) || phase != .head {
             close()
             return
         }
-        if events.contains(.writable) { worker.note(self) }
-        if events.contains(.readable) || events.contains(.hangUp) { receive() }
+        if events.isWritable { worker.note(self) }
+        if events.isReadable || events.isBroken { receive() }
     }
 
     /// The worker's call once per turn for connections with something to do: goes on with the input, writes the output.
@@ -132,11 +132,13 @@ final class CallerConnection: ReadinessHandler {
         }
         while input.count < inputLimit, !hasEnded {
             var failure: Int32 = 0
+            var isDrained = false
             let room = inputLimit - input.count
-            let count = unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
+            unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
                 let received = unsafe recv(descriptor, space.baseAddress, min(space.count, room), 0)
                 if received < 0 { failure = errno }
                 if received == 0 { hasEnded = true }
+                isDrained = received < min(space.count, room)
                 return max(received, 0)
             }
             if failure == EINTR { continue }
@@ -145,7 +147,7 @@ final class CallerConnection: ReadinessHandler {
                 return
             }
             // Less than there was room for: the socket is empty, and asking again would only tell so.
-            if failure == EAGAIN || count < 4096 { break }
+            if failure == EAGAIN || isDrained { break }
         }
         worker.note(self)
     }
