@@ -19,6 +19,15 @@ final class EasyBox {
         return unsafe Unmanaged<EasyBox>.fromOpaque(data).takeUnretainedValue()
     }
 
+    /// Calls `body` with the box behind a callback's user data, which the handle keeps alive meanwhile.
+    @inline(__always)
+    static func with<Result>(
+        _ data: UnsafeMutableRawPointer?, orElse failure: Result, _ body: (EasyBox) -> Result
+    ) -> Result {
+        guard let data = unsafe data else { return failure }
+        return unsafe Unmanaged<EasyBox>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
+    }
+
     var opaque: UnsafeMutableRawPointer {
         unsafe Unmanaged.passUnretained(self).toOpaque()
     }
@@ -79,13 +88,15 @@ final class EasyBox {
 ) -> Int {
     let line = unsafe UnsafeRawBufferPointer(start: start, count: size &* count)
     // Any other count than the line's means an error to libcurl.
-    return unsafe EasyBox.from(data)?.received(headerLine: line) == true ? line.count : line.count &+ 1
+    return unsafe EasyBox.with(data, orElse: false) { unsafe $0.received(headerLine: line) }
+        ? line.count : line.count &+ 1
 }
 
 @c private func bodyCallback(
     _ start: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ data: UnsafeMutableRawPointer?
 ) -> Int {
-    unsafe EasyBox.from(data)?.received(body: UnsafeRawBufferPointer(start: start, count: size &* count)) ?? -1
+    let piece = unsafe UnsafeRawBufferPointer(start: start, count: size &* count)
+    return unsafe EasyBox.with(data, orElse: -1) { unsafe $0.received(body: piece) }
 }
 
 @c private func supplyCallback(
@@ -103,5 +114,5 @@ final class EasyBox {
     _ data: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
     _ peerPort: Int32, _ localPort: Int32
 ) -> Int32 {
-    unsafe EasyBox.from(data)?.willSend() ?? CURL_PREREQFUNC_ABORT
+    unsafe EasyBox.with(data, orElse: CURL_PREREQFUNC_ABORT) { $0.willSend() }
 }

@@ -58,7 +58,8 @@ package final class Exchange: TransferOwner {
         client.plan.writeTarget(path, into: &target)
         let route = client.route(method: request.method, target: target)
         self.route = route
-        used.removeAll(keepingCapacity: true)
+        // Not emptied: it shares the route's memory, and that would be copied.
+        used = []
         timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
     }
 

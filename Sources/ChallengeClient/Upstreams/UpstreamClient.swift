@@ -68,9 +68,10 @@ package final class UpstreamClient {
         route.refresh(from: runtime.directory, now: runtime.wallClock())
         var isTooLong = false
         if case .length(let length) = request.framing { isTooLong = length > UInt64(plan.replayMemory) }
-        return route.slots.indices.first {
-            route.generations[$0] == 0 && (route.slots[$0].login.isAhead || isTooLong)
+        for slot in route.slots.indices where route.generations[slot] == 0 {
+            if isTooLong || route.slots[slot].login.isAhead { return slot }
         }
+        return nil
     }
 
     // MARK: Examination

@@ -9,19 +9,34 @@ package import HTTPWire
 /// it send another `Host`. So a name that is neither loopback nor configured is refused.
 package struct HostPolicy: Sendable {
     private let names: Set<String>
+    /// The same names in bytes: nearly every request has one of them as it stands, and for that no text is made.
+    private let spelled: [[UInt8]]
 
     /// Accepts the loopback names, and `names` (host names or addresses, in any case, without port).
     package init(names: some Sequence<String> = []) {
         var all: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
         for name in names { all.insert(Self.canonical(name)) }
         self.names = all
+        spelled = all.map { Array($0.utf8) }
     }
 
     /// Whether a request for `authority` (host and perhaps port, in `bytes`) is served. The port is not compared: a
     /// forwarded port, such as that of a container, has another number.
     package func accepts(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard let parsed = Authority(bytes, authority) else { return false }
+        let host = bytes.extracting(parsed.host.bounds)
+        for name in spelled where Self.isSame(name.span, host) { return true }
         return accepts(host: bytes.text(parsed.host))
+    }
+
+    /// Whether `host` spells `name`, which is in lower case.
+    private static func isSame(_ name: Span<UInt8>, _ host: Span<UInt8>) -> Bool {
+        guard name.count == host.count else { return false }
+        for index in name.indices {
+            let byte = host[index]
+            guard (byte &- 0x41 < 26 ? byte | 0x20 : byte) == name[index] else { return false }
+        }
+        return true
     }
 
     /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3).
