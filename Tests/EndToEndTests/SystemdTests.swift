@@ -58,7 +58,7 @@ struct SystemdTests {
         balance() { curl -fsS --max-time 20 http://127.0.0.1:8080/balance; }
         show() { systemctl show -P "$1" countersign.service; }
 
-        countersign demo --port 8090 --upstream-port 8081 >/root/demo.log 2>&1 &
+        countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
         trap 'kill %1' EXIT
         until curl -sf http://127.0.0.1:8081/ >/dev/null; do sleep 0.05; done
 
@@ -75,30 +75,30 @@ struct SystemdTests {
         [ "$before" = "$(show MainPID)" ]
 
         step "restarts refuse nobody"
-        : >/root/failures
+        : >failures
         callers=
         for number in 1 2 3 4; do
-            while [ ! -e /root/enough ]; do balance >/dev/null 2>>/root/failures || echo "exit $?" >>/root/failures; done &
+            while [ ! -e enough ]; do balance >/dev/null 2>>failures || echo "exit $?" >>failures; done &
             callers="$callers $!"
         done
         for number in 1 2 3; do
-            served=$(grep -c 'GET /mfp/api/adapters/bank/balance served' /root/demo.log)
+            served=$(grep -c 'GET /mfp/api/adapters/bank/balance served' demo.log)
             systemctl restart countersign.service
             # The next one comes when callers are at it again.
-            until [ "$(grep -c 'GET /mfp/api/adapters/bank/balance served' /root/demo.log)" -gt $((served + 5)) ]; do
+            until [ "$(grep -c 'GET /mfp/api/adapters/bank/balance served' demo.log)" -gt $((served + 5)) ]; do
                 sleep 0.02
             done
         done
-        touch /root/enough
+        touch enough
         # shellcheck disable=SC2086
         wait $callers
-        cat /root/failures
-        [ ! -s /root/failures ]
+        cat failures
+        [ ! -s failures ]
         [ "$before" != "$(show MainPID)" ]
 
         step "one registration and one answer were enough for all of them"
-        [ "$(grep -c 'client of com.sample.pincode registered' /root/demo.log)" = 1 ]
-        [ "$(grep -c 'answer to PinCodeAttempts' /root/demo.log)" = 1 ]
+        [ "$(grep -c 'client of com.sample.pincode registered' demo.log)" = 1 ]
+        [ "$(grep -c 'answer to PinCodeAttempts' demo.log)" = 1 ]
 
         step "it stops in order"
         systemctl stop countersign.socket countersign.service

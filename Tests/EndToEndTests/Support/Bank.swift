@@ -129,6 +129,7 @@ final class Bank: Sendable {
     fileprivate func end() async -> Int32? {
         let code = await stopDaemon()
         await offPool { self.upstream.stop() }
+        folder.removeAll()
         return code
     }
 }

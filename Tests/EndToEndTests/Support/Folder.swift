@@ -15,8 +15,12 @@ final class Folder: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    deinit {
-        // COUNTERSIGN_KEEP=1 leaves everything for somebody who looks for the reason of a failure.
+    deinit { removeAll() }
+
+    /// Removes it now, and not only when the last thread has let go of it, which may be after the end of the tests.
+    ///
+    /// With COUNTERSIGN_KEEP=1 everything stays, for somebody who looks for the reason of a failure.
+    func removeAll() {
         if unsafe getenv("COUNTERSIGN_KEEP") == nil { remove(path) }
     }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("A session that comes to its end")
+struct ExpiryTests {
+    @Test("is renewed ahead of it, and no request waits or fails")
+    func renewal() async throws {
+        var rules = DemoUpstream.rules
+        rules.tokenLife = 2
+        try await withBank(rules: rules) { bank in
+            try await bank.expect("/balance", status: 200)
+            let won = bank.record.tokens.count
+            let stopped = await offPool {
+                guard let connection = try? bank.connect() else { return 0 }
+                let end = ContinuousClock.now + .seconds(4)
+                while ContinuousClock.now < end {
+                    connection.send("GET /balance HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    guard let status = connection.response()?.status, status == 200 else { return 0 }
+                }
+                return 200
+            }
+            #expect(stopped == 200)
+            #expect(bank.record.tokens.count >= won + 2)
+            // Each renewal came before the old token was refused, and none cost an answer.
+            #expect(bank.record.count("GET", "/mfp/api/adapters/bank/balance", status: 401) <= 1)
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("is won again with another answer when the check itself has lapsed")
+    func lapsedCheck() async throws {
+        try await withBank { bank in
+            for number in 1...3 {
+                try await bank.expect("/balance", status: 200)
+                #expect(bank.pinAnswers == number)
+                bank.upstream.mobileFirst.expire(check: "PinCodeAttempts")
+                bank.upstream.mobileFirst.revokeTokens()
+            }
+        }
+    }
+
+    @Test("ends with the credential: one that was good and is changed to a wrong one is rejected once")
+    func changedToWrong() async throws {
+        try await withBank { bank in
+            try await bank.expect("/balance", status: 200)
+            bank.upstream.mobileFirst.configure { $0.checks = [.pinCodeAttempts(pin: "5678")] }
+            bank.upstream.mobileFirst.expire(check: "PinCodeAttempts")
+            bank.upstream.mobileFirst.revokeTokens()
+            try await bank.expect("/balance", code: "login-rejected")
+            try await bank.expect("/balance", code: "login-latched")
+            #expect(bank.pinAnswers == 2)
+        }
+    }
+
+    @Test("in a stream that runs longer than it cuts nothing")
+    func longStream() async throws {
+        var rules = DemoUpstream.rules
+        rules.tokenLife = 1
+        try await withBank(rules: rules) { bank in
+            let answer = try await bank.expect("/stream?lines=25&pause=100", status: 200)
+            #expect(answer.exit == 0)
+            #expect(answer.text.components("data: tick") == 25)
+        }
+    }
+}
