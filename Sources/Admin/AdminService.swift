@@ -50,9 +50,10 @@ package struct AdminService: LocalService {
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"):
-            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET."))
+            return .refusal(
+                LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET."), allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
-            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST."))
+            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST."), allow: "POST")
         default:
             return .refusal(
                 LocalReply(

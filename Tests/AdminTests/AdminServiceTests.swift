@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Admin
+import ChallengeHandling
+import Gateway
+import Synchronization
+import Testing
+
+@Suite("The admin listener's service")
+struct AdminServiceTests {
+    /// What the service has asked for.
+    private final class Asked: Sendable {
+        private let texts = Mutex<[String]>([])
+        var all: [String] { texts.withLock { $0 } }
+        func note(_ text: String) { texts.withLock { $0.append(text) } }
+    }
+
+    private let asked = Asked()
+
+    private func service(isAlive: Bool = true, standings: [SessionStanding] = []) -> AdminService {
+        let asked = asked
+        return AdminService(
+            sources: AdminService.Sources(
+                isAlive: { isAlive }, report: { .of(standings) },
+                unlatch: { name in
+                    asked.note("unlatch \(name)")
+                    return 2
+                },
+                dropSessions: { name in
+                    asked.note("drop \(name ?? "all")")
+                    return 3
+                }))
+    }
+
+    private func ask(
+        _ method: String, _ path: String, _ query: String = "", isUnixSocket: Bool = false,
+        of service: AdminService? = nil
+    ) -> LocalAnswer {
+        (service ?? self.service()).answer(
+            LocalRequest(method: method, path: path, query: query, isUnixSocket: isUnixSocket))
+    }
+
+    private func json(_ answer: LocalAnswer) -> JSONValue? { JSONValue(parsing: answer.body) }
+
+    @Test(
+        "what can be read is read with GET and HEAD", arguments: ["/livez", "/readyz", "/healthz", "/status"],
+        ["GET", "HEAD"])
+    func read(path: String, method: String) {
+        let answer = ask(method, path)
+        #expect(answer.status == 200)
+        #expect(!answer.body.isEmpty)
+    }
+
+    @Test(
+        "other methods are 405, and told which are taken",
+        arguments: [
+            ("POST", "/livez", "GET, HEAD"), ("DELETE", "/readyz", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD"),
+            ("POST", "/status", "GET, HEAD"), ("get", "/status", "GET, HEAD"), ("GET", "/unlatch", "POST"),
+            ("HEAD", "/sessions/drop", "POST"), ("PUT", "/sessions/drop", "POST"),
+        ])
+    func methods(method: String, path: String, allow: String) {
+        for isUnixSocket in [false, true] {
+            let answer = ask(method, path, "name=pin", isUnixSocket: isUnixSocket)
+            #expect(answer.status == 405)
+            #expect(answer.fields.contains { $0.name == "Allow" && $0.value == allow })
+        }
+        #expect(asked.all.isEmpty)
+    }
+
+    @Test(
+        "whatever else is asked for is 404",
+        arguments: ["", "/", "/metrics/", "/livez/", "//livez", "/Livez", "/status%20", "*"])
+    func unknown(path: String) {
+        let answer = ask("GET", path)
+        #expect(answer.status == 404)
+        #expect(json(answer)?["code"] == "no-route")
+    }
+
+    @Test("a loop that does not turn makes it not alive, and a login that fails not ready")
+    func notWell() {
+        #expect(ask("GET", "/livez", of: service(isAlive: false)).status == 503)
+        let failing = service(standings: [.down])
+        #expect(ask("GET", "/livez", of: failing).status == 200)
+        for path in ["/readyz", "/healthz"] {
+            let answer = ask("GET", path, of: failing)
+            #expect(answer.status == 503)
+            #expect(json(answer)?["status"] == "not ready")
+        }
+        #expect(ask("GET", "/status", of: failing).status == 200)
+    }
+
+    @Test("the long form comes where it is asked for", arguments: ["verbose", "verbose=1", "a=b&verbose", "verbose&a"])
+    func verbose(query: String) {
+        #expect(json(ask("GET", "/readyz", query))?["figures"] != nil)
+    }
+
+    @Test("and only there", arguments: ["", "a", "a=verbose", "verbos", "Verbose"])
+    func notVerbose(query: String) {
+        #expect(json(ask("GET", "/readyz", query))?["figures"] == nil)
+        #expect(json(ask("GET", "/status", query))?["figures"] != nil)
+    }
+
+    @Test("what changes something is taken over the Unix socket only", arguments: ["/unlatch", "/sessions/drop"])
+    func changesElsewhere(path: String) {
+        let answer = ask("POST", path, "name=pin")
+        #expect(answer.status == 403)
+        #expect(json(answer)?["code"] == "caller-not-allowed")
+        #expect(asked.all.isEmpty)
+    }
+
+    @Test("sessions are dropped by name, or all")
+    func drop() {
+        #expect(json(ask("POST", "/sessions/drop", isUnixSocket: true)) == ["dropped": 3])
+        #expect(json(ask("POST", "/sessions/drop", "name=pin", isUnixSocket: true)) == ["dropped": 3])
+        #expect(json(ask("POST", "/sessions/drop", "x&name=a=b", isUnixSocket: true)) == ["dropped": 3])
+        #expect(asked.all == ["drop all", "drop pin", "drop a=b"])
+    }
+
+    @Test("a latch is opened by name, which must be there")
+    func unlatch() {
+        #expect(json(ask("POST", "/unlatch", "name=pin", isUnixSocket: true)) == ["opened": 2])
+        for query in ["", "name", "name=", "other=pin"] {
+            #expect(ask("POST", "/unlatch", query, isUnixSocket: true).status == 400)
+        }
+        #expect(asked.all == ["unlatch pin"])
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Admin
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+extension HealthReport {
+    /// A report with one login for each of `standings`, at upstream `bank`.
+    static func of(_ standings: [SessionStanding], isAccepting: Bool = true) -> HealthReport {
+        HealthReport(
+            isAccepting: isAccepting, upstreams: ["bank", "ledger"],
+            logins: standings.map { Login(upstream: "bank", challenge: "pin", scope: "pay", standing: $0) },
+            latches: [
+                ClosedLatch(
+                    challenge: "pin", credential: "ann",
+                    latch: Latch(reason: .rejected, closedAt: 5_000, opensAt: nil))
+            ], figures: ["exchanges": 7], now: 100_000, version: "1.2")
+    }
+}
+
+extension SessionStanding {
+    static let down = SessionStanding.failing(LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
+
+    /// A session held since second 40, until `end` where there is one.
+    static func held(until end: Int64?) -> SessionStanding {
+        var table = SessionTable<Int>()
+        let key = SessionKey(
+            origin: Origin(scheme: .https, host: "secret.example"), challenge: "pin", credential: "ann")
+        _ = table.request(key, rejected: nil, waiter: 1, now: 40_000)
+        let session = Session(
+            fields: [InjectedField(name: .authorization, value: Secret("token-value"))], expiresAt: end)
+        _ = table.finish(key, with: .success(session), now: 40_000, chance: 0)
+        return table.standing(of: key, now: 41_000)
+    }
+}
+
+@Suite("How the daemon stands")
+struct HealthReportTests {
+    @Test("it is ready as long as it accepts and no login fails; one that nobody has asked for is no failure")
+    func readiness() {
+        #expect(HealthReport.of([]).isReady)
+        #expect(HealthReport.of([.cold, .winning(waiters: 3), .held(until: nil)]).isReady)
+        #expect(!HealthReport.of([.held(until: nil), .down]).isReady)
+        #expect(!HealthReport.of([], isAccepting: false).isReady)
+    }
+
+    @Test("the short document says what is not well, and why")
+    func short() {
+        let document = HealthReport.of([.down], isAccepting: false).document(isVerbose: false)
+        #expect(
+            document == [
+                "status": "not ready",
+                "reasons": ["the daemon is shutting down", "bank/pin: login-rejected: The PIN was wrong."],
+            ])
+        #expect(HealthReport.of([.cold]).document(isVerbose: false) == ["status": "ready", "reasons": []])
+    }
+
+    @Test("the long document has each login's state with its times, the latches and the figures")
+    func long() throws {
+        let states: [SessionStanding] = [.cold, .winning(waiters: 3), .down, .held(until: 130_000), .held(until: nil)]
+        let document = HealthReport.of(states).document(isVerbose: true)
+        #expect(document["version"] == "1.2")
+        #expect(document["figures"] == ["exchanges": 7])
+        #expect(document["upstreams"]?["ledger"] == [])
+        guard case .array(let logins)? = document["upstreams"]?["bank"] else {
+            Issue.record("no logins")
+            return
+        }
+        #expect(logins.map { $0["state"] } == ["cold", "winning", "failing", "held", "held"])
+        #expect(logins[1]["waiters"] == 3)
+        #expect(logins[2]["code"] == "login-rejected")
+        #expect(logins[3]["held_seconds"] == 60)
+        #expect(logins[3]["expires_in"] == 30)
+        #expect(logins[4]["expires_in"] == .null)
+        #expect(
+            document["latches"] == [
+                ["challenge": "pin", "credential": "ann", "reason": "rejected", "closed_at": 5, "opens_at": .null]
+            ])
+    }
+
+    @Test("a session that has ended has no seconds left, rather than fewer")
+    func ended() {
+        let document = HealthReport.of([.held(until: 90_000)]).document(isVerbose: true)
+        guard case .array(let logins)? = document["upstreams"]?["bank"] else {
+            Issue.record("no logins")
+            return
+        }
+        #expect(logins.first?["expires_in"] == 0)
+    }
+
+    @Test("neither a token nor the address of an upstream is in it")
+    func secrets() {
+        let bytes = HealthReport.of([.held(until: nil)]).document(isVerbose: true).serialized()
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(!text.contains("token-value") && !text.contains("secret.example"))
+    }
+}
