@@ -91,8 +91,7 @@ let package = Package(
         tests(
             "Gateway",
             [
-                "ChallengeClient", "ChallengeHandling", "Curl", "CCurl", "HTTPWire", "EventLoop", "Secrets", httpTypes,
-                logging,
+                "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", httpTypes, logging,
             ]),
         tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", httpTypes]),
         tests("Settings", ["ChallengeHandling", httpTypes]),

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPWire
+import Testing
+
+@testable import Gateway
+
+@Suite("Admission")
+struct AdmissionTests {
+    private func decide(
+        _ request: String, router: Router = Router(fallback: "bank"), users: Set<UInt32>? = nil,
+        allowsBrowsers: Bool = false, user: UInt32? = nil
+    ) throws -> Admission.Verdict {
+        let plan = ListenerPlan(
+            name: "test", service: .proxy, router: router, hosts: HostPolicy(names: ["bank.example"]), users: users,
+            allowsBrowsers: allowsBrowsers)
+        let bytes = Array(request.utf8)
+        var parser = RequestHeadParser()
+        let outcome = parser.parse(bytes.span)
+        #expect(outcome == .complete(length: bytes.count))
+        return Admission.decide(parser.head, in: bytes.span, plan: plan, user: user)
+    }
+
+    private func status(_ request: String, allowsBrowsers: Bool = false) throws -> Int {
+        switch try decide(request, allowsBrowsers: allowsBrowsers) {
+        case .admitted: 200
+        case .refused(let reply): reply.status
+        }
+    }
+
+    private func head(_ fields: String, method: String = "GET", host: String = "localhost") -> String {
+        "\(method) / HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n"
+    }
+
+    @Test("a host that is not served is 421, also in an absolute target, which counts before Host")
+    func hosts() throws {
+        #expect(try status(head("", host: "evil.example")) == 421)
+        #expect(try status("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n") == 421)
+        #expect(try status("GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200)
+        #expect(try status("GET / HTTP/1.0\r\n\r\n") == 200)
+        #expect(try status("GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n") == 421)
+    }
+
+    @Test(
+        "what a browser sends on behalf of another site is 403, unless the listener allows it",
+        arguments: [
+            "Sec-Fetch-Site: cross-site\r\n", "sec-fetch-site: Cross-Site\r\n",
+            "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n", "Origin: null\r\n",
+            "Origin: https://evil.example\r\n", "Origin: http://localhost.evil.example\r\n", "Origin: \r\n",
+            "Origin: http://localhost http://evil.example\r\n", "Origin: http://evil.example#localhost\r\n",
+            "Origin: localhost\r\n", "Origin: http://localhost/path\r\n", "Origin: http://a@localhost\r\n",
+            "Origin: http://[::2]\r\n", "Origin: file://\r\n",
+        ])
+    func crossSite(fields: String) throws {
+        #expect(try status(head(fields)) == 403)
+        #expect(try status(head(fields), allowsBrowsers: true) == 200)
+    }
+
+    @Test(
+        "what a page of this host sends, and what programs send, is let in",
+        arguments: [
+            "", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\n", "Origin: http://localhost:3000\r\n",
+            "Origin: http://[::1]:8080\r\n", "Origin: https://bank.example\r\n", "Origin: http://127.0.0.1\r\n",
+        ])
+    func sameSite(fields: String) throws {
+        #expect(try status(head(fields)) == 200)
+    }
+
+    @Test("CONNECT and TRACE are 405, after the host was looked at")
+    func methods() throws {
+        #expect(try status(head("", method: "TRACE")) == 405)
+        #expect(try status("CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 405)
+        #expect(try status("CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 421)
+        #expect(try status(head("", method: "trace")) == 200)
+    }
+
+    @Test("an expectation that nobody knows is 417")
+    func expectation() throws {
+        #expect(try status(head("Expect: 100-Continue\r\n")) == 200)
+        #expect(try status(head("Expect: 200-ok\r\n")) == 417)
+        #expect(try status(head("Expect: 100-continue\r\nExpect: 100-continue\r\n")) == 417)
+    }
+
+    @Test("HEAD with a body is 400")
+    func headWithBody() throws {
+        #expect(try status(head("Content-Length: 1\r\n", method: "HEAD")) == 400)
+        #expect(try status(head("Transfer-Encoding: chunked\r\n", method: "HEAD")) == 400)
+        #expect(try status(head("Content-Length: 0\r\n", method: "HEAD")) == 200)
+    }
+
+    @Test("a listener for certain users refuses others and callers that nobody knows")
+    func users() throws {
+        guard case .admitted = try decide(head(""), users: [7], user: 7) else {
+            Issue.record("refused")
+            return
+        }
+        for user in [8, nil] as [UInt32?] {
+            guard case .refused(let reply) = try decide(head(""), users: [7], user: user) else {
+                Issue.record("admitted")
+                return
+            }
+            #expect(reply.code == .callerNotAllowed)
+        }
+    }
+
+    @Test("routes are asked with the host in lower case and without its port, and the path without its query")
+    func routing() throws {
+        let router = Router(
+            routes: [Router.Route(host: "bank.localhost", path: "/a", users: [7], upstream: "up")], fallback: nil)
+        let request = "GET /a?b HTTP/1.1\r\nHost: BANK.localhost:80\r\n\r\n"
+        guard case .admitted(let destination) = try decide(request, router: router, user: 7) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(destination == .init(upstream: "up", route: 0))
+        guard case .refused(let hidden) = try decide(request, router: router),
+            case .refused(let missing) = try decide(head(""), router: router)
+        else {
+            Issue.record("admitted")
+            return
+        }
+        #expect(hidden.code == .callerNotAllowed)
+        #expect(missing.code == .noRoute)
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import HTTPTypes
+import Secrets
+import Testing
+
+/// What reaches the upstream of a caller's request, libcurl's own additions included.
+@Suite("Requests as they go upstream")
+struct ForwardedRequestTests {
+    /// The fields that reach the upstream, for a caller's `fields`; without Host and Via, which are checked.
+    private func forwarded(_ fields: String, injecting: [InjectedField] = []) throws -> [String] {
+        let upstream = try ScriptedUpstream()
+        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            Session(fields: injecting)
+        }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: injecting.isEmpty ? [] : [login]))
+        let caller = try proxy.connect()
+        try caller.send(get("/", fields))
+        let server = try upstream.accept()
+        var lines = try server.head().split(separator: "\r\n").map(String.init)
+        try server.send(answer())
+        _ = try caller.message()
+        #expect(lines.removeFirst() == "GET / HTTP/1.1")
+        #expect(lines.removeFirst() == "Host: 127.0.0.1:\(upstream.port)")
+        #expect(lines.contains("Via: 1.1 countersign"))
+        return lines.filter { $0 != "Via: 1.1 countersign" }
+    }
+
+    @Test("a request without fields gets none but Host and Via")
+    func none() throws {
+        #expect(try forwarded("") == [])
+    }
+
+    @Test("fields go in their order, as they are spelled, also twice and empty")
+    func order() throws {
+        let fields = "b: 2\r\nA: 1\r\nb:   3  \r\nX-Empty:\r\nUser-Agent: x\r\nCookie: a=b\r\nX: \u{e4}\r\n"
+        #expect(
+            try forwarded(fields) == ["b: 2", "A: 1", "b: 3", "X-Empty:", "User-Agent: x", "Cookie: a=b", "X: \u{e4}"])
+    }
+
+    @Test("what concerns one connection only stays")
+    func hopByHop() throws {
+        let fields = """
+            Connection: keep-alive\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\nTrailer: X\r
+            Upgrade: h2c\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: x\r\nX-Stays: 1\r\n
+            """
+        #expect(try forwarded(fields) == ["X-Stays: 1"])
+    }
+
+    @Test("what Connection names stays, whatever it is, and cannot take an injected field away")
+    func nominated() throws {
+        let fields = """
+            Connection: authorization, X-API-KEY, cookie, host, accept, via\r\nAuthorization: Basic own\r\nx-api-key: own\r
+            Cookie: own\r\nAccept: own\r\nX-Stays: 1\r\n
+            """
+        let injected = [
+            InjectedField(name: .authorization, value: Secret("Bearer ours")),
+            InjectedField(name: try #require(HTTPField.Name("X-Api-Key")), value: Secret("ours")),
+        ]
+        #expect(try forwarded(fields) == ["X-Stays: 1"])
+        #expect(
+            try forwarded(fields, injecting: injected)
+                == ["X-Stays: 1", "Authorization: Bearer ours", "X-Api-Key: ours"])
+    }
+
+    @Test("Via of those before stays before ours")
+    func via() throws {
+        #expect(try forwarded("Via: 1.0 first, 1.1 second\r\n") == ["Via: 1.0 first, 1.1 second"])
+    }
+
+    @Test("what a caller accepts is as it says, and no more")
+    func accept() throws {
+        #expect(
+            try forwarded("Accept: text/html\r\nAccept-Encoding: br\r\n") == [
+                "Accept: text/html", "Accept-Encoding: br",
+            ])
+    }
+
+    @Test("any method goes as it is, in any order on one connection and one handle, with its body or without")
+    func methods() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        var server: Peer?
+        let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "get"]
+        var random = Shuffled(methods: methods)
+        for _ in 0..<80 {
+            let (method, body) = random.next()
+            let framing = body.map { "Content-Length: \($0.utf8.count)\r\n" } ?? ""
+            try caller.send("\(method) /x HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\(body ?? "")")
+            let peer = try server ?? upstream.accept()
+            server = peer
+            let lines = try peer.head().split(separator: "\r\n").map(String.init)
+            #expect(lines[0] == "\(method) /x HTTP/1.1")
+            #expect(
+                lines.filter { $0.hasPrefix("Content-Length") || $0.hasPrefix("Transfer") }
+                    == framing.split(separator: "\r\n").map(String.init))
+            #expect(
+                !lines.contains { $0.hasPrefix("Expect") || $0.hasPrefix("Accept") || $0.hasPrefix("Content-Type") })
+            #expect(String(decoding: try peer.read(count: body?.utf8.count ?? 0), as: UTF8.self) == body ?? "")
+            try peer.send(method == "HEAD" ? "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" : answer("200 OK", "ok"))
+            if method == "HEAD" { _ = try caller.head() } else { #expect(try caller.message().body == "ok") }
+        }
+    }
+
+    /// Methods with and without bodies, each after each other.
+    private struct Shuffled {
+        let methods: [String]
+        var step = 0
+
+        mutating func next() -> (method: String, body: String?) {
+            step += 1
+            let method = methods[(step * step + step / 3) % methods.count]
+            let bodies: [String?] = [nil, "", "hello", nil, String(repeating: "x", count: 3000)]
+            return (method, method == "HEAD" ? nil : bodies[(step * 7 + step / 5) % bodies.count])
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPWire
+import Testing
+
+@testable import Gateway
+
+@Suite("Responses as they go to the caller")
+struct ForwardedResponseTests {
+    /// What the caller gets for the upstream's `head` and `body`, and whether the connection goes on.
+    private func written(
+        _ head: String, body: [String] = [], isHead: Bool = false, version: HTTPVersion = .http11,
+        keepsAlive: Bool = true
+    ) throws -> (text: String, keepsAlive: Bool) {
+        var response = ForwardedResponse()
+        var output = ByteQueue()
+        response.reset(isHead: isHead, version: version)
+        let bytes = Array(head.utf8)
+        let stays = try response.writeHead(bytes.span, keepsAlive: keepsAlive, to: &output)
+        for piece in body { response.writeBody(Array(piece.utf8).span, to: &output) }
+        response.writeEnd(to: &output)
+        return (output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }, stays)
+    }
+
+    private let via = "Via: 1.1 countersign\r\n"
+
+    @Test("a body of known length goes as it is")
+    func length() throws {
+        let (text, stays) = try written("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", body: ["ab", "cd"])
+        #expect(text == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\(via)\r\nabcd")
+        #expect(stays)
+    }
+
+    @Test("a body of unknown length goes in chunks, an empty piece not being the last")
+    func chunks() throws {
+        for head in [
+            "HTTP/1.1 200 OK\r\n\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            let (text, stays) = try written(head, body: ["ab", "", "cd"])
+            #expect(text.hasSuffix("\(via)Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"))
+            #expect(stays)
+        }
+    }
+
+    @Test("to an old caller a body of unknown length goes until the connection ends")
+    func old() throws {
+        let (text, stays) = try written("HTTP/1.1 200 OK\r\n\r\n", body: ["ab"], version: .http10)
+        #expect(text == "HTTP/1.1 200 OK\r\n\(via)Connection: close\r\n\r\nab")
+        #expect(!stays)
+        let known = try written("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", body: ["ab"], version: .http10)
+        #expect(known.text == "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(via)Connection: keep-alive\r\n\r\nab")
+        #expect(known.keepsAlive)
+    }
+
+    @Test("a connection that ends is told so")
+    func closing() throws {
+        let (text, stays) = try written("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", keepsAlive: false)
+        #expect(text.contains("Connection: close\r\n"))
+        #expect(!stays)
+    }
+
+    @Test("answers without a body have none, and tell the length where it is that of the body left out")
+    func bodyless() throws {
+        let length = "Content-Length: 9\r\n"
+        let head = try written("HTTP/1.1 200 OK\r\n\(length)\r\n", isHead: true)
+        #expect(head.text == "HTTP/1.1 200 OK\r\n\(length)\(via)\r\n")
+        let unknown = try written("HTTP/1.1 200 OK\r\n\r\n", isHead: true)
+        #expect(unknown.text == "HTTP/1.1 200 OK\r\n\(via)\r\n")
+        let notModified = try written("HTTP/1.1 304 Not Modified\r\n\(length)\r\n")
+        #expect(notModified.text == "HTTP/1.1 304 Not Modified\r\n\(length)\(via)\r\n")
+        let noContent = try written("HTTP/1.1 204 No Content\r\n\(length)\r\n", body: ["smuggled"])
+        #expect(noContent.text == "HTTP/1.1 204 No Content\r\n\(via)\r\n")
+    }
+
+    @Test("what concerns the upstream's connection only stays there, and what it names")
+    func hopByHop() throws {
+        let (text, stays) = try written(
+            "HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nProxy-Authenticate: x\r\nTrailer: X\r\n"
+                + "Upgrade: h2\r\nContent-Length: 0\r\nX-Stays:  1 \r\nSet-Cookie: a\r\nSet-Cookie: b\r\n\r\n")
+        #expect(
+            text
+                == "HTTP/1.1 200 OK\r\nX-Stays:  1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\(via)\r\n"
+        )
+        #expect(stays)
+    }
+
+    @Test("what concerns the proxy's session stays on success and is passed on with a refusal")
+    func authentication() throws {
+        let fields = "WWW-Authenticate: Bearer\r\nAuthentication-Info: x\r\nContent-Length: 0\r\n\r\n"
+        #expect(try !written("HTTP/1.1 200 OK\r\n\(fields)").text.contains("Bearer"))
+        #expect(try !written("HTTP/1.1 200 OK\r\n\(fields)").text.contains("Authentication-Info"))
+        #expect(try written("HTTP/1.1 401 No\r\n\(fields)").text.contains("WWW-Authenticate: Bearer\r\n"))
+        #expect(try written("HTTP/1.1 403 No\r\n\(fields)").text.contains("WWW-Authenticate: Bearer\r\n"))
+    }
+
+    @Test("lengths that were told twice alike are told once")
+    func repeatedLength() throws {
+        let (text, _) = try written(
+            "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\n", body: ["ab"])
+        #expect(text == "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(via)\r\nab")
+    }
+
+    @Test(
+        "a head by which a response could be split or framed in two ways is refused, and nothing is written",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nX: a\nSet-Cookie: b\r\n\r\n", "HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: b\r\n\r\n",
+            "HTTP/1.1 200 O\u{0}K\r\n\r\n", "HTTP/1.1 200 OK\r\nX: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n X: a\r\n\r\n", "HTTP/1.1 200 OK\r\nX\r\n\r\n", "HTTP/1.1 200 OK\r\n: a\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "",
+        ])
+    func refused(head: String) {
+        var response = ForwardedResponse()
+        var output = ByteQueue()
+        response.reset(isHead: false, version: .http11)
+        let bytes = Array(head.utf8)
+        let status: Int?
+        do throws(WireError) {
+            _ = try response.writeHead(bytes.span, keepsAlive: true, to: &output)
+            status = nil
+        } catch {
+            status = error.status
+        }
+        #expect(status == 502)
+        let isEmpty = output.isEmpty
+        #expect(isEmpty)
+        #expect(!response.hasBegun)
+    }
+
+    @Test("an answer of our own is whole, and leaves its body out after HEAD only")
+    func own() {
+        var output = ByteQueue()
+        var response = ForwardedResponse()
+        let answer = LocalAnswer(status: 200, contentType: "text/plain", body: Array("ok".utf8), fields: [("X-A", "1")])
+        response.reset(isHead: false, version: .http11)
+        response.write(answer, date: "D", keepsAlive: true, to: &output)
+        let expected =
+            "HTTP/1.1 200 OK\r\nDate: D\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nCache-Control: no-store\r\nX-A: 1\r\n\r\n"
+        let text = output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        #expect(text == expected + "ok")
+        output.removeAll()
+        response.reset(isHead: true, version: .http11)
+        response.write(answer, date: "D", keepsAlive: true, to: &output)
+        let head = output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        #expect(head == expected)
+    }
+}
