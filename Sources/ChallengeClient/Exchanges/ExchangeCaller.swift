@@ -24,29 +24,3 @@ package protocol ExchangeCaller: AnyObject {
     /// There is room for more of the request's body again.
     func exchangeWantsBody()
 }
-
-/// What the client needs to know of a request besides its fields.
-package struct ExchangeRequest {
-    /// The method, known or not.
-    package var method: RequestMethod
-    /// The method's bytes as text, where it is none of those known.
-    package var otherMethod: String
-    /// The body's framing.
-    package var framing: BodyFraming
-
-    /// A request.
-    package init(method: RequestMethod, otherMethod: String = "", framing: BodyFraming) {
-        self.method = method
-        self.otherMethod = otherMethod
-        self.framing = framing
-    }
-
-    /// Whether a body follows.
-    var hasBody: Bool {
-        switch framing {
-        case .none: false
-        case .length(let length): length > 0
-        case .chunked: true
-        }
-    }
-}

@@ -12,10 +12,10 @@ package final class UpstreamClient {
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
-    private let runtime: ClientRuntime
+    let runtime: ClientRuntime
     private let uniform: RouteSessions
-    private var routes = RouteMemory()
-    private var refusals = RefusalMemory()
+    var routes = RouteMemory()
+    var refusals = RefusalMemory()
     private var lessons: UInt64 = 0
     private var idle: [Transfer] = []
     /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
@@ -35,7 +35,7 @@ package final class UpstreamClient {
     func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
         if plan.logins.isEmpty { return uniform }
         if plan.learned.version != lessons { takeLessons() }
-        if !routes.isEmpty, let known = routes.route(for: RouteKey(method: method, target: target)) { return known }
+        if !routes.isEmpty, let known = routes.route(method: method, target: target) { return known }
         guard !plan.logins.isUniform else { return uniform }
         let key = RouteKey(method: method, target: target)
         let route = RouteSessions(slots: slots(at: key))
@@ -46,7 +46,7 @@ package final class UpstreamClient {
     /// The logins that stand at a route, with the scopes of the configuration.
     private func slots(at key: RouteKey) -> [RouteSessions.Slot] {
         if plan.logins.isUniform { return uniform.slots }
-        let url = WebURL(origin: plan.base.origin, path: key.path)
+        let url = WebURL(origin: plan.base.origin, path: key.pathText)
         return plan.logins.standing(at: Location(url)).map { .init(login: $0, scope: $0.defaultScope) }
     }
 
@@ -73,48 +73,6 @@ package final class UpstreamClient {
         }
         return nil
     }
-
-    // MARK: Examination
-
-    /// What a response that may be a challenge means for the exchange.
-    func examine(
-        _ answer: ExaminedAnswer, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
-        used: [UInt64]
-    ) -> Finding {
-        for (slot, standing) in route.slots.enumerated() {
-            let generation = slot < used.count ? used[slot] : 0
-            switch standing.login.trigger.examine(answer) {
-            case .notAChallenge:
-                continue
-            case .conflict:
-                return Finding(verdict: .conflict)
-            case .tokenMissing, .tokenInvalid:
-                guard generation != 0 else {
-                    return Finding(verdict: .challenge(slot: slot, canGrow: false))
-                }
-                let refusal = RefusedUse(
-                    route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
-                if refusals.contains(refusal, now: runtime.loop.now) { return Finding(verdict: .pass) }
-                return Finding(verdict: .challenge(slot: slot, canGrow: false), refusal: refusal)
-            case .insufficientScope(let words):
-                let asked = standing.scope
-                let grown = asked.union(Scope(words))
-                // What it lacks was asked for and granted already: another login would bring the same.
-                guard grown != asked || generation == 0 else { return Finding(verdict: .pass) }
-                var slots = route.slots
-                slots[slot] = .init(login: standing.login, scope: grown)
-                let key = RouteKey(method: request.method, target: target)
-                let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
-                routes.remember(route, for: key)
-                plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: grown), for: key)
-                return Finding(verdict: .challenge(slot: slot, canGrow: true), route: route)
-            }
-        }
-        return Finding(verdict: .pass)
-    }
-
-    /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).
-    func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
 
     // MARK: Transfers
 

@@ -12,7 +12,7 @@ final class SideTransfer: TransferOwner {
     /// The largest answer taken, in bytes.
     static let bodyLimit = 1024 * 1024
 
-    private let runtime: ClientRuntime
+    private let driver: CurlDriver
     private let transfer: Transfer
     private let request: SideRequest
     private let plan: UpstreamPlan
@@ -24,14 +24,14 @@ final class SideTransfer: TransferOwner {
 
     /// Sends `request` and calls `finish` once, on the loop's thread, not from within this call.
     static func start(
-        _ request: SideRequest, plan: UpstreamPlan, runtime: ClientRuntime,
+        _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         do throws(CurlError) {
-            let transfer = try Transfer(driver: runtime.driver)
-            let side = SideTransfer(transfer, request, plan: plan, runtime: runtime, finish: finish)
+            let transfer = try Transfer(driver: driver)
+            let side = SideTransfer(transfer, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
-            try runtime.driver.start(transfer)
+            try driver.start(transfer)
             // Only now, for the two hold each other from here to `end`.
             transfer.owner = side
             side.own = side
@@ -41,13 +41,13 @@ final class SideTransfer: TransferOwner {
     }
 
     private init(
-        _ transfer: Transfer, _ request: SideRequest, plan: UpstreamPlan, runtime: ClientRuntime,
+        _ transfer: Transfer, _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         self.transfer = transfer
         self.request = request
         self.plan = plan
-        self.runtime = runtime
+        self.driver = driver
         self.finish = finish
     }
 
@@ -138,7 +138,7 @@ final class SideTransfer: TransferOwner {
     private func end(_ result: Result<SideResponse, SideRequestError>) {
         guard own != nil else { return }
         transfer.owner = nil
-        runtime.driver.stop(transfer)
+        driver.stop(transfer)
         finish(result)
         own = nil
     }

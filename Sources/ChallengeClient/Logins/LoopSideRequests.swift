@@ -10,13 +10,13 @@ internal import EventLoop
 /// A secret leaves only for an origin that the configuration names; redirects are never followed.
 package struct LoopSideRequests: SideRequests {
     private let loop: EventLoop
-    private let runtime: LoopBound<ClientRuntime>
+    private let driver: LoopBound<CurlDriver>
     private let plan: UpstreamPlan
 
     /// Side requests in the name of the upstream of `plan`; to be made on the loop's thread.
     package init(runtime: ClientRuntime, plan: UpstreamPlan) {
         loop = runtime.loop
-        self.runtime = LoopBound(runtime, to: runtime.loop)
+        driver = LoopBound(runtime.driver, to: runtime.loop)
         self.plan = plan
     }
 
@@ -29,7 +29,7 @@ package struct LoopSideRequests: SideRequests {
         }
         let result: Result<SideResponse, SideRequestError> = await withCheckedContinuation { continuation in
             loop.execute {
-                SideTransfer.start(request, plan: plan, runtime: runtime.value) { continuation.resume(returning: $0) }
+                SideTransfer.start(request, plan: plan, driver: driver.value) { continuation.resume(returning: $0) }
             }
         }
         return try result.get()

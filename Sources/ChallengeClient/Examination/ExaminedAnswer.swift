@@ -46,31 +46,3 @@ struct ExaminedAnswer {
         self.fields = fields
     }
 }
-
-/// What an examination found.
-struct Finding {
-    /// What the exchange is to make of it.
-    var verdict: ExchangeMachine.Verdict
-    /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
-    var refusal: RefusedUse?
-    /// The route with the scope that the response named.
-    var route: RouteSessions?
-}
-
-extension StandingLogin.Trigger {
-    /// What the answer says to a login with this trigger.
-    func examine(_ answer: ExaminedAnswer) -> ResourceVerdict {
-        switch self {
-        case .ahead:
-            return .notAChallenge
-        case .mobileFirst:
-            return MobileFirstResource.examine(status: answer.status, fields: answer.fields)
-        case .bearer(let realm):
-            let verdict = MobileFirstResource.examine(status: answer.status, fields: answer.fields)
-            guard verdict != .conflict else { return .notAChallenge }
-            guard let realm else { return verdict }
-            let challenges = (try? AuthenticationChallenge.parse(answer.fields[values: .wwwAuthenticate])) ?? []
-            return challenges.contains { $0.isScheme("Bearer") && $0["realm"] == realm } ? verdict : .notAChallenge
-        }
-    }
-}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+
+/// Told of logins as they happen: for the log, the audit record, metrics and the demo. Called on a worker's thread;
+/// must not block.
+package protocol LoginObserver: Sendable {
+    /// A login begins.
+    func loginBegan(_ key: SessionKey, isRenewal: Bool)
+    /// A step of it, redacted.
+    func loginStepped(_ key: SessionKey, _ step: ConversationStep)
+    /// It is over, after `duration`.
+    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration)
+}

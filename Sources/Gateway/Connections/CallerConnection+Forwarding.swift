@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import HTTPWire
+
+// Upstream.
+extension CallerConnection {
+    func forward(_ request: RequestHead, to destination: Router.Destination) {
+        guard let client = worker.client(named: destination.upstream) else {
+            reply(LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
+            return
+        }
+        guard worker.admitExchange() else {
+            reply(
+                LocalReply(
+                    .overloaded, detail: "As many exchanges run as `limits.exchanges` allows.", retryAfter: 1))
+            return
+        }
+        isAdmitted = true
+        phase = .exchange
+        setTimeLimit(isBodyComplete ? nil : worker.limits.bodyTime)
+        upstreamAuthority = client.authority
+        let otherMethod = request.method == .other ? head.withSpan { $0.text(request.methodRange) } : ""
+        let outbound = ExchangeRequest(method: request.method, otherMethod: otherMethod, framing: request.body)
+        if request.expectsContinue, input.isEmpty {
+            // We take the body; libcurl is told not to ask for it a second time (RFC 9110 §10.1.1).
+            output.append("HTTP/1.1 100 Continue\r\n\r\n")
+        }
+        let exchange = makeExchange()
+        let target = request.target
+        let path = target.form == .asterisk ? target.range : target.pathAndQuery
+        let start = min(path.start + destination.stripped, path.end)
+        head.withSpan { exchange.begin(outbound, path: $0.extracting(start..<path.end), to: client) }
+        // Apart, for an exchange that fails at once gives the head up.
+        exchange.start()
+    }
+}

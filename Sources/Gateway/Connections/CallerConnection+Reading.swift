@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Curl
+internal import HTTPWire
+
+// From bytes to exchanges.
+extension CallerConnection {
+    /// Reads one head, if it is there. Returns whether there may be more to do.
+    func readHead() -> Bool {
+        guard !input.isEmpty, output.count < Self.outputWindow else { return false }
+        let wasIdle = parser.isIdle
+        switch input.withSpan({ parser.parse($0) }) {
+        case .incomplete:
+            if wasIdle { setTimeLimit(worker.limits.headTime) }
+            return false
+        case .refused(let error):
+            // Nothing later on this connection is read (RFC 9112 §11.2).
+            keepsAlive = false
+            isBodyComplete = false
+            reply(LocalReply(error))
+            return false
+        case .complete(let length):
+            input.withSpan { head.append($0.extracting(0..<length)) }
+            input.consume(length)
+            begin()
+            return phase != .head || !input.isEmpty
+        }
+    }
+
+    /// Takes body bytes as far as they are wanted. Returns whether there may be more to do.
+    func readBody() -> Bool {
+        guard !isBodyComplete else { return false }
+        if phase == .exchange, !(exchange?.wantsBody ?? false) { return false }
+        let step = input.withSpan { body.decode($0) }
+        switch step {
+        case .data(let range, let consumed):
+            if phase == .exchange { input.withSpan { exchange?.receiveBody($0.extracting(range.bounds)) } }
+            input.consume(consumed)
+            if phase == .exchange { setTimeLimit(worker.limits.bodyTime) }
+            return phase == .exchange || phase == .reply
+        case .needMore(let consumed):
+            input.consume(consumed)
+            return false
+        case .end(let consumed):
+            input.consume(consumed)
+            isBodyComplete = true
+            setTimeLimit(nil)
+            if phase == .exchange {
+                exchange?.receiveBodyEnd()
+            } else if let pendingReply {
+                self.pendingReply = nil
+                write(pendingReply)
+            }
+            return true
+        case .refused(let error):
+            keepsAlive = false
+            exchange?.cancel()
+            if response.hasBegun { close(resetting: true) } else { reply(LocalReply(error)) }
+            return false
+        }
+    }
+
+    private func begin() {
+        let request = parser.head
+        body = BodyDecoder(framing: request.body)
+        isBodyComplete = request.body.isEmpty
+        keepsAlive = request.keepsAlive
+        response.reset(isHead: request.method == .head, version: request.version)
+        if case .local(let service) = listener.service {
+            answer(by: service, request)
+            return
+        }
+        let verdict = head.withSpan { Admission.decide(request, in: $0, plan: listener, user: user) }
+        switch verdict {
+        case .refused(let refusal):
+            reply(refusal)
+        case .admitted(let destination):
+            forward(request, to: destination)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPWire
+
+// Answers of our own.
+extension CallerConnection {
+    /// Answers the present request with `reply`, after its body where that is short enough to be read over.
+    func reply(_ reply: LocalReply) {
+        worker.count(reply)
+        var fields = [("Proxy-Status", reply.proxyStatus)]
+        if let seconds = reply.retryAfter { fields.append(("Retry-After", "\(seconds)")) }
+        if reply.status == 405 { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
+        deliver(
+            LocalAnswer(
+                status: reply.status, contentType: "application/problem+json", body: reply.document, fields: fields))
+    }
+
+    private func deliver(_ answer: LocalAnswer) {
+        let isShort = body.remaining.map { $0 <= UInt64(Self.inputWindow) } ?? false
+        guard !isBodyComplete, keepsAlive, isShort, !parser.head.expectsContinue else {
+            write(answer)
+            return
+        }
+        pendingReply = answer
+        phase = .reply
+        setTimeLimit(worker.limits.bodyTime)
+        worker.note(self)
+    }
+
+    func write(_ answer: LocalAnswer) {
+        if !isBodyComplete { keepsAlive = false }
+        response.write(answer, date: worker.date(), keepsAlive: staysOpen, to: &output)
+        requestEnded()
+    }
+
+    func answer(by service: any LocalService, _ request: RequestHead) {
+        let parsed: LocalRequest? = head.withSpan { bytes in
+            guard request.authority.map({ listener.hosts.accepts($0, in: bytes) }) ?? true else { return nil }
+            let path = bytes.text(request.target.path)
+            let whole = bytes.text(request.target.pathAndQuery)
+            return LocalRequest(
+                method: bytes.text(request.methodRange), path: path,
+                query: String(whole.dropFirst(path.count + 1)), isUnixSocket: user != nil)
+        }
+        guard let parsed else {
+            reply(LocalReply(.hostNotAllowed, detail: "Only loopback names are served here."))
+            return
+        }
+        deliver(service.answer(parsed))
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import EventLoop
+import HTTPTypes
+import HTTPWire
+import Secrets
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("A route's sessions, as one worker sees them")
+struct RouteSessionsTests {
+    private let directory = SessionDirectory()
+    private let ticket = ExchangeTicket(worker: 0, exchange: 1)
+
+    private func win(_ key: SessionKey, _ value: String, expiresAt: Int64? = nil, now: Int64 = 0) {
+        _ = directory.request(key, rejected: directory.held(key)?.generation, waiter: ticket, now: now)
+        let field = InjectedField(name: .authorization, value: Secret(value))
+        _ = directory.finish(key, with: .success(Session(fields: [field], expiresAt: expiresAt)), now: now)
+    }
+
+    @Test("a snapshot is taken when something has changed, and only then")
+    func refresh() {
+        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
+        route.refresh(from: directory, now: 0)
+        #expect(route.generations == [0, 0])
+        win(route.slots[1].key, "one")
+        #expect(route.generations == [0, 0])
+        route.refresh(from: directory, now: 0)
+        #expect(route.generations == [0, 1])
+        let fields = route.fields
+        route.refresh(from: directory, now: 1)
+        #expect(route.fields === fields)
+        _ = directory.drop { _ in true }
+        route.refresh(from: directory, now: 1)
+        #expect(route.generations == [0, 0])
+        #expect(route.fields === SessionFields.none)
+    }
+
+    @Test("a session that has ended goes without any change elsewhere")
+    func expiry() {
+        let route = RouteSessions(slots: [.slot("a")])
+        win(route.slots[0].key, "one", expiresAt: 1000)
+        route.refresh(from: directory, now: 999)
+        #expect(route.generations == [1])
+        route.refresh(from: directory, now: 1000)
+        #expect(route.generations == [0])
+    }
+
+    @Test("the earliest renewal counts, and one that was taken care of pauses even when it fails")
+    func renewal() {
+        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
+        win(route.slots[0].key, "one", expiresAt: 100_000)
+        win(route.slots[1].key, "two", expiresAt: 10_000)
+        route.refresh(from: directory, now: 0)
+        #expect(route.renewAt == 8000)
+        route.postponeRenewal(until: 9000)
+        #expect(route.renewAt == 9000)
+        _ = directory.beginRenewal(route.slots[1].key, now: 8000)
+        let failure = LoginFailure(.noCredential, challenge: "b", detail: "")
+        _ = directory.finish(route.slots[1].key, with: .failure(failure), now: 8000)
+        route.refresh(from: directory, now: 8001)
+        #expect(route.renewAt == 9000)
+        #expect(route.generations == [1, 2])
+    }
+
+    @Test("a slot's key is that of its login with the scope asked for")
+    func scopes() {
+        let slot = RouteSessions.Slot(login: .named("a"), scope: Scope(["pay", "see"]))
+        #expect(slot.key.scope == "pay see")
+        #expect(slot.key.challenge == "a")
+    }
+}
