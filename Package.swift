@@ -93,7 +93,7 @@ let package = Package(
             [
                 "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", httpTypes, logging,
             ]),
-        tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", httpTypes]),
+        tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests("countersign", ["Systemd", logging, "Credentials", arguments]),
