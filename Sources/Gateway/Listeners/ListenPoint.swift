@@ -87,6 +87,9 @@ package enum ListenPoint: Sendable, Hashable {
 
     /// A socket that nobody listens at is what a crash left behind; one that somebody does is not ours to take.
     private static func removeIfStale(_ path: String, at address: UnsafePointer<sockaddr>, length: socklen_t) {
+        // A file that is no socket refuses the connection, too.
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
         let probe = clinux_socket(AF_UNIX, Int32(SOCK_STREAM.rawValue))
         guard probe >= 0 else { return }
         defer { _ = Glibc.close(probe) }

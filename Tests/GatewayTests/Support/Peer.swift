@@ -31,6 +31,21 @@ final class Peer {
         guard result == 0 else { throw Problem(doing: "connect: \(errno)") }
     }
 
+    /// Connects to a Unix socket.
+    init(path: String) throws {
+        number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        limitWaiting(number)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: Array(path.utf8)) }
+        let result = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw Problem(doing: "connect: \(errno)") }
+    }
+
     deinit { close() }
 
     // MARK: Sending
@@ -115,9 +130,10 @@ final class Peer {
         return head
     }
 
-    /// One message: its head, and the body that `Content-Length` tells.
+    /// One message: its head, and the body that `Content-Length` tells, or one in chunks as it came.
     func message() throws -> (head: String, body: String) {
         let head = try head()
+        if head.contains("Transfer-Encoding: chunked\r\n") { return (head, try read(until: "0\r\n\r\n")) }
         let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
         let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0
         return (head, String(decoding: try read(count: count), as: UTF8.self))
