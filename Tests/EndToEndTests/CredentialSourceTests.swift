@@ -55,7 +55,7 @@ struct CredentialSourceTests {
             #expect(["login-failed", "no-credential"].contains(answer.code))
             helper.write("#!/bin/sh\necho '{\"fields\": {\"pin\": \"1234\"}}'\n", to: "helper", mode: 0o700)
             var status = 0
-            let end = ContinuousClock.now + .seconds(8)
+            let end = ContinuousClock.now + .seconds(15)
             while status != 200, ContinuousClock.now < end {
                 status = try await bank.curl("/balance").status
             }

@@ -45,10 +45,26 @@ struct FaultTests {
         }
     }
 
+    @Test("an upstream that goes down in the middle of a stream breaks it, and is used again when it is back")
+    func goesDown() async throws {
+        try await withBank { bank in
+            try await bank.expect("/stream?lines=1", status: 200)
+            try await bank.leaksNothing {
+                let hits = bank.record.hits.count
+                async let stream = bank.curl("/stream?lines=200&pause=50")
+                #expect(await bank.upstream.recorder.waitUntil { $0.hits.count > hits })
+                await offPool { bank.upstream.stop() }
+                #expect([18, 56].contains(try await stream.exit))
+                try bank.upstream.start()
+            }
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
     @Test("an upstream that never answers is 504 after its time")
     func hung() async throws {
         var configuration = BankConfiguration()
-        configuration.bank = ["timeouts: { response: 1s }"]
+        configuration.bank = ["timeouts: { response: 3s }"]
         try await withBank(configuration) { bank in
             try await bank.expect("/balance", status: 200)
             try await bank.leaksNothing {

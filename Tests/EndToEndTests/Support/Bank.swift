@@ -18,7 +18,8 @@ final class Bank: Sendable {
     private let running = Mutex<DaemonProcess?>(nil)
 
     fileprivate init(configuration: BankConfiguration, rules: MobileFirstRules, clock: DemoClock) throws {
-        upstream = DemoUpstream(rules: rules, clock: clock)
+        // A port that it finds free again when a scenario has stopped it for a while.
+        upstream = DemoUpstream(port: Ports.next(), rules: rules, clock: clock)
         folder = try Folder()
         port = Ports.next()
         configurationInForce = Mutex(configuration)
