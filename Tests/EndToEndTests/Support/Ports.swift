@@ -7,13 +7,14 @@ internal import Synchronization
 /// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
 /// so that no connection under way can take one between our look and the program's start.
 enum Ports {
-    private static let last = Mutex<UInt16>(20_000 + UInt16(getpid() % 100) * 100)
+    /// Begins anywhere, so that the tests of two clones on one machine do not meet.
+    private static let last = Mutex(UInt16.random(in: 10_000..<31_000))
 
     /// A port of 127.0.0.1 that nobody listens on, and that is handed out once.
     static func next() -> UInt16 {
         while true {
             let port = last.withLock { last in
-                last = last < 32_000 ? last + 1 : 20_000
+                last = last < 32_000 ? last + 1 : 10_000
                 return last
             }
             if isFree(port) { return port }
