@@ -10,6 +10,8 @@ final class EasyBox {
     var delegate: (any TransferDelegate)?
     /// Where the handle stands among its multi handle's members; -1: nowhere.
     var position = -1
+    /// The descriptor that libcurl last watched for the transfer under way; -1: none yet.
+    var socket: Int32 = -1
     /// How often the request has been sent since the last line of an answer.
     var attempts = 0
 

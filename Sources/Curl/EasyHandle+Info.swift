@@ -14,6 +14,11 @@ extension EasyHandle {
         return value == 0 ? nil : HTTPVersion(rawValue: value)
     }
 
+    /// Whether the last transfer was over HTTP/1.0 or 1.1.
+    var speaksHTTP1: Bool {
+        [Int(CURL_HTTP_VERSION_1_0), Int(CURL_HTTP_VERSION_1_1)].contains(long(CURLINFO_HTTP_VERSION))
+    }
+
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
 

@@ -67,6 +67,7 @@ package final class EasyHandle {
         headers?.users += 1
         box.delegate = delegate
         box.attempts = 0
+        box.socket = -1
     }
 
     /// The transfer is over, or did not come about.

@@ -9,6 +9,8 @@ internal import Glibc
 package enum SocketEffect: Sendable, Equatable {
     /// The descriptor is closed now: forget it.
     case closed(Int32)
+    /// A transfer over HTTP/1 has ended well, and its connection rests until another takes it up or it is closed.
+    case idle(Int32)
     /// Watch for this. `isTransfer` tells a connection, which libcurl drops and takes up again with every transfer,
     /// from the resolver's own descriptors, which go away for good and of whose closing we are not told.
     case watch(Int32, SocketInterest, isTransfer: Bool)
@@ -44,6 +46,8 @@ final class SocketLedger {
     private var head = 0
     /// By descriptor: whether it is a connection that was opened through us.
     private var isTransfer: [Bool] = []
+    /// Likewise: whether libcurl wants to be told of it.
+    private var isWatched: [Bool] = []
 
     /// Takes the first effect.
     func next() -> SocketEffect? {
@@ -84,8 +88,12 @@ final class SocketLedger {
     fileprivate func open(_ family: Int32, _ type: Int32, _ proto: Int32) -> Int32 {
         let fd = socket(family, type | Int32(SOCK_CLOEXEC.rawValue), proto)
         guard let index = UInt32(exactly: fd).map(Int.init) else { return -1 }
-        while isTransfer.count <= index { isTransfer.append(false) }
+        while isTransfer.count <= index {
+            isTransfer.append(false)
+            isWatched.append(false)
+        }
         isTransfer[index] = true
+        isWatched[index] = false
         return fd
     }
 
@@ -105,7 +113,14 @@ final class SocketLedger {
         default: interest = .none
         }
         let isTransfer = isTransfer.indices.contains(Int(fd)) && isTransfer[Int(fd)]
+        if isTransfer { isWatched[Int(fd)] = interest != .none }
         effects.append(.watch(fd, interest, isTransfer: isTransfer))
+    }
+
+    /// A transfer has ended that was the only one on its connection.
+    func ended(at fd: Int32) {
+        guard isTransfer.indices.contains(Int(fd)), isTransfer[Int(fd)], !isWatched[Int(fd)] else { return }
+        effects.append(.idle(fd))
     }
 }
 
@@ -125,6 +140,9 @@ final class SocketLedger {
     _ socketData: UnsafeMutableRawPointer?
 ) -> Int32 {
     unsafe SocketLedger.from(data)?.wants(what, at: fd)
+    if what != CURL_POLL_REMOVE, let easy = unsafe easy {
+        unsafe EasyBox.from(ccurl_get_private(easy))?.socket = fd
+    }
     return 0
 }
 

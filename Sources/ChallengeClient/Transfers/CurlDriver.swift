@@ -12,6 +12,7 @@ package import EventLoop
 package final class CurlDriver: ReadinessHandler, WaitHook {
     private unowned let loop: EventLoop
     private let multi: MultiHandle
+    private let idle: IdleConnections
     private var deadline = LoopInstant.never
     private var news: [Transfer] = []
     /// The memory for the next turn's list; two that take turns, so that telling costs no allocation.
@@ -21,6 +22,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
         self.loop = loop
+        idle = IdleConnections(loop: loop)
         multi = try MultiHandle(maxIdle: connections)
         loop.add(self)
     }
@@ -103,6 +105,8 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
                 apply(interest, to: fd, isTransfer: isTransfer)
             case .closed(let fd):
                 loop.forget(fd)
+            case .idle(let fd):
+                loop.watch(fd, for: .read, handler: idle)
             }
         }
         switch multi.takeTimer() {

@@ -130,6 +130,43 @@ struct FailureTests {
         _ = proxy
     }
 
+    @Test("what an upstream sends without being asked is no answer to the next request, whoever's that is")
+    func stray() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let (first, second) = try (proxy.connect(), proxy.connect())
+        try first.send(get("/1"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "one"))
+        #expect(try first.message().body == "one")
+        try server.send(answer("200 OK", "stray"))
+        try server.expectEnd()
+        try second.send(get("/2"))
+        let other = try upstream.accept()
+        #expect(try other.head().hasPrefix("GET /2 "))
+        try other.send(answer("200 OK", "two"))
+        #expect(try second.message().body == "two")
+    }
+
+    @Test("a POST goes out on another connection where the kept one has ended meanwhile")
+    func endedMeanwhile() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get("/1"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "one"))
+        _ = try caller.message()
+        server.close()
+        try caller.send("POST /2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+        let other = try upstream.accept()
+        #expect(try other.message().body == "ab")
+        try other.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
+    }
+
     @Test("a GET may be sent again when the connection that is used again turns out to be dead")
     func staleGet() throws {
         let (upstream, proxy, caller) = try stale()
