@@ -50,6 +50,8 @@ struct LoginRuns {
         return AsyncStream { stream in
             let task = Task {
                 guard let loop = try? await CommandLoop.start(services: services) else {
+                    let reason = "libcurl, or the thread that it needs, cannot be had on this machine."
+                    stream.yield(.failure(LoginFailure(.failed, challenge: "", detail: reason)))
                     stream.finish()
                     return
                 }
