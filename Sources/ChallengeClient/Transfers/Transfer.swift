@@ -115,8 +115,7 @@ package final class Transfer: TransferDelegate {
     package func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool {
         // After the head of a chunked answer: its trailer section (RFC 9112 §7.1.2).
         if isHeadComplete { return true }
-        guard head.count + headerLine.count <= Self.headLimit else { return false }
-        unsafe head.append(headerLine)
+        guard unsafe head.append(headerLine, upTo: Self.headLimit) else { return false }
         guard headerLine.count <= 2, unsafe headerLine.first == 0x0D || headerLine.first == 0x0A else {
             return true
         }

@@ -194,20 +194,13 @@ final class CallerConnection: ReadinessHandler {
 
     /// Writes what the socket takes.
     func flush() {
-        while !output.isEmpty, phase != .closed {
-            let sent = unsafe output.withUnsafeBytes { bytes in
-                unsafe send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-            }
-            if sent > 0 {
-                output.consume(sent)
-                continue
-            }
-            if errno == EINTR { continue }
-            if errno != EAGAIN { close() }
-            break
+        guard phase != .closed else { return }
+        let failure = output.send(to: descriptor, keepingCapacity: Self.inputWindow)
+        if failure == 0 {
+            if phase == .closing { finishClosing() }
+        } else if failure != EAGAIN {
+            close()
         }
-        if output.isEmpty { output.removeAll(keepingCapacity: Self.inputWindow) }
-        if phase == .closing, output.isEmpty { finishClosing() }
     }
 
     private func finishClosing() {

@@ -4,8 +4,9 @@
 internal import ChallengeClient
 package import HTTPWire
 
-/// What a listener lets in and where it sends it. Immutable; a reload makes new ones.
-package struct ListenerPlan: Sendable {
+/// What a listener lets in and where it sends it. Immutable; a reload makes new ones. An object, for every request takes
+/// hold of it, and of a value it would take hold of each part.
+package final class ListenerPlan: Sendable {
     /// What the listener is there for.
     package enum Service: Sendable {
         /// Answers of our own: the admin listener.

@@ -17,6 +17,13 @@ extension ByteQueue {
         unsafe append(from: base, count: bytes.count)
     }
 
+    /// Appends the bytes of a buffer, unless more than `limit` would wait then. Returns whether it did.
+    package mutating func append(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> Bool {
+        guard bytes.count <= limit - count else { return false }
+        unsafe append(bytes)
+        return true
+    }
+
     /// Appends a literal.
     package mutating func append(_ text: StaticString) {
         guard text.hasPointerRepresentation else {
