@@ -23,6 +23,13 @@ enum Admission {
         switch decision {
         case .found(let destination):
             return .admitted(destination)
+        case .ambiguous:
+            return .refused(
+                LocalReply(
+                    .badRequest,
+                    detail:
+                        "The path can be read in two ways (encoded signs, dot segments) that two routes take. Write "
+                        + "it plainly."))
         case .notAllowed:
             return .refused(
                 LocalReply(

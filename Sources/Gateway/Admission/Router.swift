@@ -53,6 +53,8 @@ package struct Router: Sendable {
 
     /// Where a request went, or why nowhere.
     package enum Decision: Sendable, Equatable {
+        /// Read as upstreams may read it, the path goes elsewhere than by its letters.
+        case ambiguous
         case found(Destination)
         /// Routes would take it, but not from this caller.
         case notAllowed
@@ -74,7 +76,20 @@ package struct Router: Sendable {
     package var isTrivial: Bool { routes.isEmpty }
 
     /// Decides. `host` in lower case without port; `path` as it came, without query; `user`: the caller's uid if known.
+    ///
+    /// The path goes upstream as it came, where `/x/../accounts` or `/%61ccounts` may mean what a route guards: a path
+    /// that another reading would send elsewhere is not decided.
     package func decide(host: String, path: String, method: String, user: UInt32?) -> Decision {
+        let decision = decide(host: host, literalPath: path, method: method, user: user)
+        // What goes nowhere needs no second look.
+        guard case .found = decision else { return decision }
+        let read = PathReading.normalized(path)
+        guard read != path else { return decision }
+        let other = decide(host: host, literalPath: read, method: method, user: user)
+        return other.isSamePlace(as: decision) ? decision : .ambiguous
+    }
+
+    private func decide(host: String, literalPath path: String, method: String, user: UInt32?) -> Decision {
         var isHidden = false
         for (number, route) in routes.enumerated() {
             if let wanted = route.host, wanted != host { continue }
@@ -101,5 +116,15 @@ package struct Router: Sendable {
         guard path.hasPrefix(prefix) else { return false }
         return prefix.hasSuffix("/") || path.utf8.count == prefix.utf8.count
             || path.utf8.dropFirst(prefix.utf8.count).first == UInt8(ascii: "/")
+    }
+}
+
+extension Router.Decision {
+    /// Whether both lead to one route, or both nowhere.
+    fileprivate func isSamePlace(as other: Router.Decision) -> Bool {
+        switch (self, other) {
+        case (.found(let one), .found(let two)): one.upstream == two.upstream && one.route == two.route
+        default: self == other
+        }
     }
 }

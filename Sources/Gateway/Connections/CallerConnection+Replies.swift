@@ -41,7 +41,7 @@ extension CallerConnection {
             let whole = bytes.text(request.target.pathAndQuery)
             return LocalRequest(
                 method: bytes.text(request.methodRange), path: path,
-                query: String(whole.dropFirst(path.count + 1)), isUnixSocket: user != nil)
+                query: String(whole.dropFirst(path.count + 1)), isUnixSocket: isUnixSocket)
         }
         guard let parsed else {
             reply(LocalReply(.hostNotAllowed, detail: "Only loopback names are served here."))

@@ -78,6 +78,9 @@ final class CallerConnection: ReadinessHandler {
     /// What it lets in, as of the last reload.
     var listener: ListenerPlan { acceptor.plan }
 
+    /// Whether the caller came over a Unix socket.
+    var isUnixSocket: Bool { acceptor.isUnix }
+
     /// Whether another request will be read after this one.
     var staysOpen: Bool { keepsAlive && acceptor.isOpen && !worker.isDraining }
 

@@ -13,7 +13,8 @@ final class Acceptor: ReadinessHandler {
     private(set) var isOpen = true
     private let descriptor: Int32
     private unowned let worker: Worker
-    private let isUnix: Bool
+    /// Whether callers come over a Unix socket.
+    let isUnix: Bool
     private let timer: LazyTimer
     /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
     private static let mostPerTurn = 64

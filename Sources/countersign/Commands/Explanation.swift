@@ -42,6 +42,7 @@ struct Explanation {
             return
         }
         switch plan.router.decide(host: url.origin.host, path: url.path, method: method, user: nil) {
+        case .ambiguous: reason = "its path can be read in two ways that two routes take (400, bad-request)"
         case .none: reason = "no route takes it (404, no-route)"
         case .notAllowed: reason = "the routes that take it are for certain users (403, caller-not-allowed)"
         case .found(let destination):

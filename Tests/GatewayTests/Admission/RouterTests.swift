@@ -70,4 +70,29 @@ struct RouterTests {
         let any = [Route(upstream: "up", stripsPrefix: true)]
         #expect(decide(any, path: "/a") == .found(.init(upstream: "up", stripped: 0, route: 0)))
     }
+
+    @Test(
+        "a path that an upstream may read as one of another route is not let past that route",
+        arguments: [
+            "/x/../accounts/1", "/%61ccounts/1", "/./accounts/1", "//accounts/1", "/x/%2e%2e/accounts/1",
+            "/accounts;v=1/1", "/x%2f..%2Faccounts/1", "/x/..\\accounts/1",
+        ])
+    func guarded(path: String) {
+        let router = Router(
+            routes: [Router.Route(path: "/accounts/", users: [7], upstream: "bank")], fallback: "other")
+        #expect(router.decide(host: "", path: path, method: "GET", user: 7) == .ambiguous)
+        // To others the route is not there, however the path is written.
+        let plain = router.decide(host: "", path: "/accounts/1", method: "GET", user: nil)
+        #expect(router.decide(host: "", path: path, method: "GET", user: nil) == plain)
+    }
+
+    @Test(
+        "a path that leads to the same place however it is read goes there",
+        arguments: ["/a%20b", "/a//b", "/a/./b", "/a;v=1", "/%C3%A4", "/a/../b", "/a/%zz", "/", "/..", "/a/."])
+    func harmless(path: String) {
+        let router = Router(
+            routes: [Router.Route(path: "/accounts/", users: [7], upstream: "bank")], fallback: "other")
+        let decision = router.decide(host: "", path: path, method: "GET", user: nil)
+        #expect(decision == .found(Router.Destination(upstream: "other")))
+    }
 }
