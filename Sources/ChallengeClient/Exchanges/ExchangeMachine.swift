@@ -97,7 +97,14 @@ package struct ExchangeMachine: Sendable, Equatable {
     /// The session that was waited for is there. `missing` as in `start`.
     package mutating func sessionReady(missing: Int?, wonNow: Bool) -> Action {
         guard case .waiting(let slot) = state else { return .doNothing }
-        if wonNow { wonSlot = slot }
+        if wonNow {
+            wonSlot = slot
+            if missing == slot {
+                // Another login would bring the same, for ever.
+                return sessionFailed(
+                    ExchangeError(.upstreamProtocol, detail: "The session that was won had ended at once."))
+            }
+        }
         return start(missing: missing)
     }
 

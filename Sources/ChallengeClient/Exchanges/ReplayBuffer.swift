@@ -6,7 +6,7 @@ internal import HTTPWire
 /// The request's body on its way from the caller to a transfer, kept from its beginning so that it can be sent again.
 ///
 /// Up to `limit` bytes are kept. What goes beyond is streamed: sent bytes are dropped, and the body can no longer be
-/// replayed. Never holds more than `limit`, one window and what one read of the caller's socket brings.
+/// replayed. Never holds more than `limit`, one window and what one read of the socket brings.
 package struct ReplayBuffer: ~Copyable {
     /// How much unsent body is taken from the caller ahead of the transfer, in bytes.
     package static let window = 64 * 1024

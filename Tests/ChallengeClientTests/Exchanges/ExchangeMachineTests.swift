@@ -129,4 +129,13 @@ struct ExchangeMachineTests {
         }
         #expect(error.kind == .upstreamProtocol)
     }
+
+    @Test("a session that ends the moment it is won is not won again and again")
+    mutating func endedAtOnce() {
+        _ = machine.start(missing: 0)
+        guard case .fail = machine.sessionReady(missing: 0, wonNow: true) else {
+            Issue.record("no failure")
+            return
+        }
+    }
 }
