@@ -60,7 +60,7 @@ package final class Exchange: TransferOwner {
         self.route = route
         // Not emptied: it shares the route's memory, and that would be copied.
         used = []
-        timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
+        timer.arm(at: runtime.loop.now + client.responseDelay)
     }
 
     /// Starts what `begin` took over. The exchange may be over when this returns.
@@ -146,7 +146,7 @@ package final class Exchange: TransferOwner {
     private func deliverHead() -> ExchangeMachine.Action? {
         guard let client, let transfer, let caller else { return nil }
         if let refusal { client.remember(refusal, now: runtime.loop.now) }
-        timer.arm(at: runtime.loop.now + client.plan.timeouts.idle)
+        timer.arm(at: runtime.loop.now + client.idleDelay)
         do throws(WireError) {
             try caller.exchangeDelivers(headOf: transfer)
             return nil
@@ -247,7 +247,7 @@ package final class Exchange: TransferOwner {
             transfer.fields.reset()
             try caller.writeFields(into: transfer.fields, overriddenBy: sessions)
             try client.prepare(transfer, request: request, target: target, sessions: sessions)
-            timer.arm(at: runtime.loop.now + client.plan.timeouts.response)
+            timer.arm(at: runtime.loop.now + client.responseDelay)
             try runtime.driver.start(transfer)
             return nil
         } catch {
@@ -272,7 +272,7 @@ package final class Exchange: TransferOwner {
     package func transferHasBody(_ transfer: Transfer) {
         if machine.hasDelivered {
             caller?.exchangeDelivers(bodyOf: transfer)
-            if let client { timer.arm(at: runtime.loop.now + client.plan.timeouts.idle) }
+            if let client { timer.arm(at: runtime.loop.now + client.idleDelay) }
             return
         }
         swallowed += transfer.body.count
@@ -302,7 +302,7 @@ package final class Exchange: TransferOwner {
     /// Asks the caller for more of the body where there is room for it.
     package func transferTookBody(_ transfer: Transfer) {
         // While the request is under way its answer is not late.
-        if let client, !machine.hasDelivered { timer.arm(at: runtime.loop.now + client.plan.timeouts.response) }
+        if let client, !machine.hasDelivered { timer.arm(at: runtime.loop.now + client.responseDelay) }
         if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
     }
 

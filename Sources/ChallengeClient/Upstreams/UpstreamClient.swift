@@ -12,6 +12,10 @@ package final class UpstreamClient {
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
+    /// `timeouts.response` for the loop.
+    let responseDelay: LoopDelay
+    /// `timeouts.idle` for the loop.
+    let idleDelay: LoopDelay
     let runtime: ClientRuntime
     private let uniform: RouteSessions
     var routes = RouteMemory()
@@ -25,6 +29,8 @@ package final class UpstreamClient {
     package init(plan: UpstreamPlan, runtime: ClientRuntime) {
         self.plan = plan
         authority = Array(plan.base.origin.authority.utf8)
+        responseDelay = LoopDelay(plan.timeouts.response)
+        idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
     }

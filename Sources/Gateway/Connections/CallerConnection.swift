@@ -243,7 +243,7 @@ final class CallerConnection: ReadinessHandler {
         response.reset(isHead: false, version: .http11)
         if staysOpen {
             phase = .head
-            timer.arm(at: worker.loop.now + worker.limits.idleTime)
+            timer.arm(at: worker.loop.now + worker.idleDelay)
         } else {
             phase = .closing
             timer.arm(at: worker.loop.now + worker.limits.headTime)

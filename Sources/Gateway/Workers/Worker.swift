@@ -14,6 +14,8 @@ final class Worker: WaitHook {
     let loop: EventLoop
     let runtime: ClientRuntime
     let limits: WorkerLimits
+    /// `limits.idleTime` for the loop.
+    let idleDelay: LoopDelay
     private(set) var isDraining = false
     private let number: Int
     private let services: ClientServices
@@ -38,6 +40,7 @@ final class Worker: WaitHook {
         self.number = number
         self.services = services
         self.limits = limits
+        idleDelay = LoopDelay(limits.idleTime)
         self.figures = figures
         self.logger = logger
         runtime = try ClientRuntime(
