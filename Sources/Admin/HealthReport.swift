@@ -14,11 +14,16 @@ package struct HealthReport: Sendable {
         package var challenge: String
         /// The scope, where there is one.
         package var scope: String
+        /// The challenges whose handlers it asks.
+        package var asks: [String]
         /// How it stands.
         package var standing: SessionStanding
 
         /// A login.
-        package init(upstream: String, challenge: String, scope: String, standing: SessionStanding) {
+        package init(
+            upstream: String, challenge: String, scope: String, asks: [String] = [], standing: SessionStanding
+        ) {
+            self.asks = asks
             self.upstream = upstream
             self.challenge = challenge
             self.scope = scope
@@ -112,7 +117,9 @@ package struct HealthReport: Sendable {
 
 extension HealthReport.Login {
     fileprivate func json(now: Int64) -> JSONValue {
-        var object: [String: JSONValue] = ["challenge": .string(challenge), "scope": .string(scope)]
+        var object: [String: JSONValue] = [
+            "challenge": .string(challenge), "scope": .string(scope), "asks": .array(asks.map { .string($0) }),
+        ]
         switch standing {
         case .cold: object["state"] = "cold"
         case .failing(let failure):

@@ -39,13 +39,13 @@ struct CommandTests {
 
     @Test("explain: names listener, route, upstream and handlers, and never a secret")
     func explain() async throws {
-        try await withBank(startsDaemon: false) { bank in
+        try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
             let text = try await bank.countersign("explain", bank.url("/balance"))
             #expect(text.exit == 0)
             for word in ["127.0.0.1:\(bank.port)", "bank-pin", "PinCodeAttempts", "/mfp/api/adapters/bank/balance"] {
                 #expect(text.output.contains(word), "\(word)")
             }
-            #expect(!text.output.contains("1234"))
+            #expect(!text.output.contains(unmistakablePIN))
             let json = try await bank.countersign("explain", "--json", "--method", "POST", bank.url("/open/x"))
             #expect(JSON(parsing: Array(json.output.utf8))?["upstream"] == "server")
             #expect(JSON(parsing: Array(json.output.utf8))?["handlers"] == .array([]))
@@ -70,14 +70,29 @@ struct CommandTests {
 
     @Test("login: wins a session and shows the conversation without its secrets")
     func login() async throws {
-        try await withBank(startsDaemon: false) { bank in
+        try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
             let won = try await bank.countersign("login", "bank-pin")
             #expect(won.exit == 0, "\(won)")
             #expect(won.output.contains("session won"))
             #expect(won.output.contains("PinCodeAttempts"))
-            #expect(!won.output.contains("1234"))
+            #expect(!won.output.contains(unmistakablePIN))
             #expect(!won.output.contains("Bearer ey"))
             #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("wait and sessions: the login of a MobileFirst upstream is meant by the challenges that it asks, too")
+    func meantByChallenge() async throws {
+        try await withBank { bank in
+            try await bank.expect("/balance", status: 200)
+            #expect(try await bank.countersign("wait", "bank-pin").exit == 0)
+            #expect(try await bank.countersign("wait", "--timeout", "100ms", "no-such").exit == 69)
+            #expect(try await bank.countersign("sessions", "list").output.contains("(bank-pin): held"))
+            #expect(try await bank.countersign("sessions", "drop", "no-such").output == "dropped 0\n")
+            let dropped = try await bank.countersign("sessions", "drop", "bank-pin")
+            #expect(dropped.exit == 0)
+            #expect(dropped.output != "dropped 0\n")
+            try await bank.expect("/balance", status: 200)
         }
     }
 
@@ -147,4 +162,19 @@ extension Bank {
             [Binary.path, "sessions", "drop", "--config", folder.path(of: "countersign.yaml")],
             environment: environment, in: folder)
     }
+}
+
+/// A PIN that no port and no duration can be taken for.
+private let unmistakablePIN = "73914682"
+
+private var unmistakable: BankConfiguration {
+    var configuration = BankConfiguration()
+    configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = unmistakablePIN
+    return configuration
+}
+
+private var unmistakableRules: MobileFirstRules {
+    var rules = DemoUpstream.rules
+    rules.checks = [.pinCodeAttempts(pin: unmistakablePIN)]
+    return rules
 }

@@ -23,20 +23,26 @@ public struct StandingLogin: Sendable {
     public let key: SessionKey
     /// The credentials that its answers are made of, by name, for `explain`.
     public let credentials: [String]
+    /// The challenges of the configuration whose handlers it asks, by name; none where it is a challenge itself.
+    public let asks: [String]
     private let makeLogin: @Sendable (Scope) -> any SessionLogin
 
     /// A login; `makeLogin` is given the scope to ask for.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, key: SessionKey, credentials: [String],
-        makeLogin: @escaping @Sendable (Scope) -> any SessionLogin
+        asks: [String] = [], makeLogin: @escaping @Sendable (Scope) -> any SessionLogin
     ) {
         self.name = name
         self.trigger = trigger
         self.isAhead = isAhead
         self.key = key
         self.credentials = credentials
+        self.asks = asks
         self.makeLogin = makeLogin
     }
+
+    /// Whether a user who says `name` means this login.
+    public func isMeant(by name: String) -> Bool { self.name == name || asks.contains(name) }
 
     /// The scope asked for where no response has named another.
     public var defaultScope: Scope { Scope(text: key.scope) }

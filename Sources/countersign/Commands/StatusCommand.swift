@@ -54,7 +54,7 @@ struct SessionsCommand: ParsableCommand {
 
         @OptionGroup var admin: AdminOptions
 
-        @Argument(help: "The challenge; for a MobileFirst upstream its name.")
+        @Argument(help: "The challenge, or the upstream of a MobileFirst server.")
         var name: String?
 
         func run() throws {

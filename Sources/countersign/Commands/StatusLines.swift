@@ -28,6 +28,8 @@ enum StatusLines {
             for login in values(logins) {
                 var line = "session   \(upstream)/\(text(login["challenge"]))"
                 if let scope = login["scope"]?.stringValue, !scope.isEmpty { line += " [\(scope)]" }
+                let asks = values(login["asks"]).map { text($0) }
+                if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }
                 line += ": \(text(login["state"]))"
                 if let seconds = login["held_seconds"]?.integerValue { line += " for \(seconds) s" }
                 if let seconds = login["expires_in"]?.integerValue { line += ", ends in \(seconds) s" }
@@ -36,6 +38,13 @@ enum StatusLines {
             }
         }
         return lines
+    }
+
+    /// How the logins stand that are, or ask, that challenge.
+    static func states(of challenge: String, in report: JSONValue) -> [String] {
+        (report["upstreams"]?.objectValue ?? [:]).values.flatMap { values($0) }
+            .filter { $0["challenge"] == .string(challenge) || values($0["asks"]).contains(.string(challenge)) }
+            .map { text($0["state"]) }
     }
 
     private static func text(_ value: JSONValue?) -> String { value?.stringValue ?? "?" }

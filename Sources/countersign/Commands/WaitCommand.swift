@@ -9,8 +9,9 @@ struct WaitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait", abstract: "Wait until the running daemon is ready.",
         discussion: """
-            For scripts, and for ExecStartPre= of units that need it. With a challenge, waits until its session is held. \
-            Ends with 0 when that is so, with 69 when the time is over.
+            For scripts, and for ExecStartPre= of units that need it. With a challenge, waits until its login does not \
+            fail: its session is held, or nobody has asked for it yet. Ends with 0 when that is so, with 69 when the time \
+            is over.
             """)
 
     @OptionGroup var admin: AdminOptions
@@ -18,7 +19,7 @@ struct WaitCommand: ParsableCommand {
     @Option(name: .long, help: ArgumentHelp("How long to wait: 500ms, 10s, 5m.", valueName: "duration"))
     var timeout = "30s"
 
-    @Argument(help: "The challenge; for a MobileFirst upstream its name.")
+    @Argument(help: "The challenge, or the upstream of a MobileFirst server.")
     var challenge: String?
 
     func run() throws {
@@ -42,14 +43,8 @@ struct WaitCommand: ParsableCommand {
 
     private func isReady(_ report: JSONValue) -> Bool {
         guard let challenge else { return report["status"]?.stringValue == "ready" }
-        for logins in (report["upstreams"]?.objectValue ?? [:]).values {
-            guard case .array(let logins) = logins else { continue }
-            let isHeld = logins.contains {
-                $0["challenge"]?.stringValue == challenge && $0["state"]?.stringValue == "held"
-            }
-            if isHeld { return true }
-        }
-        return false
+        let states = StatusLines.states(of: challenge, in: report)
+        return !states.isEmpty && states.allSatisfy { $0 == "held" || $0 == "cold" }
     }
 
     private static func duration(_ text: String) -> Duration? {

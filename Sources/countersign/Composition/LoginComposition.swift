@@ -50,7 +50,7 @@ struct LoginComposition {
             key: SessionKey(
                 origin: upstream.url.origin, challenge: upstream.name, credential: "",
                 scope: configuration.scope.description),
-            credentials: handlers.map(\.key.credential),
+            credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName),
             makeLogin: { client.login(scope: $0.words, handlers: handlers) })
     }
 

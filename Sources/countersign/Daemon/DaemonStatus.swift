@@ -44,7 +44,10 @@ final class DaemonStatus: Sendable {
                 return opened
             },
             dropSessions: { name in
-                self.world.services.directory.drop { name == nil || $0.challenge == name }.count
+                let meant = Set(
+                    self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
+                        .filter { name.map($0.isMeant) ?? true }.map(\.name))
+                return self.world.services.directory.drop { meant.contains($0.challenge) }.count
             })
     }
 
@@ -62,7 +65,7 @@ final class DaemonStatus: Sendable {
                 for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
                     logins.append(
                         HealthReport.Login(
-                            upstream: upstream.name, challenge: login.name, scope: key.scope,
+                            upstream: upstream.name, challenge: login.name, scope: key.scope, asks: login.asks,
                             standing: standings[key] ?? .cold))
                 }
             }
