@@ -29,12 +29,15 @@ package final class ListenerPlan: Sendable {
     package let allowsBrowsers: Bool
     /// Limits on request heads.
     package let headLimits: HeadLimits
+    /// Whether the gateway serves without it where its address cannot be had: nobody has asked for it.
+    package let isOptional: Bool
 
     /// A plan.
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
-        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits()
+        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits(), isOptional: Bool = false
     ) {
+        self.isOptional = isOptional
         self.name = name
         self.service = service
         self.router = router

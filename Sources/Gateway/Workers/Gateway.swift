@@ -51,17 +51,28 @@ package final class Gateway {
     }
 
     /// Opens the listeners of `plan` that are not open yet, has all workers accept, and closes those that the plan has
-    /// no more. Throws with nothing changed if one cannot be opened.
+    /// no more. Throws with nothing changed if one cannot be opened that is not optional.
     package func apply(_ plan: GatewayPlan) throws(ListenError) {
         var opened: [(point: ListenPoint, descriptor: Int32)] = []
-        for point in plan.points {
+        var served = plan
+        (served.points, served.listeners) = ([], [])
+        for (point, listener) in zip(plan.points, plan.listeners) {
             if let known = sockets.first(where: { $0.point == point }) {
                 opened.append(known)
+                served.points.append(point)
+                served.listeners.append(listener)
                 continue
             }
             do throws(ListenError) {
                 opened.append((point, try point.open()))
+                served.points.append(point)
+                served.listeners.append(listener)
             } catch {
+                if listener.isOptional {
+                    logger.warning(
+                        "listener left out", metadata: ["listener": "\(listener.name)", "reason": "\(error.reason)"])
+                    continue
+                }
                 for new in opened where !sockets.contains(where: { $0.descriptor == new.descriptor }) {
                     new.point.close(new.descriptor)
                 }
@@ -69,6 +80,7 @@ package final class Gateway {
             }
         }
         let descriptors = opened.map(\.descriptor)
+        let plan = served
         onEveryWorker { $0.apply(plan, sockets: descriptors) }
         for old in sockets where !descriptors.contains(old.descriptor) { old.point.close(old.descriptor) }
         sockets = opened

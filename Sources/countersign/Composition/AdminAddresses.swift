@@ -7,7 +7,8 @@ internal import Settings
 
 /// Where the admin listener is.
 enum AdminAddresses {
-    /// Those of the configuration; where it names none, a socket in the runtime directory.
+    /// Those of the configuration; where it names none, a socket in the runtime directory. Of several daemons of one
+    /// user that name none, the first has it.
     static func of(_ settings: Settings) -> [ListenAddress] {
         if !settings.admin.addresses.isEmpty { return settings.admin.addresses }
         return [.unix(path: "\(RuntimeDirectory.locate(environment: Process.environment))/admin.sock", mode: 0o600)]

@@ -25,7 +25,7 @@ struct GatewayComposition {
         for address in AdminAddresses.of(settings) {
             let plan = ListenerPlan(
                 name: "admin \(address)", service: .local(admin), router: Router(fallback: nil),
-                hosts: HostPolicy(names: Self.hosts(of: address)))
+                hosts: HostPolicy(names: Self.hosts(of: address)), isOptional: settings.admin.addresses.isEmpty)
             for point in try points(address) { listeners.append((point, plan)) }
         }
         return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: upstreams())

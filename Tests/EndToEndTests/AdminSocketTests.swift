@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Testing
+
+@Suite("The admin socket that nobody configured")
+struct AdminSocketTests {
+    @Test("is the first daemon's; another one serves without it, says so, and leaves it alone")
+    func shared() async throws {
+        await Slots.shared.take()
+        do {
+            try await run()
+        } catch {
+            await Slots.shared.give()
+            throw error
+        }
+        await Slots.shared.give()
+    }
+
+    private func run() async throws {
+        let (one, two) = (try Folder(), try Folder())
+        let ports = [Ports.next(), Ports.next()]
+        for (folder, port) in zip([one, two], ports) {
+            folder.write(
+                """
+                listeners: [{ address: "127.0.0.1:\(port)", upstream: none }]
+                upstreams: { none: { url: "http://127.0.0.1:1/" } }
+                log: { format: json }
+                """, to: "countersign.yaml")
+        }
+        let first = try await DaemonProcess.start(in: one)
+        let second = try await DaemonProcess.start(in: two, environment: ["RUNTIME_DIRECTORY": one.path(of: "run")])
+        #expect(second.log.contains("listener left out"))
+        #expect(try await Curl.run(["http://127.0.0.1:\(ports[1])/"], in: two).code == "upstream-unreachable")
+        #expect(await second.child.end() == 0)
+
+        let file = one.path(of: "countersign.yaml")
+        #expect(try await Command.countersign("status", "--config", file, in: one).exit == 0)
+        #expect(await first.child.end() == 0)
+    }
+}
