@@ -37,18 +37,7 @@ public struct InjectionLogin: SessionLogin {
 
     /// Looks the credential up and renders the fields.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        let found: Credential?
-        do throws(CredentialError) {
-            found = try await conversation.credentials.credential(named: credential)
-        } catch {
-            throw LoginFailure(.failed, challenge: challenge, detail: error.reason)
-        }
-        guard let found else {
-            throw LoginFailure(
-                .noCredential, challenge: challenge,
-                detail: "No source knows the credential \"\(credential)\". Add it, for example with "
-                    + "`countersign keyring set \(credential) FIELD`.")
-        }
+        let found = try await conversation.credential(named: credential, for: challenge)
         var injected: [InjectedField] = []
         for field in fields {
             do throws(TemplateError) {

@@ -22,18 +22,7 @@ public struct CredentialUse: Sendable {
     public static func look(
         up key: LatchKey, retryRejectedAfter: Duration? = nil, in conversation: Conversation
     ) async throws(LoginFailure) -> CredentialUse {
-        let found: Credential?
-        do {
-            found = try await conversation.credentials.credential(named: key.credential)
-        } catch {
-            throw LoginFailure(.failed, challenge: key.challenge, detail: error.reason)
-        }
-        guard let credential = found else {
-            throw LoginFailure(
-                .noCredential, challenge: key.challenge,
-                detail: "No source knows the credential \"\(key.credential)\". Add it, for example with "
-                    + "`countersign keyring set \(key.credential) FIELD`.")
-        }
+        let credential = try await conversation.credential(named: key.credential, for: key.challenge)
         let use = CredentialUse(key: key, credential: credential, retryRejectedAfter: retryRejectedAfter)
         try use.requireOpenLatch(in: conversation)
         return use

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+extension Conversation {
+    /// The credential of that name, for `challenge`. Throws `no-credential` where no source knows it, and `login-failed`
+    /// where a source cannot be read.
+    func credential(named name: String, for challenge: String) async throws(LoginFailure) -> Credential {
+        let found: Credential?
+        do throws(CredentialError) {
+            found = try await credentials.credential(named: name)
+        } catch {
+            throw LoginFailure(.failed, challenge: challenge, detail: error.reason)
+        }
+        guard let found else {
+            throw LoginFailure(
+                .noCredential, challenge: challenge,
+                detail: "No source knows the credential \"\(name)\". Add it, for example with "
+                    + "`countersign keyring set \(name) FIELD`.")
+        }
+        return found
+    }
+}
