@@ -44,7 +44,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             entry.held = nil
         }
         if !entry.isWinning {
-            if let hold = entry.hold, hold.until > now { return .refuse(hold.failure) }
+            if let failure = entry.failure, entry.heldUntil > now { return .refuse(failure.reason) }
         }
         guard waiterCount < limits.waiters else { return .overloaded }
         waiterCount += 1
@@ -57,7 +57,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Asks for a renewal of a session that still serves: true once, for the one who is to start the login.
     public mutating func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
         guard var entry = entries[key], !entry.isWinning, !isWinning(siblingOf: key) else { return false }
-        if let hold = entry.hold, hold.until > now { return false }
+        if entry.heldUntil > now { return false }
         entry.isWinning = true
         entries[key] = entry
         return true
@@ -103,14 +103,14 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             lastGeneration += 1
             let held = HeldSession(session, generation: lastGeneration, wonAt: now)
             entry.held = held
-            entry.hold = nil
+            entry.heldUntil = 0
             entry.failure = nil
             entry.failures = 0
             outcome = .won(held)
         case .failure(let failure):
             entry.failures = min(entry.failures + 1, 16)
             let wait = limits.pause(after: failure, failures: entry.failures, now: now, chance: chance)
-            entry.hold = wait.map { SessionHold(failure: failure, until: now + $0) }
+            entry.heldUntil = wait.map { now + $0 } ?? 0
             entry.failure = (failure, now)
             outcome = .failed(failure)
         }
@@ -146,7 +146,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         for key in chosen {
             if entries[key]?.held != nil { dropped.append(key) }
             entries[key]?.held = nil
-            entries[key]?.hold = nil
+            entries[key]?.heldUntil = 0
             entries[key]?.failure = nil
             entries[key]?.failures = 0
         }
@@ -157,7 +157,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public mutating func forgetFailures(of challenge: String) {
         for (key, entry) in entries {
             guard key.challenge == challenge || entry.failure?.reason.challenge == challenge else { continue }
-            entries[key]?.hold = nil
+            entries[key]?.heldUntil = 0
             entries[key]?.failure = nil
             entries[key]?.failures = 0
         }
@@ -235,16 +235,11 @@ private struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
     var isWinning = false
     var waiters: [Waiter] = []
-    /// Until when callers are answered with a failure at once.
-    var hold: SessionHold?
     /// How the last login failed, unless one has succeeded since.
     var failure: (reason: LoginFailure, at: Int64)?
+    /// Until when callers are answered with that failure at once.
+    var heldUntil: Int64 = 0
     var failures = 0
-}
-
-private struct SessionHold: Sendable {
-    let failure: LoginFailure
-    let until: Int64
 }
 
 extension SessionKey {
