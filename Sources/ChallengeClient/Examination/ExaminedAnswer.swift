@@ -35,14 +35,8 @@ struct ExaminedAnswer {
     }
 
     private init?(status: Int, _ bytes: Span<UInt8>) {
-        var scanner = ResponseHeadScanner()
-        guard case .some = try? scanner.scan(bytes) else { return nil }
-        var fields = HTTPFields()
-        for line in scanner.head.fields {
-            guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
-            fields.append(HTTPField(name: name, value: bytes.text(line.value)))
-        }
+        guard let head = ScannedHead(bytes) else { return nil }
         self.status = status
-        self.fields = fields
+        fields = head.fields
     }
 }

@@ -82,21 +82,12 @@ final class SideTransfer: TransferOwner {
     }
 
     func transferHasHead(_ transfer: Transfer) {
-        let parsed: SideResponse? = transfer.head.withSpan { bytes in
-            var scanner = ResponseHeadScanner()
-            guard case .some = try? scanner.scan(bytes) else { return nil }
-            var fields = HTTPFields()
-            for line in scanner.head.fields {
-                guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
-                fields.append(HTTPField(name: name, value: bytes.text(line.value)))
-            }
-            return SideResponse(status: scanner.head.status, fields: fields)
-        }
-        guard let parsed else {
+        let head = transfer.head.withSpan { ScannedHead($0) }
+        guard let head else {
             end(.failure(SideRequestError(.badAnswer, reason: "the answer's head follows no grammar")))
             return
         }
-        response = parsed
+        response = SideResponse(status: head.status, fields: head.fields)
     }
 
     func transferHasBody(_ transfer: Transfer) {
