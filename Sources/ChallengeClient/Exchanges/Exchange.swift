@@ -214,17 +214,9 @@ package final class Exchange: TransferOwner {
     }
 
     private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
-        guard let client, let route else { return .doNothing }
+        guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
         let missing = client.missing(in: route, forBodyOf: request)
-        if wonNow, let missing, missing == machine.waitingSlot {
-            let name = route.slots[missing].key.challenge
-            return machine.sessionFailed(
-                ExchangeError(
-                    LoginFailure(
-                        .failed, challenge: name,
-                        detail: "The login \(name) won a session that has ended already. Do the clocks agree?")))
-        }
-        return machine.sessionReady(missing: missing, wonNow: wonNow)
+        return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
     }
 
     // MARK: Transfers

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
+
 /// The course of one exchange: which transfer is sent when, what is held and what passes, when it is over.
 ///
 /// A value without I/O: events in, one action out. It knows sessions only by the place (`slot`) of their login in the
@@ -94,15 +96,17 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .win(slot: slot)
     }
 
-    /// The session that was waited for is there. `missing` as in `start`.
-    package mutating func sessionReady(missing: Int?, wonNow: Bool) -> Action {
+    /// The session that was waited for is there, won by `login`. `missing` as in `start`.
+    package mutating func sessionReady(missing: Int?, wonNow: Bool, login: String = "") -> Action {
         guard case .waiting(let slot) = state else { return .doNothing }
         if wonNow {
             wonSlot = slot
             if missing == slot {
                 // Another login would bring the same, for ever.
-                return sessionFailed(
-                    ExchangeError(.upstreamProtocol, detail: "The session that was won had ended at once."))
+                let failure = LoginFailure(
+                    .failed, challenge: login,
+                    detail: "The login \(login) won a session that has ended already. Do the clocks agree?")
+                return sessionFailed(ExchangeError(failure))
             }
         }
         return start(missing: missing)
