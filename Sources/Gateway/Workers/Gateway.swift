@@ -54,19 +54,15 @@ package final class Gateway {
     /// no more. Throws with nothing changed if one cannot be opened that is not optional.
     package func apply(_ plan: GatewayPlan) throws(ListenError) {
         var opened: [(point: ListenPoint, descriptor: Int32)] = []
-        var served = plan
-        (served.points, served.listeners) = ([], [])
+        var served: [(point: ListenPoint, plan: ListenerPlan)] = []
         for (point, listener) in zip(plan.points, plan.listeners) {
-            if let known = sockets.first(where: { $0.point == point }) {
-                opened.append(known)
-                served.points.append(point)
-                served.listeners.append(listener)
-                continue
-            }
             do throws(ListenError) {
-                opened.append((point, try point.open()))
-                served.points.append(point)
-                served.listeners.append(listener)
+                if let known = sockets.first(where: { $0.point == point }) {
+                    opened.append(known)
+                } else {
+                    opened.append((point, try point.open()))
+                }
+                served.append((point, listener))
             } catch {
                 if listener.isOptional {
                     logger.warning(
@@ -80,7 +76,7 @@ package final class Gateway {
             }
         }
         let descriptors = opened.map(\.descriptor)
-        let plan = served
+        let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams)
         onEveryWorker { $0.apply(plan, sockets: descriptors) }
         for old in sockets where !descriptors.contains(old.descriptor) { old.point.close(old.descriptor) }
         sockets = opened
