@@ -13,14 +13,6 @@ extension LocalAnswer {
         LocalAnswer(
             status: status, contentType: "application/json", body: value.serialized() + [UInt8(ascii: "\n")])
     }
-
-    /// `allow`: the methods that the resource takes, which a 405 must name (RFC 9110 §15.5.6).
-    static func refusal(_ reply: LocalReply, allow: String? = nil) -> LocalAnswer {
-        var fields = [("Proxy-Status", reply.proxyStatus)]
-        if let allow { fields.append(("Allow", allow)) }
-        return LocalAnswer(
-            status: reply.status, contentType: "application/problem+json", body: reply.document, fields: fields)
-    }
 }
 
 extension LocalRequest {

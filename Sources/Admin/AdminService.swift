@@ -50,29 +50,28 @@ package struct AdminService: LocalService {
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"):
-            return .refusal(
-                LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET."), allow: "GET, HEAD")
+            return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
-            return .refusal(LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST."), allow: "POST")
+            return LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST.").answer(allow: "POST")
         default:
-            return .refusal(
-                LocalReply(
-                    .noRoute,
-                    detail: "Here are /livez, /readyz, /healthz, /status; over the Unix socket POST /unlatch "
-                        + "and /sessions/drop."))
+            return LocalReply(
+                .noRoute,
+                detail: "Here are /livez, /readyz, /healthz, /status; over the Unix socket POST /unlatch "
+                    + "and /sessions/drop."
+            ).answer()
         }
     }
 
     private func change(_ request: LocalRequest) -> LocalAnswer {
         guard request.isUnixSocket else {
-            return .refusal(
-                LocalReply(.callerNotAllowed, detail: "What changes something is taken over the Unix socket only."))
+            return LocalReply(.callerNotAllowed, detail: "What changes something is taken over the Unix socket only.")
+                .answer()
         }
         if request.path == "/sessions/drop" {
             return .json(status: 200, ["dropped": .integer(Int64(sources.dropSessions(request.value(of: "name"))))])
         }
         guard let name = request.value(of: "name"), !name.isEmpty else {
-            return .refusal(LocalReply(.badRequest, detail: "Say which challenge: /unlatch?name=NAME."))
+            return LocalReply(.badRequest, detail: "Say which challenge: /unlatch?name=NAME.").answer()
         }
         return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name)))])
     }

@@ -8,12 +8,7 @@ extension CallerConnection {
     /// Answers the present request with `reply`, after its body where that is short enough to be read over.
     func reply(_ reply: LocalReply) {
         worker.count(reply)
-        var fields = [("Proxy-Status", reply.proxyStatus)]
-        if let seconds = reply.retryAfter { fields.append(("Retry-After", "\(seconds)")) }
-        if reply.status == 405 { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-        deliver(
-            LocalAnswer(
-                status: reply.status, contentType: "application/problem+json", body: reply.document, fields: fields))
+        deliver(reply.answer(allow: reply.status == 405 ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" : nil))
     }
 
     private func deliver(_ answer: LocalAnswer) {

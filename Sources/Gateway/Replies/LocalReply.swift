@@ -64,6 +64,15 @@ package struct LocalReply: Sendable, Equatable {
         return Array("{\"status\":\(status),".utf8) + strings.dropFirst() + [UInt8(ascii: "\n")]
     }
 
+    /// The reply as a local service answers. `allow`: the methods that the resource takes, which a 405 must name
+    /// (RFC 9110 §15.5.6).
+    package func answer(allow: String? = nil) -> LocalAnswer {
+        var fields = [("Proxy-Status", proxyStatus)]
+        if let retryAfter { fields.append(("Retry-After", "\(retryAfter)")) }
+        if let allow { fields.append(("Allow", allow)) }
+        return LocalAnswer(status: status, contentType: "application/problem+json", body: document, fields: fields)
+    }
+
     /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
     package var proxyStatus: String { "countersign; error=\(code.proxyError); details=\"\(code.rawValue)\"" }
 }
