@@ -68,16 +68,6 @@ static inline CURLcode ccurl_get_long(CURL *_Nonnull easy, CURLINFO info, long *
     return curl_easy_getinfo(easy, info, value);
 }
 
-static inline CURLcode ccurl_get_offset(CURL *_Nonnull easy, CURLINFO info, curl_off_t *_Nonnull value) {
-    return curl_easy_getinfo(easy, info, value);
-}
-
-/// The string is libcurl's, until the next transfer.
-static inline const char *_Nullable ccurl_get_string(CURL *_Nonnull easy, CURLINFO info) {
-    char *value = NULL;
-    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
-}
-
 /// What was set as CURLOPT_PRIVATE.
 static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
     char *value = NULL;

@@ -129,8 +129,6 @@ package struct MultiError: Error, RawRepresentable, Hashable, Sendable, CustomSt
         if code != CURLM_OK { throw MultiError(rawValue: code.rawValue) }
     }
 
-    /// `CURLM_ADDED_ALREADY`.
-    package static let addedAlready = MultiError(rawValue: CURLM_ADDED_ALREADY.rawValue)
     /// `CURLM_OUT_OF_MEMORY`.
     package static let outOfMemory = MultiError(rawValue: CURLM_OUT_OF_MEMORY.rawValue)
 }
