@@ -7,14 +7,7 @@ internal import Testing
 struct AdminSocketTests {
     @Test("is the first daemon's; another one serves without it, says so, and leaves it alone")
     func shared() async throws {
-        await Slots.shared.take()
-        do {
-            try await run()
-        } catch {
-            await Slots.shared.give()
-            throw error
-        }
-        await Slots.shared.give()
+        try await Slots.run(run)
     }
 
     private func run() async throws {

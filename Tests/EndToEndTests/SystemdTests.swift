@@ -17,9 +17,7 @@ struct SystemdTests {
             "--file", "\(folder.write(Self.dropIn, to: "dropin")):/etc/systemd/system/countersign.service.d/pin.conf",
             "--timeout", "60", "--", "bash", "-c", Self.script,
         ]
-        await Slots.shared.take()
-        let run = try await Command.run(arguments, in: folder, within: .seconds(90))
-        await Slots.shared.give()
+        let run = try await Slots.run { try await Command.run(arguments, in: folder, within: .seconds(90)) }
         if run.exit == 77 {
             try Test.cancel("\(run.errors)")
         }

@@ -8,14 +8,7 @@ internal import Testing
 struct TLSTests {
     @Test("HTTP/2 by ALPN, HTTP/1.1 where asked for, and each failed handshake a 502 that names TLS")
     func handshakes() async throws {
-        await Slots.shared.take()
-        do {
-            try await run()
-        } catch {
-            await Slots.shared.give()
-            throw error
-        }
-        await Slots.shared.give()
+        try await Slots.run(run)
     }
 
     private func run() async throws {

@@ -144,10 +144,9 @@ func withBank(
     clock: DemoClock = .system, startsDaemon: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
     _ scenario: (Bank) async throws -> Void
 ) async throws {
-    await Slots.shared.take()
-    var result: Result<Void, any Error> = .success(())
-    do {
+    try await Slots.run {
         let bank = try Bank(configuration: configuration, rules: rules, clock: clock)
+        var result: Result<Void, any Error> = .success(())
         do {
             if startsDaemon { try await bank.startDaemon() } else { bank.configure { _ in } }
             try await scenario(bank)
@@ -159,9 +158,6 @@ func withBank(
         #expect(code == nil || code == 0, "the daemon ended with \(code ?? 0):\n\(log)", sourceLocation: sourceLocation)
         let violations = bank.record.violations
         #expect(violations.isEmpty, "the upstream complains of what it got", sourceLocation: sourceLocation)
-    } catch {
-        result = .failure(error)
+        try result.get()
     }
-    await Slots.shared.give()
-    try result.get()
 }

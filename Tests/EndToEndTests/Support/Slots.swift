@@ -4,7 +4,7 @@
 /// Lets so many scenarios run at once: Swift Testing starts all tests together, and a machine of two cores would then
 /// have every daemon of them wait for every other.
 actor Slots {
-    static let shared = Slots(free: 4)
+    private static let shared = Slots(free: 4)
 
     private var free: Int
     private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -12,7 +12,7 @@ actor Slots {
     init(free: Int) { self.free = free }
 
     /// Waits for a slot.
-    func take() async {
+    private func take() async {
         if free > 0 {
             free -= 1
         } else {
@@ -21,11 +21,24 @@ actor Slots {
     }
 
     /// Gives it back.
-    func give() {
+    private func give() {
         if waiters.isEmpty {
             free += 1
         } else {
             waiters.removeFirst().resume()
+        }
+    }
+
+    /// Runs a scenario in a slot.
+    static func run<Value>(_ scenario: () async throws -> Value) async throws -> Value {
+        await shared.take()
+        do {
+            let value = try await scenario()
+            await shared.give()
+            return value
+        } catch {
+            await shared.give()
+            throw error
         }
     }
 }
