@@ -18,6 +18,11 @@ struct ByteClass: Sendable {
     /// What a path holds besides percent signs: `pchar` and the slash (RFC 3986 section 3.3).
     static var path: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
+    /// What a query holds besides percent signs and question marks: what a path does, and the signs that RFC 3986 wants
+    /// encoded and that browsers and many libraries leave as they are (the query percent-encode set of the WHATWG's URL
+    /// standard): brackets, braces, bar, circumflex and backtick. Not the backslash, which some take for a slash.
+    static var query: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF) }
+
     /// `unreserved` of RFC 3986 section 2.3.
     static var unreserved: ByteClass { ByteClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
 

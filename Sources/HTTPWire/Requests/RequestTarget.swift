@@ -3,9 +3,10 @@
 
 /// What a request line asks for (RFC 9112 section 3.2), as ranges.
 ///
-/// Only what RFC 3986 allows in a target is taken: a client has to percent-encode everything else, and what one server
-/// takes as it is another decodes. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused in
-/// paths and queries, and every percent sign has two hexadecimal digits.
+/// Only what RFC 3986 allows in a path is taken: a client has to percent-encode everything else, and what one server
+/// takes as it is another decodes. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused there,
+/// and every percent sign has two hexadecimal digits. In a query, which routes nothing, the signs that browsers leave as
+/// they are go as they came: `?ids[]=1` is what half of the web sends.
 package struct RequestTarget: Equatable, Sendable {
     /// The four forms of a target.
     package enum Form: Sendable {
@@ -109,9 +110,10 @@ extension RequestTarget {
     ) throws(WireErrorCode) -> (whole: ByteRange, path: ByteRange) {
         var index = start
         var pathEnd: Int?
+        var allowed = ByteClass.path
         while index < end {
             let byte = bytes[index]
-            if ByteClass.path.contains(byte) {
+            if allowed.contains(byte) {
                 index += 1
             } else if byte == UInt8(ascii: "%") {
                 guard index + 2 < end, bytes[index + 1].hexadecimalValue != nil,
@@ -120,6 +122,7 @@ extension RequestTarget {
                 index += 3
             } else if byte == UInt8(ascii: "?") {
                 if pathEnd == nil { pathEnd = index }
+                allowed = .query
                 index += 1
             } else {
                 break

@@ -28,6 +28,7 @@ private func parts(_ line: String) -> Parts {
 func originForm() {
     #expect(parts("GET /") == Parts(form: .origin, pathAndQuery: "/", path: "/"))
     #expect(parts("GET //a/../%2e?b?c") == Parts(form: .origin, pathAndQuery: "//a/../%2e?b?c", path: "//a/../%2e"))
+    #expect(parts("GET /a?b[]={c}|^`&d") == Parts(form: .origin, pathAndQuery: "/a?b[]={c}|^`&d", path: "/a"))
     #expect(parts("GET /?") == Parts(form: .origin, pathAndQuery: "/?", path: "/"))
 }
 
