@@ -77,11 +77,21 @@ struct ForwardedResponse {
         }
         // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
-        output.append("Via: 1.1 countersign\r\n")
+        output.append(Self.via(head))
         if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
         ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
         ResponseWriter.endOfHead(to: &output)
         return keepsAlive
+    }
+
+    /// Ours behind those that are there, with the version in which the response came (RFC 9110 §7.6.3).
+    private static func via(_ head: ResponseHead) -> StaticString {
+        switch (head.majorVersion, head.minorVersion) {
+        case (2, _): "Via: 2 countersign\r\n"
+        case (3, _): "Via: 3 countersign\r\n"
+        case (_, 0): "Via: 1.0 countersign\r\n"
+        default: "Via: 1.1 countersign\r\n"
+        }
     }
 
     /// Writes a piece of the body.

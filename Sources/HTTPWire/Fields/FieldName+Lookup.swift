@@ -79,6 +79,8 @@ extension FieldName {
                 spells("mfp-challenge") ? .mfpChallenge : .other
             case (14, UInt8(ascii: "c")):
                 spells("content-length") ? .contentLength : .other
+            case (14, UInt8(ascii: "h")):
+                spells("http2-settings") ? .http2Settings : .other
             case (14, UInt8(ascii: "s")):
                 spells("sec-fetch-dest")
                     ? .secFetchDest

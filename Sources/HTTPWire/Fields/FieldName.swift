@@ -5,7 +5,8 @@
 package enum FieldName: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, acceptLanguage, age, allow, authenticationInfo, authorization, cacheControl, connection
     case contentEncoding, contentLength, contentLocation, contentRange, contentType, cookie, date, etag, expect
-    case forwarded, host, ifModifiedSince, ifNoneMatch, keepAlive, location, maxForwards, mfpChallenge, mfpConflict
+    case forwarded, host, http2Settings, ifModifiedSince, ifNoneMatch, keepAlive, location, maxForwards, mfpChallenge,
+        mfpConflict
     case origin, pragma, proxyAuthenticate, proxyAuthenticationInfo, proxyAuthorization, proxyConnection, proxyStatus
     case range, referer, refresh, retryAfter, secFetchDest, secFetchMode, secFetchSite, secFetchUser, server, setCookie
     case te, trailer, transferEncoding, upgrade, userAgent, vary, via, wwwAuthenticate, xForwardedFor, xForwardedHost
@@ -13,9 +14,10 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
 
     /// Whether the field concerns one connection only and is never forwarded (RFC 9110 section 7.6.1), be it nominated
     /// or not. Proxy-Authorization and Proxy-Authenticate concern the next proxy, which we are (section 11.7).
+    /// HTTP2-Settings went with an upgrade of one connection (RFC 7540 section 3.2.1), which is no more.
     package var isHopByHop: Bool {
         switch self {
-        case .connection, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
+        case .connection, .http2Settings, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
             .proxyConnection, .te, .trailer, .transferEncoding, .upgrade:
             true
         default: false

@@ -46,7 +46,7 @@ struct ForwardedRequestTests {
     func hopByHop() throws {
         let fields = """
             Connection: keep-alive\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\nTrailer: X\r
-            Upgrade: h2c\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: x\r\nX-Stays: 1\r\n
+            HTTP2-Settings: AAMAAABk\r\nUpgrade: h2c\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: x\r\nX-Stays: 1\r\n
             """
         #expect(try forwarded(fields) == ["X-Stays: 1"])
     }
@@ -65,6 +65,33 @@ struct ForwardedRequestTests {
         #expect(
             try forwarded(fields, injecting: injected)
                 == ["X-Stays: 1", "Authorization: Bearer ours", "X-Api-Key: ours"])
+    }
+
+    @Test(
+        "naming a field of the framing, or of the way, changes nothing about either",
+        arguments: [
+            ("content-length", "Content-Length: 2\r\n", "ok", ["Content-Length: 2"]),
+            (
+                "transfer-encoding", "Transfer-Encoding: chunked\r\n", "2\r\nok\r\n0\r\n\r\n",
+                ["Transfer-Encoding: chunked"]
+            ),
+            ("host", "Content-Length: 2\r\n", "ok", ["Content-Length: 2"]),
+            ("expect", "Expect: 100-continue\r\nContent-Length: 2\r\n", "ok", ["Content-Length: 2"]),
+            ("via", "Via: 1.1 hidden\r\nContent-Length: 2\r\n", "ok", ["Content-Length: 2"]),
+        ])
+    func nominatedFraming(named: String, fields: String, body: String, goOn: [String]) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nConnection: \(named)\r\n\(fields)\r\n\(body)")
+        let server = try upstream.accept()
+        let (head, received) = try server.message()
+        #expect(
+            Set(head.split(separator: "\r\n").dropFirst().map(String.init))
+                == Set(goOn + ["Host: 127.0.0.1:\(upstream.port)", "Via: 1.1 countersign"]))
+        #expect(received == body)
+        try server.send(answer())
+        #expect(try caller.read(until: " ") == "HTTP/1.1 ")
     }
 
     @Test("Via of those before stays before ours")

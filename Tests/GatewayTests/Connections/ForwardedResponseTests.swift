@@ -38,7 +38,8 @@ struct ForwardedResponseTests {
             "HTTP/1.1 200 OK\r\n\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
             let (text, stays) = try written(head, body: ["ab", "", "cd"])
-            #expect(text.hasSuffix("\(via)Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"))
+            #expect(
+                text.hasSuffix(" countersign\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"))
             #expect(stays)
         }
     }
@@ -83,6 +84,30 @@ struct ForwardedResponseTests {
                 == "HTTP/1.1 200 OK\r\nX-Stays:  1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\(via)\r\n"
         )
         #expect(stays)
+    }
+
+    @Test(
+        "Via tells the version in which the response came, behind those before us",
+        arguments: [
+            ("HTTP/1.1 200 OK", "1.1"), ("HTTP/1.0 200 OK", "1.0"), ("HTTP/2 200", "2"), ("HTTP/2 200 ", "2"),
+            ("HTTP/3 200", "3"),
+        ])
+    func versions(line: String, version: String) throws {
+        let (text, _) = try written("\(line)\r\nVia: 1.0 first\r\nContent-Length: 0\r\n\r\n")
+        #expect(text.contains("\r\nVia: 1.0 first\r\n"))
+        #expect(text.hasSuffix("\r\nVia: \(version) countersign\r\n\r\n"))
+    }
+
+    @Test("what the upstream's Connection names stays there, whatever it is, and changes no framing")
+    func nominated() throws {
+        let (text, stays) = try written(
+            "HTTP/1.1 200 OK\r\nConnection: content-length, set-cookie, via, x-hop, date\r\nSet-Cookie: a\r\nVia: 1.1 x\r\n"
+                + "X-Hop: 1\r\nDate: now\r\nX-Stays: 1\r\nContent-Length: 2\r\n\r\n", body: ["ab"])
+        #expect(text == "HTTP/1.1 200 OK\r\nX-Stays: 1\r\nContent-Length: 2\r\n\(via)\r\nab")
+        #expect(stays)
+        let chunked = try written(
+            "HTTP/1.1 200 OK\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n", body: ["ab"])
+        #expect(chunked.text.hasSuffix("\(via)Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"))
     }
 
     @Test("what concerns the proxy's session stays on success and is passed on with a refusal")

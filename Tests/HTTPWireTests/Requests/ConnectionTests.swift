@@ -33,7 +33,7 @@ func hopByHop() {
     let lines = [
         "Connection: x", "Keep-Alive: 5", "Proxy-Connection: close", "TE: trailers", "Trailer: A",
         "Transfer-Encoding: chunked", "Upgrade: h2c", "Proxy-Authorization: Basic x", "Proxy-Authenticate: Basic",
-        "Proxy-Authentication-Info: a",
+        "Proxy-Authentication-Info: a", "HTTP2-Settings: AAMAAABk",
     ]
     #expect(forwarded(lines.joined(separator: "\r\n")) == [])
 }
