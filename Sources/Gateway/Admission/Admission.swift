@@ -5,9 +5,10 @@ internal import HTTPWire
 
 /// Who is let in with what: decided from the request's head alone, before anything goes upstream.
 enum Admission {
-    /// Where an admitted request goes, or the reply that refuses it.
+    /// Where an admitted request goes, the answer to one that may go nowhere, or the reply that refuses it.
     enum Verdict {
         case admitted(Router.Destination)
+        case answered(LocalAnswer)
         case refused(LocalReply)
     }
 
@@ -15,14 +16,14 @@ enum Admission {
     static func decide(_ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?) -> Verdict {
         if let refusal = refusal(head, in: bytes, plan: plan, user: user) { return .refused(refusal) }
         if plan.router.isTrivial, let fallback = plan.router.fallback {
-            return .admitted(Router.Destination(upstream: fallback))
+            return admit(head, in: bytes, to: Router.Destination(upstream: fallback))
         }
-        let host = head.authority.flatMap { Authority(bytes, $0) }.map { bytes.text($0.host).lowercased() } ?? ""
+        let host = head.authority.flatMap { Authority(bytes, $0) }.map { bytes.text($0.host) } ?? ""
         let decision = plan.router.decide(
             host: host, path: bytes.text(head.target.path), method: bytes.text(head.methodRange), user: user)
         switch decision {
         case .found(let destination):
-            return .admitted(destination)
+            return admit(head, in: bytes, to: destination)
         case .ambiguous:
             return .refused(
                 LocalReply(
@@ -43,6 +44,22 @@ enum Admission {
         }
     }
 
+    /// Looks at `Max-Forwards` last: whoever answers in the upstream's place is to know that it would have got there.
+    private static func admit(
+        _ head: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination
+    ) -> Verdict {
+        switch MaxForwards(head, in: bytes) {
+        case .unlimited: .admitted(destination)
+        case .left(0): .answered(LocalAnswer(status: 200, contentType: "", body: [], fields: [("Allow", methods)]))
+        case .left: .admitted(destination)
+        case .invalid:
+            .refused(LocalReply(.badRequest, detail: "Max-Forwards is not one number (RFC 9110 §7.6.2)."))
+        }
+    }
+
+    /// The methods that are served by name; others pass as well.
+    static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
     private static func refusal(
         _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?
     ) -> LocalReply? {
@@ -59,7 +76,8 @@ enum Admission {
             return LocalReply(
                 .callerNotAllowed, detail: "The caller's user is not under `users` of listener \(plan.name).")
         }
-        if !plan.allowsBrowsers, isCrossSite(head, in: bytes, hosts: plan.hosts) {
+        let signs = Signs(head, in: bytes, hosts: plan.allowsBrowsers ? nil : plan.hosts)
+        if signs.isCrossSite {
             return LocalReply(
                 .callerNotAllowed,
                 detail: """
@@ -74,6 +92,14 @@ enum Admission {
         default:
             break
         }
+        if signs.passes >= LoopGuard.limit {
+            return LocalReply(
+                .badRequest, status: 508,
+                detail: """
+                    By its Via the request has come through countersign \(signs.passes) times: some `url` leads back to \
+                    a listener.
+                    """)
+        }
         if head.method == .head, !head.body.isEmpty {
             return LocalReply(
                 .badRequest,
@@ -86,20 +112,32 @@ enum Admission {
         }
         return nil
     }
+}
 
-    private static func isCrossSite(_ head: RequestHead, in bytes: Span<UInt8>, hosts: HostPolicy) -> Bool {
+/// What the fields of a request say about it, taken up in one walk over them.
+private struct Signs {
+    /// Whether a browser sent it on behalf of another site.
+    var isCrossSite = false
+    /// How often it has come through countersign.
+    var passes = 0
+
+    /// `hosts`: those that pages may be from; `nil`: browsers are let in whatever their pages.
+    init(_ head: RequestHead, in bytes: Span<UInt8>, hosts: HostPolicy?) {
         for line in head.fields {
             switch line.kind {
-            case .secFetchSite:
-                if bytes.matches(line.value, ignoringCase: "cross-site") { return true }
+            case .secFetchSite where hosts != nil:
+                if bytes.matches(line.value, ignoringCase: "cross-site") { isCrossSite = true }
             case .origin:
+                guard let hosts else { continue }
                 // `null` is a page without an origin of its own: another site's sandbox, or a file.
-                guard let host = originHost(bytes.text(line.value)), hosts.accepts(host: host) else { return true }
+                let host = Self.originHost(bytes.text(line.value))
+                if !(host.map { hosts.accepts(host: $0) } ?? false) { isCrossSite = true }
+            case .via:
+                passes += LoopGuard.passes(line.value, in: bytes)
             default:
                 break
             }
         }
-        return false
     }
 
     /// The host of a serialised origin, `scheme://host[:port]` (RFC 6454 §6.2).

@@ -45,7 +45,8 @@ package struct HostPolicy: Sendable {
         return names.contains(name) || name.hasSuffix(".localhost")
     }
 
-    private static func canonical(_ host: String) -> String {
+    /// A host name as names are compared: in lower case, without a dot at its end, an IPv6 address with its brackets.
+    static func canonical(_ host: String) -> String {
         var name = host.lowercased()
         if name.hasSuffix("."), name.count > 1 { name.removeLast() }
         if name.utf8.contains(UInt8(ascii: ":")), !name.hasPrefix("[") { name = "[\(name)]" }

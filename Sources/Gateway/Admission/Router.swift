@@ -7,8 +7,8 @@ internal import HTTPWire
 package struct Router: Sendable {
     /// A route: what it takes, and where to.
     package struct Route: Sendable {
-        /// The host name it takes, in lower case without port; `nil`: any.
-        package var host: String?
+        /// The host name it takes, without port, as names are compared; `nil`: any.
+        package let host: String?
         /// The path it takes and all below it; `nil`: any. Ends in a slash, or is one path exactly and all below.
         package var path: String?
         /// The methods it takes; `nil`: any.
@@ -25,7 +25,7 @@ package struct Router: Sendable {
             host: String? = nil, path: String? = nil, methods: Set<String>? = nil, users: Set<UInt32>? = nil,
             upstream: String, stripsPrefix: Bool = false
         ) {
-            self.host = host
+            self.host = host.map(HostPolicy.canonical)
             self.path = path
             self.methods = methods
             self.users = users
@@ -75,11 +75,12 @@ package struct Router: Sendable {
     /// Whether every request goes to the fallback.
     package var isTrivial: Bool { routes.isEmpty }
 
-    /// Decides. `host` in lower case without port; `path` as it came, without query; `user`: the caller's uid if known.
+    /// Decides. `host` without port; `path` as it came, without query; `user`: the caller's uid if known.
     ///
     /// The path goes upstream as it came, where `/x/../accounts` or `/%61ccounts` may mean what a route guards: a path
     /// that another reading would send elsewhere is not decided.
     package func decide(host: String, path: String, method: String, user: UInt32?) -> Decision {
+        let host = HostPolicy.canonical(host)
         let decision = decide(host: host, literalPath: path, method: method, user: user)
         // What goes nowhere needs no second look.
         guard case .found = decision else { return decision }

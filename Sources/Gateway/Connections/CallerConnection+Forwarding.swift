@@ -28,10 +28,14 @@ extension CallerConnection {
             output.append("HTTP/1.1 100 Continue\r\n\r\n")
         }
         let exchange = makeExchange()
-        let target = request.target
-        let path = target.form == .asterisk ? target.range : target.pathAndQuery
-        let start = min(path.start + destination.stripped, path.end)
-        head.withSpan { exchange.begin(outbound, path: $0.extracting(start..<path.end), to: client) }
+        let path = request.target.pathAndQuery
+        if request.method == .options, path.isEmpty {
+            // About the server as a whole: the asterisk, or an address without path and query (RFC 9112 §3.2.4).
+            exchange.begin(outbound, path: "*".utf8.span, to: client)
+        } else {
+            let start = min(path.start + destination.stripped, path.end)
+            head.withSpan { exchange.begin(outbound, path: $0.extracting(start..<path.end), to: client) }
+        }
         // Apart, for an exchange that fails at once gives the head up.
         exchange.start()
     }

@@ -76,6 +76,8 @@ extension CallerConnection {
         switch verdict {
         case .refused(let refusal):
             reply(refusal)
+        case .answered(let answer):
+            deliver(answer)
         case .admitted(let destination):
             forward(request, to: destination)
         }

@@ -8,10 +8,11 @@ extension CallerConnection {
     /// Answers the present request with `reply`, after its body where that is short enough to be read over.
     func reply(_ reply: LocalReply) {
         worker.count(reply)
-        deliver(reply.answer(allow: reply.status == 405 ? "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" : nil))
+        deliver(reply.answer(allow: reply.status == 405 ? Admission.methods : nil))
     }
 
-    private func deliver(_ answer: LocalAnswer) {
+    /// Answers the present request with `answer`, after its body where that is short enough to be read over.
+    func deliver(_ answer: LocalAnswer) {
         let isShort = body.remaining.map { $0 <= UInt64(Self.inputWindow) } ?? false
         guard !isBodyComplete, keepsAlive, isShort, !parser.head.expectsContinue else {
             write(answer)

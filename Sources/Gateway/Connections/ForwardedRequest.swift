@@ -27,6 +27,12 @@ enum ForwardedRequest {
             default: break
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
+            if line.kind == .maxForwards, head.method == .options,
+                let left = MaxForwards.reduced(line.value, in: bytes)
+            {
+                try fields.append(name: "Max-Forwards", value: "\(left)")
+                continue
+            }
             let value = bytes.extracting(line.value.bounds)
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }

@@ -118,7 +118,7 @@ struct ForwardedResponse {
     func write(_ answer: LocalAnswer, date: String, keepsAlive: Bool, to output: inout ByteQueue) {
         ResponseWriter.statusLine(answer.status, to: &output)
         ResponseWriter.field("Date", date, to: &output)
-        ResponseWriter.field("Content-Type", answer.contentType, to: &output)
+        if !answer.contentType.isEmpty { ResponseWriter.field("Content-Type", answer.contentType, to: &output) }
         ResponseWriter.contentLength(UInt64(answer.body.count), to: &output)
         ResponseWriter.field("Cache-Control", "no-store", to: &output)
         for field in answer.fields { ResponseWriter.field(field.name, field.value, to: &output) }

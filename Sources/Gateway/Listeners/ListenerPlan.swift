@@ -78,7 +78,7 @@ package struct LocalRequest: Sendable {
 package struct LocalAnswer: Sendable {
     /// The status code.
     package var status: Int
-    /// The media type of the body.
+    /// The media type of the body; nothing where there is none.
     package var contentType: String
     /// The body.
     package var body: [UInt8]

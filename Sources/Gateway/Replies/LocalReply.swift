@@ -74,7 +74,10 @@ package struct LocalReply: Sendable, Equatable {
     }
 
     /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
-    package var proxyStatus: String { "countersign; error=\(code.proxyError); details=\"\(code.rawValue)\"" }
+    package var proxyStatus: String {
+        let error = status == 508 ? "proxy_loop_detected" : code.proxyError
+        return "countersign; error=\(error); details=\"\(code.rawValue)\""
+    }
 }
 
 extension LocalReply.Code {

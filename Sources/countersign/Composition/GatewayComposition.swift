@@ -63,7 +63,7 @@ struct GatewayComposition {
         for route in listener.routes {
             routes.append(
                 Router.Route(
-                    host: route.host?.lowercased(), path: route.path,
+                    host: route.host, path: route.path,
                     methods: route.methods.map { Set($0.map(\.rawValue)) }, users: try uids(route.users),
                     upstream: route.upstream, stripsPrefix: route.stripPrefix))
         }

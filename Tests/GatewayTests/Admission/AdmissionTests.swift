@@ -25,6 +25,7 @@ struct AdmissionTests {
     private func status(_ request: String, allowsBrowsers: Bool = false) throws -> Int {
         switch try decide(request, allowsBrowsers: allowsBrowsers) {
         case .admitted: 200
+        case .answered: 204
         case .refused(let reply): reply.status
         }
     }
@@ -82,6 +83,35 @@ struct AdmissionTests {
         #expect(try status(head("Expect: 100-continue\r\nExpect: 100-continue\r\n")) == 417)
     }
 
+    @Test(
+        "a request that has come through here as often as a loop would is 508",
+        arguments: [
+            (Array(repeating: "1.1 countersign", count: 7), 200), (Array(repeating: "1.1 countersign", count: 8), 508),
+            (Array(repeating: "1.1 countersign", count: 20), 508), (Array(repeating: "1.1 other", count: 20), 200),
+            (Array(repeating: "HTTP/2 Countersign (a, \\), b)", count: 8), 508),
+            (Array(repeating: "1.1 other (countersign, 1.1 countersign)", count: 8), 200),
+            (Array(repeating: "1.1 countersign.example", count: 8), 200),
+        ])
+    func loop(passes: [String], expected: Int) throws {
+        #expect(try status(head("Via: \(passes.joined(separator: ", "))\r\n")) == expected)
+        #expect(try status(head(passes.map { "Via: \($0)\r\n" }.joined())) == expected)
+        #expect(try status(head("Via:,, \(passes.joined(separator: " ,"))\r\nConnection: via\r\n")) == expected)
+    }
+
+    @Test(
+        "OPTIONS that may go no further is answered here, and one that does not say so clearly is 400",
+        arguments: [
+            ("0", 204), ("00", 204), ("1", 200), ("99999999999999999999999", 200), ("", 400), ("-1", 400), ("+1", 400),
+            ("1, 1", 400), ("0x1", 400), ("1 ", 200), ("1.0", 400),
+        ])
+    func maxForwards(value: String, expected: Int) throws {
+        #expect(try status(head("Max-Forwards: \(value)\r\n", method: "OPTIONS")) == expected)
+        #expect(try status(head("Max-Forwards: \(value)\r\n")) == 200)
+        #expect(try status(head("Max-Forwards: 1\r\nMax-Forwards: 1\r\n", method: "OPTIONS")) == 400)
+        #expect(try status(head("Max-Forwards: 0\r\n", method: "TRACE")) == 405)
+        #expect(try status(head("Max-Forwards: 0\r\n", method: "OPTIONS", host: "evil.example")) == 421)
+    }
+
     @Test("HEAD with a body is 400")
     func headWithBody() throws {
         #expect(try status(head("Content-Length: 1\r\n", method: "HEAD")) == 400)
@@ -107,13 +137,19 @@ struct AdmissionTests {
     @Test("routes are asked with the host in lower case and without its port, and the path without its query")
     func routing() throws {
         let router = Router(
-            routes: [Router.Route(host: "bank.localhost", path: "/a", users: [7], upstream: "up")], fallback: nil)
+            routes: [Router.Route(host: "Bank.localhost.", path: "/a", users: [7], upstream: "up")], fallback: nil)
         let request = "GET /a?b HTTP/1.1\r\nHost: BANK.localhost:80\r\n\r\n"
         guard case .admitted(let destination) = try decide(request, router: router, user: 7) else {
             Issue.record("refused")
             return
         }
         #expect(destination == .init(upstream: "up", route: 0))
+        // The dot at its end is the root's, and makes no other name of it.
+        let rooted = "GET /a HTTP/1.1\r\nHost: bank.localhost.:80\r\n\r\n"
+        guard case .admitted(destination) = try decide(rooted, router: router, user: 7) else {
+            Issue.record("refused")
+            return
+        }
         guard case .refused(let hidden) = try decide(request, router: router),
             case .refused(let missing) = try decide(head(""), router: router)
         else {

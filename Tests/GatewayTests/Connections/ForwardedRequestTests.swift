@@ -99,6 +99,47 @@ struct ForwardedRequestTests {
         #expect(try forwarded("Via: 1.0 first, 1.1 second\r\n") == ["Via: 1.0 first, 1.1 second"])
     }
 
+    @Test("OPTIONS may go so many times further, and of other methods the field passes")
+    func maxForwards() throws {
+        let upstream = try AnsweringUpstream { head, _ in
+            answer("200 OK", "\(head.split(separator: "\r\n").filter { $0.hasPrefix("Max-") || $0.hasPrefix("OPT") })")
+        }
+        let proxy = try Proxy(.bank(port: upstream.port, path: "/api/"))
+        func fetch(_ method: String, _ value: String, _ target: String = "/") throws -> (head: String, body: String) {
+            try proxy.fetch("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: \(value)\r\n\r\n")
+        }
+        #expect(try fetch("OPTIONS", "007").body == #"["OPTIONS /api/ HTTP/1.1", "Max-Forwards: 6"]"#)
+        #expect(try fetch("OPTIONS", "1", "*").body == #"["OPTIONS * HTTP/1.1", "Max-Forwards: 0"]"#)
+        #expect(try fetch("OPTIONS", "1", "http://localhost").body == #"["OPTIONS * HTTP/1.1", "Max-Forwards: 0"]"#)
+        #expect(
+            try fetch("OPTIONS", "1", "http://localhost/").body == #"["OPTIONS /api/ HTTP/1.1", "Max-Forwards: 0"]"#)
+        #expect(
+            try fetch("OPTIONS", "18446744073709551617").body
+                == #"["OPTIONS /api/ HTTP/1.1", "Max-Forwards: 18446744073709551614"]"#)
+        #expect(try fetch("GET", "0, x").body == #"["Max-Forwards: 0, x"]"#)
+        let own = try fetch("OPTIONS", "0")
+        #expect(own.head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        #expect(own.head.contains("\r\nContent-Length: 0\r\n"))
+        #expect(own.head.contains("\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"))
+        #expect(!own.head.contains("Content-Type"))
+        #expect(upstream.requests == 6)
+    }
+
+    @Test("a loop through the proxy itself ends with 508, for the first of the requests as for all")
+    func loop() throws {
+        let port = try freePort()
+        let proxy = try Proxy(
+            GatewayPlan(
+                listeners: [(point: .tcp(host: "127.0.0.1", port: port), plan: .proxy())],
+                upstreams: [.bank(port: port)]
+            ))
+        let reply = try proxy.fetch(get("/"))
+        #expect(reply.head.hasPrefix("HTTP/1.1 508 Loop Detected\r\n"))
+        #expect(
+            reply.head.contains("Proxy-Status: countersign; error=proxy_loop_detected; details=\"bad-request\"\r\n"))
+        #expect(reply.body.contains("come through countersign 8 times"))
+    }
+
     @Test("what a caller accepts is as it says, and no more")
     func accept() throws {
         #expect(

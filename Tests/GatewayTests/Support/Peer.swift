@@ -230,6 +230,16 @@ func withLoopback(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> 
     }
 }
 
+/// A port of 127.0.0.1 that was free just now.
+func freePort() throws -> UInt16 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    guard unsafe withLoopback(port: 0, { unsafe bind(descriptor, $0, $1) }) == 0 else {
+        throw Peer.Problem(doing: "bind: \(errno)")
+    }
+    return port(of: descriptor)
+}
+
 /// The port that a listening TCP socket has.
 func port(of descriptor: Int32) -> UInt16 {
     var address = sockaddr_in()
