@@ -46,6 +46,7 @@ uninstall: ## remove what install put there, but no configuration and no state
 bench: build ## compare with nginx, interleaved, as ratios (QUICK=1: a few seconds)
 	@Tests/Scripts/setup bench
 	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--quick)
+	@Tests/Benchmarks/volume "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--rounds 1 --size 64)
 
 clean: ## remove everything that was built
 	@rm -rf .build

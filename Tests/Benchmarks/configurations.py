@@ -45,8 +45,11 @@ def upstream(folder, port):
         }}""")
 
 
-def static_proxy(folder, port, upstream_port):
-    """nginx with the token in its configuration."""
+def static_proxy(folder, port, upstream_port, is_streaming=False):
+    """nginx with the token in its configuration. `is_streaming`: it hands bodies on as they come, both ways."""
+    streaming = """
+                proxy_request_buffering off; proxy_max_temp_file_size 0; client_max_body_size 0;
+    """ if is_streaming else ""
     return nginx(folder, f"""
         server {{
             listen 127.0.0.1:{port} backlog=4096;
@@ -55,6 +58,7 @@ def static_proxy(folder, port, upstream_port):
                 proxy_http_version 1.1;
                 proxy_set_header Connection "";
                 proxy_set_header Authorization "Bearer {TOKEN}";
+                {streaming}
             }}
         }}""", f"upstream upstream {{ server 127.0.0.1:{upstream_port}; keepalive 128; keepalive_requests 1000000000; }}")
 

@@ -46,6 +46,15 @@ def stage(folder, binary, other_binary=None):
         yield proxies
 
 
+def streaming(ends, folder, binary, upstream_port):
+    """The daemon, and nginx that hands bodies on as they come."""
+    port = free_port()
+    ours = _countersign(ends, folder, "countersign", binary, upstream_port)
+    server = _nginx(
+        ends, folder, "nginx", port, lambda own, port: configurations.static_proxy(own, port, upstream_port, True))
+    return [ours, Contestant("nginx", server, port)]
+
+
 def ask(port, path):
     """Status and body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
