@@ -24,6 +24,8 @@ extension EasyOption<Bool> {
     package static var httpProxyTunnel: Self { Self(CURLOPT_HTTPPROXYTUNNEL) }
     /// Undo the codings that `acceptEncoding` asked for.
     package static var httpContentDecoding: Self { Self(CURLOPT_HTTP_CONTENT_DECODING) }
+    /// Take the chunks of a response apart (default); else they are handed over as they came.
+    package static var httpTransferDecoding: Self { Self(CURLOPT_HTTP_TRANSFER_DECODING) }
     /// HEAD, and no body is expected whatever the method.
     package static var noBody: Self { Self(CURLOPT_NOBODY) }
     /// Wait for a connection that may turn out to be able to carry several transfers.
@@ -41,7 +43,8 @@ extension EasyOption<Bool> {
 
     static var all: [Self] {
         [
-            .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel, .httpContentDecoding, .noBody, .pipeWait, .post,
+            .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel, .httpContentDecoding,
+            .httpTransferDecoding, .noBody, .pipeWait, .post,
             .sslVerifyPeer, .tcpKeepAlive, .upload, .verbose, .disallowUsername, .followLocation, .http09, .noProgress,
             .noSignal, .pathAsIs, .suppressConnectHeaders, .tcpNoDelay,
         ]

@@ -125,8 +125,11 @@ package final class Exchange: TransferOwner {
                 guard let next = send() else { return }
                 action = next
             case .deliver:
-                guard let next = deliverHead() else { return }
-                action = next
+                deliverHead()
+                return
+            case .complete:
+                caller?.exchangeHasAll()
+                return
             case .finish:
                 end()
                 caller?.exchangeEnded()
@@ -143,20 +146,11 @@ package final class Exchange: TransferOwner {
         }
     }
 
-    private func deliverHead() -> ExchangeMachine.Action? {
-        guard let client, let transfer, let caller else { return nil }
+    private func deliverHead() {
+        guard let client, let transfer else { return }
         if let refusal { client.remember(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
-        do throws(WireError) {
-            try caller.exchangeDelivers(headOf: transfer)
-            return nil
-        } catch {
-            return machine.headRefused(
-                ExchangeError(
-                    .upstreamProtocol,
-                    detail: "The upstream \(client.plan.name) sent a response that cannot be passed on: \(error.detail)"
-                ))
-        }
+        caller?.exchangeDelivers(headOf: transfer)
     }
 
     /// Frees all that the exchange held, with the transfer in whatever state it is.
@@ -251,7 +245,7 @@ package final class Exchange: TransferOwner {
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
         var verdict = ExchangeMachine.Verdict.pass
-        if !route.slots.isEmpty, let answer = ExaminedAnswer(transfer.head, of: client.plan) {
+        if !route.slots.isEmpty, let answer = ExaminedAnswer(transfer.answer, in: transfer.head) {
             let finding = client.examine(answer, request: request, target: target, route: route, used: used)
             verdict = finding.verdict
             refusal = finding.refusal
@@ -273,10 +267,17 @@ package final class Exchange: TransferOwner {
         if swallowed > Transfer.window { perform(machine.answerComplete()) }
     }
 
+    /// A challenge's end is all that is waited for; an answer that goes to the caller is at its end, too.
+    package func transferHasAll(_ transfer: Transfer) {
+        perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
+    }
+
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         guard let client else { return }
-        if let error {
+        if let fault = transfer.fault {
+            perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
+        } else if let error {
             perform(machine.failed(ExchangeError(error, upstream: client.plan, cause: transfer.easy.errorText)))
         } else {
             perform(machine.answerComplete())
@@ -285,7 +286,8 @@ package final class Exchange: TransferOwner {
 
     /// The request's body, from where the transfer stopped reading.
     package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
-        guard !machine.isSettling else { return .abort }
+        // The answer is there and asks for another request; its end is still to come.
+        guard !machine.isSettling else { return .pause }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
         return body.isExhausted ? .end : .pause

@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 internal import Curl
+internal import HTTPWire
 
 extension ExchangeError {
     init(_ error: CurlError, upstream plan: UpstreamPlan, cause: String = "") {
@@ -26,6 +27,14 @@ extension ExchangeError {
                 detail: "Upstream \(plan.name) cannot be reached: \(reason). The request was not sent again.",
                 cause: cause)
         }
+    }
+
+    /// The upstream's answer breaks a rule.
+    init(_ fault: WireError, upstream plan: UpstreamPlan) {
+        self.init(
+            .upstreamProtocol,
+            detail: "The upstream \(plan.name) sent a response that cannot be passed on: \(fault.detail)",
+            cause: fault.code.rawValue)
     }
 
     /// The exchange's deadline passed.

@@ -23,8 +23,10 @@ package struct ExchangeMachine: Sendable, Equatable {
         /// The answer was a challenge or a conflict; its end is awaited, as a request is sent again only after a
         /// complete answer. Legal next: waiting, sending, ended.
         case settling(then: Settlement)
-        /// The head went to the caller, the body follows; legal next: ended.
+        /// The head went to the caller, the body follows; legal next: finishing, ended.
         case passing
+        /// The answer went to the caller whole, while the request's body still comes; legal next: ended.
+        case finishing
         case ended
     }
 
@@ -35,6 +37,8 @@ package struct ExchangeMachine: Sendable, Equatable {
 
     /// What the driver does next.
     package enum Action: Sendable, Equatable {
+        /// Tell the caller that the answer is whole; the request's body still goes upstream.
+        case complete
         /// Let the head, and then the body, go to the caller.
         case deliver
         /// Swallow the answer's body, up to a bound, and report its end.
@@ -74,7 +78,7 @@ package struct ExchangeMachine: Sendable, Equatable {
     package init() {}
 
     /// Whether the response head has gone to the caller.
-    package var hasDelivered: Bool { state == .passing }
+    package var hasDelivered: Bool { state == .passing || state == .finishing }
     /// Whether it is over.
     package var hasEnded: Bool { state == .ended }
     /// Whether a login is waited for.
@@ -144,14 +148,16 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .deliver
     }
 
-    /// The head that was to be delivered cannot be passed on; nothing of it has gone to the caller.
-    package mutating func headRefused(_ error: ExchangeError) -> Action {
-        guard state == .passing else { return .doNothing }
-        state = .ended
-        return .fail(error)
+    /// All of the answer was received, but not all of the request's body has been sent. `isRefusal`: it has a status of 300
+    /// or above, after which nothing more is sent (RFC 9112 §9.5).
+    package mutating func answerWhole(isRefusal: Bool) -> Action {
+        guard state == .passing, !isRefusal else { return answerComplete() }
+        state = .finishing
+        return .complete
     }
 
-    /// The answer is complete: all of it was received, or more of a swallowed one than we care to.
+    /// The answer is complete, and its transfer has ended or will be ended; or more of a swallowed one came than we care to
+    /// read.
     package mutating func answerComplete() -> Action {
         switch state {
         case .settling(.win(let slot)):
@@ -160,7 +166,7 @@ package struct ExchangeMachine: Sendable, Equatable {
         case .settling(.resend):
             state = .sending
             return .send
-        case .passing:
+        case .passing, .finishing:
             state = .ended
             return .finish
         case .ended, .idle, .waiting:
@@ -179,6 +185,10 @@ package struct ExchangeMachine: Sendable, Equatable {
         case .passing:
             state = .ended
             return .truncate(error)
+        case .finishing:
+            // The caller has its answer; what became of the rest of its body changes nothing about that.
+            state = .ended
+            return .finish
         case .idle, .sending, .settling, .waiting:
             state = .ended
             return .fail(error)

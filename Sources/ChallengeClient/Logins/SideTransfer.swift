@@ -28,7 +28,8 @@ final class SideTransfer: TransferOwner {
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         do throws(CurlError) {
-            let transfer = try Transfer(driver: driver)
+            let transfer = try Transfer(
+                driver: driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: request.url.origin))
             let side = SideTransfer(transfer, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
             try driver.start(transfer)
@@ -70,7 +71,8 @@ final class SideTransfer: TransferOwner {
             try easy.set(.upload, true)
             try easy.set(.bodySize, Int64(body.count))
         }
-        if request.method == .head { try easy.set(.noBody, true) }
+        transfer.isHeadRequest = request.method == .head
+        if transfer.isHeadRequest { try easy.set(.noBody, true) }
         if request.method != .get || request.body != nil { try easy.set(.customRequest, request.method.rawValue) }
         if request.body == nil, request.method == .post {
             try transfer.fields.append(name: "Content-Length", value: "0")
@@ -82,11 +84,7 @@ final class SideTransfer: TransferOwner {
     }
 
     func transferHasHead(_ transfer: Transfer) {
-        let head = transfer.head.withSpan { ScannedHead($0) }
-        guard let head else {
-            end(.failure(SideRequestError(.badAnswer, reason: "the answer's head follows no grammar")))
-            return
-        }
+        let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         response = SideResponse(status: head.status, fields: head.fields)
     }
 
@@ -100,10 +98,15 @@ final class SideTransfer: TransferOwner {
         }
     }
 
+    /// It has been answered before it was all sent.
+    func transferHasAll(_ transfer: Transfer) { transferEnded(transfer, error: nil) }
+
     func transferTookBody(_ transfer: Transfer) {}
 
     func transferEnded(_ transfer: Transfer, error: CurlError?) {
-        if let error {
+        if let fault = transfer.fault {
+            end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) broke HTTP: \(fault.detail)")))
+        } else if let error {
             end(.failure(SideRequestError(error, origin: request.url.origin, text: transfer.easy.errorText)))
         } else if let response {
             end(.success(response))

@@ -9,16 +9,14 @@ struct ScannedHead {
     let status: Int
     let fields: HTTPFields
 
-    /// `nil` for a head that follows no grammar.
-    init?(_ bytes: Span<UInt8>) {
-        var scanner = ResponseHeadScanner()
-        guard case .some = try? scanner.scan(bytes) else { return nil }
+    /// The values of `head`, whose ranges mean `bytes`.
+    init(_ head: ResponseHead, in bytes: Span<UInt8>) {
         var fields = HTTPFields()
-        for line in scanner.head.fields {
+        for line in head.fields {
             guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
             fields.append(HTTPField(name: name, value: bytes.text(line.value)))
         }
-        status = scanner.head.status
+        status = head.status
         self.fields = fields
     }
 }

@@ -24,6 +24,7 @@ struct TransferShape: Equatable {
         } else if case .length = request.framing {
             try transfer.fields.append(name: "Content-Length", value: "0")
         }
+        transfer.isHeadRequest = request.method == .head
         guard wanted != self else { return }
         let easy = transfer.easy
         // From the last shape to the neutral one, which is GET, …

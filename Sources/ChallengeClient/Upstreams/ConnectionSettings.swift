@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Curl
 
 /// How connections to an upstream are made.
@@ -30,6 +31,11 @@ package struct ConnectionSettings: Sendable, Equatable {
 
     /// The defaults: the system's authorities, no proxy.
     package init() {}
+
+    /// Whether a connection to `origin` may be one of HTTP/2: it is chosen in the TLS handshake only, unless it is ordered.
+    func mayBeHTTP2(to origin: Origin) -> Bool {
+        version == .http2 || version == .auto && origin.scheme == .https
+    }
 
     /// Sets `easy` up. Done once per handle.
     func apply(to easy: EasyHandle) throws(CurlError) {

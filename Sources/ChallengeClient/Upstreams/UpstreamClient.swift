@@ -88,7 +88,8 @@ package final class UpstreamClient {
         if let last = idle.popLast() {
             transfer = last
         } else {
-            transfer = try Transfer(driver: runtime.driver)
+            transfer = try Transfer(
+                driver: runtime.driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
             try transfer.easy.setAddress(plan.base.origin.description + "/")
             try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
             try plan.connections.apply(to: transfer.easy)

@@ -14,10 +14,13 @@ extension CallerConnection: ExchangeCaller {
         }
     }
 
-    func exchangeDelivers(headOf transfer: Transfer) throws(WireError) {
-        let keepsAlive = staysOpen
-        self.keepsAlive = try transfer.head.withSpan { (bytes) throws(WireError) in
-            try response.writeHead(bytes, keepsAlive: keepsAlive, to: &output)
+    func exchangeDelivers(headOf transfer: Transfer) {
+        let answer = transfer.answer
+        // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
+        // (RFC 9112 §9.6).
+        let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
+        self.keepsAlive = transfer.head.withSpan {
+            response.writeHead(answer, in: $0, keepsAlive: keepsAlive, to: &output)
         }
         worker.note(self)
     }
@@ -27,6 +30,11 @@ extension CallerConnection: ExchangeCaller {
         guard output.count < Self.outputWindow else { return }
         transfer.body.withSpan { response.writeBody($0, to: &output) }
         transfer.body.removeAll(keepingCapacity: Self.outputWindow)
+        worker.note(self)
+    }
+
+    func exchangeHasAll() {
+        response.writeEnd(to: &output)
         worker.note(self)
     }
 
@@ -53,6 +61,20 @@ extension CallerConnection: ExchangeCaller {
         // Here only a reset cannot be taken for the end of the body.
         flush()
         close(resetting: true)
+    }
+
+    /// The request's body will not come to its end: the exchange is given up. `refusal` is for a caller who has got nothing of
+    /// a response yet.
+    func breakOff(_ refusal: LocalReply?) {
+        exchange?.cancel()
+        keepsAlive = false
+        if response.isWhole {
+            requestEnded()
+        } else if let refusal, !response.hasBegun {
+            reply(refusal)
+        } else {
+            close(resetting: true)
+        }
     }
 
     func exchangeWantsBody() {

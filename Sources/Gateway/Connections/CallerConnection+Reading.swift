@@ -55,9 +55,7 @@ extension CallerConnection {
             }
             return true
         case .refused(let error):
-            keepsAlive = false
-            exchange?.cancel()
-            if response.hasBegun { close(resetting: true) } else { reply(LocalReply(error)) }
+            breakOff(LocalReply(error))
             return false
         }
     }

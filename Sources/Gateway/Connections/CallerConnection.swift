@@ -188,6 +188,7 @@ final class CallerConnection: ReadinessHandler {
         case .head: if output.isEmpty { close() } else { phase = .closing }
         // What it has sent behind this request is still answered.
         case .exchange where isBodyComplete: if input.isEmpty { keepsAlive = false }
+        case .exchange where response.isWhole: breakOff(nil)
         case .exchange, .reply: close()
         case .closing, .closed, .lingering: break
         }
@@ -313,13 +314,7 @@ final class CallerConnection: ReadinessHandler {
         case .reply:
             close()
         case .exchange:
-            exchange?.cancel()
-            keepsAlive = false
-            if response.hasBegun {
-                close(resetting: true)
-            } else {
-                reply(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
-            }
+            breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
         case .head, .closing, .lingering, .closed:
             close()
         }

@@ -16,12 +16,13 @@ struct ForwardedResponse {
         case untilClose
     }
 
-    private var scanner = ResponseHeadScanner()
     private var framing = Framing.none
     private var isHead = false
     private var version = HTTPVersion.http11
     /// Whether something of the upstream's response is in the output.
     private(set) var hasBegun = false
+    /// Whether all of it is.
+    private(set) var isWhole = false
 
     /// Whether the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
@@ -32,15 +33,14 @@ struct ForwardedResponse {
         self.version = version
         framing = .none
         hasBegun = false
+        isWhole = false
     }
 
-    /// Writes the head for the caller, from the raw one of the upstream, or throws where that breaks a rule, and writes
-    /// nothing. Returns whether the connection can be kept after this response.
+    /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`. Returns whether the connection
+    /// can be kept after this response.
     mutating func writeHead(
-        _ bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue
-    ) throws(WireError) -> Bool {
-        try scanner.scan(bytes)
-        let head = scanner.head
+        _ head: ResponseHead, in bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue
+    ) -> Bool {
         hasBegun = true
         let isBodyless = isHead || head.status == 204 || head.status == 304
         var keepsAlive = keepsAlive
@@ -109,9 +109,10 @@ struct ForwardedResponse {
         }
     }
 
-    /// Writes the end of the body.
-    func writeEnd(to output: inout ByteQueue) {
-        if framing == .chunked { ResponseWriter.endOfChunks(to: &output) }
+    /// Writes the end of the body, once.
+    mutating func writeEnd(to output: inout ByteQueue) {
+        if framing == .chunked, !isWhole { ResponseWriter.endOfChunks(to: &output) }
+        isWhole = true
     }
 
     /// Writes a whole answer of our own.

@@ -41,6 +41,15 @@ package struct BodyDecoder: Sendable {
         if case .chunked(let decoder) = state { decoder.trailers } else { [] }
     }
 
+    /// Whether the body has ended, trailers included.
+    package var hasEnded: Bool {
+        switch state {
+        case .length(let remaining): remaining == 0
+        case .chunked(let decoder): decoder.hasEnded
+        case .refused: false
+        }
+    }
+
     /// The number of bytes of data still to come, where the framing tells.
     package var remaining: UInt64? {
         if case .length(let remaining) = state { remaining } else { nil }

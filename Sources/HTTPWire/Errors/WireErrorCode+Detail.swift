@@ -59,6 +59,8 @@ extension WireErrorCode {
             "The request line is longer than is accepted (RFC 9112 section 3)."
         case .statusLineInvalid:
             "The status line is not version, three digits and reason (RFC 9112 section 4)."
+        case .switchUnasked:
+            "101 answers a request that asked for no other protocol (RFC 9110 section 15.2.2)."
         case .targetAuthorityInvalid:
             "The authority in the request target is invalid, has no host or holds user info (RFC 9110 section 4.2)."
         case .targetFormMismatch:

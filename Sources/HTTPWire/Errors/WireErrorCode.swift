@@ -25,8 +25,9 @@ package enum WireErrorCode: String, Error, CaseIterable, Sendable {
     case versionInvalid = "version-invalid"
     case versionUnsupported = "version-unsupported"
 
-    // Status line.
+    // Status.
     case statusLineInvalid = "status-line-invalid"
+    case switchUnasked = "switch-unasked"
 
     // Connection, host and framing.
     case connectionInvalid = "connection-invalid"

@@ -10,6 +10,7 @@ private struct Watch {
     var wins = 0
     var conflicts = 0
     var deliveries = 0
+    var completions = 0
     var terminals = 0
     /// Whether the running transfer has broken.
     var isBroken = false
@@ -32,8 +33,12 @@ private struct Watch {
             if case .fail = action {} else { #expect(deliveries == 1, "ended a response that had not begun") }
             terminals += 1
             isRunning = false
+        case .complete:
+            #expect(deliveries == 1, "completed a response that had not begun")
+            completions += 1
         case .discard, .doNothing: break
         }
+        #expect(completions <= 1)
         #expect(deliveries <= 1)
         #expect(terminals <= 1)
         // One at the beginning, one per round, one per conflict.
@@ -83,7 +88,7 @@ struct ExchangeMachineModelTests {
                     action = machine.headReceived(stubborn(&random), canReplay: true)
                 case .discard, .deliver:
                     action = machine.answerComplete()
-                case .doNothing, .fail, .finish, .truncate:
+                case .complete, .doNothing, .fail, .finish, .truncate:
                     Issue.record("stuck at \(action)")
                     return
                 }
@@ -124,16 +129,6 @@ struct ExchangeMachineModelTests {
         #expect(machine.hasEnded)
     }
 
-    @Test("a head that cannot be passed on fails the exchange, as nothing of it has gone out")
-    func headRefused() {
-        var machine = ExchangeMachine()
-        _ = machine.start(missing: nil)
-        #expect(machine.headRefused(error) == .doNothing)
-        _ = machine.headReceived(.pass, canReplay: true)
-        #expect(machine.headRefused(error) == .fail(error))
-        #expect(machine.answerComplete() == .doNothing)
-    }
-
     private func step(_ machine: inout ExchangeMachine, _ watch: inout Watch, _ random: inout SeededRandom) {
         switch Int.random(in: 0..<12, using: &random) {
         case 0: watch.note(machine.sessionReady(missing: slot(&random), wonNow: true), after: "won")
@@ -144,8 +139,7 @@ struct ExchangeMachineModelTests {
             let action = machine.headReceived(verdict, canReplay: Int.random(in: 0..<8, using: &random) > 0)
             watch.note(action, after: "head")
         case 8:
-            // The driver refuses a head only as the answer to `deliver`.
-            if !machine.hasDelivered { watch.note(machine.headRefused(error), after: "head refused") }
+            watch.note(machine.answerWhole(isRefusal: Bool.random(using: &random)), after: "whole")
         case 9, 10: watch.note(machine.answerComplete(), after: "complete")
         default:
             guard Int.random(in: 0..<4, using: &random) == 0 else { return }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Curl
+internal import HTTPWire
+
+// Called by libcurl.
+extension Transfer: TransferDelegate {
+    /// Collects the final head; an interim one (RFC 9110 §15.2) is dropped. False, which ends the transfer, where the head
+    /// breaks a rule.
+    package func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool {
+        // After the head: the trailer section of an answer over HTTP/2 (RFC 9113 §8.1).
+        if isHeadComplete { return unsafe takeTrailer(headerLine) }
+        // A connection of HTTP/1.1 whose server says HTTP/2 would be shared by libcurl among several transfers.
+        if head.isEmpty, !mayBeHTTP2, unsafe headerLine.count < 6 || headerLine[5] != UInt8(ascii: "1") {
+            return refuse(.statusLineInvalid)
+        }
+        guard unsafe head.append(headerLine, upTo: Self.headLimit) else { return refuse(.headTooLarge) }
+        // To libcurl a line that begins with CR or LF is the end of the head, whatever else it holds.
+        guard let first = unsafe headerLine.first, first == 0x0D || first == 0x0A else { return true }
+        return endHead()
+    }
+
+    private func endHead() -> Bool {
+        do throws(WireError) {
+            try head.withSpan { (bytes) throws(WireError) in try scanner.scan(bytes) }
+        } catch {
+            return refuse(error.code)
+        }
+        if scanner.head.isInterim {
+            head.removeAll()
+            return true
+        }
+        // Nobody asked for another protocol here (RFC 9110 §15.2.2).
+        guard scanner.head.status >= 200 else { return refuse(.switchUnasked) }
+        answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
+        isHeadComplete = true
+        driver.note(self)
+        return true
+    }
+
+    private func takeTrailer(_ line: UnsafeRawBufferPointer) -> Bool {
+        let bytes = unsafe Span<UInt8>(_unsafeElements: line.assumingMemoryBound(to: UInt8.self))
+        do throws(WireError) {
+            try answerBody.trailers.append(line: bytes)
+            return true
+        } catch {
+            return refuse(error.code)
+        }
+    }
+
+    private func refuse(_ code: WireErrorCode) -> Bool {
+        fault = WireError(upstream: code)
+        return false
+    }
+
+    /// Collects a piece of the body, or pauses libcurl where a window is full.
+    package func transferReceived(body data: UnsafeRawBufferPointer) -> BodyDisposition {
+        guard body.count < Self.window else {
+            isPaused = true
+            return .pause
+        }
+        driver.note(self)
+        let bytes = unsafe Span<UInt8>(_unsafeElements: data.assumingMemoryBound(to: UInt8.self))
+        switch answerBody.take(bytes, into: &body) {
+        case .taken:
+            return .consumed
+        case .beyondEnd:
+            // The answer is whole; its connection ends here, as what came behind it belongs to no request.
+            return .abort
+        case .broken(let code):
+            _ = refuse(code)
+            return .abort
+        }
+    }
+
+    /// Asks the owner for the request's body.
+    package func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
+        guard let owner else { return .abort }
+        let supply = unsafe owner.supplyBody(into: buffer)
+        awaitsBody = supply == .pause
+        tookBody = true
+        driver.note(self)
+        return supply
+    }
+
+    /// Never: what is sent again is sent by the exchange, as a transfer of its own.
+    package func transferRewinds(to offset: Int64) -> Bool { false }
+
+    /// A second attempt on another connection is for the owner to allow.
+    package func transferWillSend(attempt: Int) -> Bool {
+        attempt <= 1 || owner?.mayResend() == true
+    }
+}

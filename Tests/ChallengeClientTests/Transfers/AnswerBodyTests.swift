@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPWire
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("Where an answer ends")
+struct AnswerBodyTests {
+    /// What became of a body that came in these pieces.
+    private struct Result: Equatable {
+        var data = ""
+        var trailers = ""
+        var isWhole = false
+        var end = End.open
+
+        enum End: Equatable {
+            case open, beyond
+            case broken(WireErrorCode)
+        }
+    }
+
+    private func read(_ head: String, _ pieces: [String], isBodyless: Bool = false) throws -> Result {
+        var scanner = ResponseHeadScanner()
+        try scanner.scan(Array((head + "\r\n\r\n").utf8).span)
+        var body = AnswerBody()
+        body.begin(behind: scanner.head, isBodyless: isBodyless)
+        var data = ByteQueue()
+        var result = Result()
+        for piece in pieces {
+            switch body.take(Array(piece.utf8).span, into: &data) {
+            case .taken: continue
+            case .beyondEnd: result.end = .beyond
+            case .broken(let code): result.end = .broken(code)
+            }
+            break
+        }
+        result.data = data.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        result.trailers = body.trailers.lines.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        result.isWhole = body.isWhole
+        return result
+    }
+
+    private let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked"
+
+    @Test("a length is counted, and a byte more belongs to no answer")
+    func length() throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 5"
+        #expect(try read(head, []) == Result())
+        #expect(try read(head, ["hel"]) == Result(data: "hel"))
+        #expect(try read(head, ["hel", "lo"]) == Result(data: "hello", isWhole: true))
+        #expect(try read(head, ["hel", "lo!"]) == Result(data: "hello", isWhole: true, end: .beyond))
+        #expect(try read("HTTP/1.1 200 OK\r\nContent-Length: 0", []).isWhole)
+    }
+
+    @Test("what ends with the connection is never whole by itself")
+    func untilEnd() throws {
+        #expect(try read("HTTP/1.1 200 OK", ["a", "b"]) == Result(data: "ab"))
+    }
+
+    @Test(
+        "HEAD, 204 and 304 have no body, whatever their fields say",
+        arguments: ["", "\r\nContent-Length: 5", "\r\nTransfer-Encoding: chunked"])
+    func bodyless(fields: String) throws {
+        #expect(try read("HTTP/1.1 200 OK" + fields, [], isBodyless: true) == Result(isWhole: true))
+        for status in ["204 No Content", "304 Not Modified"] {
+            #expect(try read("HTTP/1.1 \(status)" + fields, []).isWhole)
+            #expect(try read("HTTP/1.1 \(status)" + fields, ["hello"]) == Result(isWhole: true, end: .beyond))
+        }
+    }
+
+    @Test("chunks are taken apart wherever they are cut, and trailers with them")
+    func chunks() throws {
+        let bytes = "5;a=b\r\nhello\r\n6\r\n world\r\n000\r\nX-Sum: 1\r\nExpires: 0\r\n\r\n"
+        let whole = Result(data: "hello world", trailers: "X-Sum: 1\r\nExpires: 0\r\n", isWhole: true)
+        #expect(try read(chunked, [bytes]) == whole)
+        #expect(try read(chunked, bytes.utf8.map { String(UnicodeScalar($0)) }) == whole)
+        for cut in 1..<bytes.utf8.count {
+            let (begin, rest) = (String(bytes.utf8.prefix(cut)) ?? "", String(bytes.utf8.dropFirst(cut)) ?? "")
+            #expect(try read(chunked, [begin, rest]) == whole)
+            #expect(try !read(chunked, [begin]).isWhole)
+        }
+        #expect(try read(chunked, [bytes + "H"]).end == .beyond)
+        #expect(try read(chunked, [bytes, "H"]).end == .beyond)
+    }
+
+    @Test("trailers that would change what was decided by the head are dropped")
+    func forbiddenTrailers() throws {
+        let trailers =
+            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\nSet-Cookie: a\r\nWWW-Authenticate: Basic\r\nX-Sum:\r\n"
+        #expect(try read(chunked, ["0\r\n\(trailers)\r\n"]) == Result(trailers: "X-Sum: \r\n", isWhole: true))
+    }
+
+    @Test("chunks and trailers that break the grammar break the answer, which is then not whole")
+    func broken() throws {
+        for (bytes, code): (String, WireErrorCode) in [
+            ("x\r\n", .chunkSizeInvalid), ("5\nhello\n0\n\n", .chunkTerminatorInvalid), ("\r\n", .chunkSizeInvalid),
+            ("5\r\nhelloX", .chunkTerminatorInvalid), ("5\r\nhello\n0\r\n\r\n", .chunkTerminatorInvalid),
+            ("-5\r\n", .chunkSizeInvalid), ("0x5\r\n", .chunkSizeInvalid), ("5 5\r\n", .chunkExtensionInvalid),
+            ("FFFFFFFFFFFFFFFFF\r\n", .chunkSizeTooLarge), ("5;\u{1}\r\n", .chunkExtensionInvalid),
+            ("0\r\nX\r\n\r\n", .fieldColonMissing), ("0\r\nX : 1\r\n\r\n", .fieldSpaceBeforeColon),
+            ("0\r\nX: 1\n\r\n", .bareLineFeed), ("0\r\nX: \u{0}\r\n\r\n", .fieldValueInvalid),
+            ("0\r\n\n", .bareLineFeed),
+            ("0\r\n X: 1\r\n\r\n", .fieldsFolded),
+            ("0\r\n" + String(repeating: "X: 1\r\n", count: 33) + "\r\n", .fieldsTooMany),
+            ("0\r\nX: " + String(repeating: "1", count: 9_000) + "\r\n\r\n", .trailersTooLarge),
+        ] {
+            let result = try read(chunked, [bytes])
+            #expect(result.end == .broken(code), "\(bytes)")
+            #expect(!result.isWhole)
+        }
+    }
+
+    @Test("what is read next has nothing of what was read before")
+    func again() throws {
+        var body = AnswerBody()
+        var data = ByteQueue()
+        var scanner = ResponseHeadScanner()
+        try scanner.scan(Array("\(chunked)\r\n\r\n".utf8).span)
+        body.begin(behind: scanner.head, isBodyless: false)
+        _ = body.take(Array("5\r\nhello\r\n0\r\nX: ".utf8).span, into: &data)
+        body.begin(behind: scanner.head, isBodyless: false)
+        _ = body.take(Array("0\r\nY: 1\r\n\r\n".utf8).span, into: &data)
+        let trailers = body.trailers.lines.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+        #expect(trailers == "Y: 1\r\n")
+        let isWhole = body.isWhole
+        #expect(isWhole)
+    }
+}
