@@ -20,6 +20,9 @@ extension EasyHandle {
         return version == Int(CURL_HTTP_VERSION_1_0) || version == Int(CURL_HTTP_VERSION_1_1)
     }
 
+    /// The socket that libcurl last watched for the transfer under way; -1: none yet.
+    package var socket: Int32 { box.socket }
+
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
 

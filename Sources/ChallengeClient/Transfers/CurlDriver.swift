@@ -18,6 +18,8 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// The memory for the next turn's list; two that take turns, so that telling costs no allocation.
     private var spare: [Transfer] = []
     private var hasWork = false
+    /// Those whose answer may have ended without libcurl having told so.
+    private var doubtful: [Transfer] = []
 
     /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
@@ -61,6 +63,18 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
             fd, readable: events.isReadable, writable: events.isWritable, error: events.isBroken)
         takeEffects()
         hasWork = true
+        if !doubtful.isEmpty { rouse(at: fd) }
+    }
+
+    /// `transfer`'s sending is paused, and only the end of the connection ends its answer: libcurl stops reading there, but
+    /// says nothing before its sending goes on.
+    func doubt(_ transfer: Transfer) {
+        if !doubtful.contains(where: { $0 === transfer }) { doubtful.append(transfer) }
+    }
+
+    private func rouse(at fd: Int32) {
+        doubtful.removeAll { !$0.mayMissEnd }
+        for transfer in doubtful where transfer.easy.socket == fd { transfer.bodyAvailable() }
     }
 
     /// Runs libcurl's timer where it is due, takes completions and tells owners the news.

@@ -35,6 +35,7 @@ extension Transfer: TransferDelegate {
         guard scanner.head.status >= 200 else { return refuse(.switchUnasked) }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         isHeadComplete = true
+        if mayMissEnd { driver.doubt(self) }
         driver.note(self)
         return true
     }
@@ -80,6 +81,7 @@ extension Transfer: TransferDelegate {
         let supply = unsafe owner.supplyBody(into: buffer)
         awaitsBody = supply == .pause
         tookBody = true
+        if mayMissEnd { driver.doubt(self) }
         driver.note(self)
         return supply
     }

@@ -41,6 +41,101 @@ struct EarlyAnswerTests {
         try caller.expectEnd()
     }
 
+    @Test(
+        "an answer that ends with its connection comes to its end although the caller sends nothing more",
+        arguments: ["403 No\r\nConnection: close", "403 No", "200 OK\r\nConnection: close", "200 OK"],
+        ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+    func untilEnd(head: String, framing: String) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let begin = framing.hasPrefix("T") ? "5\r\nbegin\r\n" : "begin"
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\r\n\(begin)")
+        let server = try upstream.accept()
+        _ = try server.read(until: "begin")
+        try server.send("HTTP/1.1 \(head)\r\n\r\nfor")
+        _ = try caller.head()
+        try caller.expect("3\r\nfor\r\n")
+        try server.send("ever")
+        try caller.expect("4\r\never\r\n")
+        server.close()
+        try caller.expect("0\r\n\r\n")
+        try caller.expectEnd()
+        caller.close()
+        proxy.expectNoConnections()
+    }
+
+    @Test(
+        "a refusal whose connection ends with it is whole when its body is",
+        arguments: ["Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"])
+    func refusedAndClosed(rest: String) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(upload + "begin")
+        let server = try upstream.accept()
+        _ = try server.read(until: "begin")
+        try server.send("HTTP/1.1 403 No\r\nConnection: close\r\n\(rest)")
+        #expect(try caller.head().contains("Connection: close\r\n"))
+        try caller.expect(rest.components(after: "\r\n\r\n"))
+        try caller.expectEnd()
+        try server.expectEnd()
+    }
+
+    @Test("an early success is told whole at once, and the body goes on to its end")
+    func earlySuccess() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello")
+        let server = try upstream.accept()
+        _ = try server.read(until: "hello")
+        try server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+        #expect(try !caller.head().contains("Connection: close"))
+        try caller.expect("2\r\nok\r\n0\r\n\r\n")
+        try caller.send("world")
+        try server.expect("world")
+        try caller.send(get("/2"))
+        #expect(try server.head().hasPrefix("GET /2 "))
+        try server.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
+    }
+
+    @Test("a caller that breaks off behind an early success has its answer all the same", arguments: [true, false])
+    func earlySuccessBrokenOff(breaksRules: Bool) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        let server = try upstream.accept()
+        _ = try server.read(until: "hello")
+        try server.send(answer("200 OK", "ok"))
+        if breaksRules { try caller.send("broken") }
+        caller.finish()
+        #expect(try caller.readAll()?.hasSuffix("\r\n\r\nok") == true)
+        try server.expectEnd()
+        proxy.expectNoConnections()
+    }
+
+    @Test("a challenge that ends its connection in the middle of an upload is answered")
+    func challengedAndClosed() throws {
+        let upstream = try ScriptedUpstream()
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello")
+        let server = try upstream.accept()
+        _ = try server.read(until: "hello")
+        try server.send("HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer\r\nConnection: close\r\n\r\ndenied")
+        server.close()
+        let second = try upstream.accept()
+        #expect(try second.head().contains("Authorization: Bearer one\r\n"))
+        try caller.send("world")
+        try second.expect("helloworld")
+        try second.send(answer("200 OK", "done"))
+        #expect(try caller.message().body == "done")
+    }
+
     @Test("a caller that goes on sending after a refusal still reads it")
     func refusedWhileSending() throws {
         let upstream = try ScriptedUpstream()
@@ -154,5 +249,14 @@ struct EarlyAnswerTests {
         #expect(body == "hello")
         try server.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + answer("200 OK", "well"))
         try caller.expect("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nVia: 1.1 countersign\r\n\r\nwell")
+    }
+}
+
+extension String {
+    /// What follows `separator`.
+    fileprivate func components(after separator: String) -> String {
+        let bytes = Array(utf8)
+        guard let range = bytes.firstRange(of: Array(separator.utf8)) else { return "" }
+        return String(decoding: bytes[range.upperBound...], as: UTF8.self)
     }
 }
