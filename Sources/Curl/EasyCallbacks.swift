@@ -12,6 +12,8 @@ final class EasyBox {
     var position = -1
     /// The descriptor that libcurl last watched for the transfer under way; -1: none yet.
     var socket: Int32 = -1
+    /// Which opening of that number it was.
+    var opening: UInt64 = 0
     /// How often the request has been sent since the last line of an answer.
     var attempts = 0
 

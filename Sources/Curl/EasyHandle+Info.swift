@@ -15,13 +15,13 @@ extension EasyHandle {
     }
 
     /// Whether the last transfer was over HTTP/1.0 or 1.1.
-    var speaksHTTP1: Bool {
+    package var speaksHTTP1: Bool {
         let version = long(CURLINFO_HTTP_VERSION)
         return version == Int(CURL_HTTP_VERSION_1_0) || version == Int(CURL_HTTP_VERSION_1_1)
     }
 
-    /// The socket that libcurl last watched for the transfer under way; -1: none yet.
-    package var socket: Int32 { box.socket }
+    /// The socket that libcurl last watched for the transfer, until it is closed; -1: none.
+    package var socket: Int32 { ledger?.isOpen(box) == true ? box.socket : -1 }
 
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }

@@ -15,7 +15,7 @@ package final class EasyHandle {
     let easy: OpaquePointer
     let box = EasyBox()
     /// The ledger whose socket callbacks are installed.
-    private var ledger: SocketLedger?
+    private(set) var ledger: SocketLedger?
     private var headers: HeaderList?
     private var headersVersion: UInt64 = 0
     private let errorBuffer: UnsafeMutablePointer<CChar>

@@ -99,7 +99,7 @@ package final class MultiHandle {
         let handle = members[box.position]
         unsafe curl_multi_remove_handle(multi, easy)
         // Of HTTP/2 others may use the connection, and its server may speak at any time.
-        if code == CURLE_OK, handle.speaksHTTP1 { ledger.ended(at: box.socket) }
+        if code == CURLE_OK, handle.speaksHTTP1 { ledger.ended(box) }
         guard let delegate = box.delegate else { return nil }
         release(handle)
         return Completion(handle: handle, delegate: delegate, error: CurlError(code: code))

@@ -48,6 +48,8 @@ final class SocketLedger {
     private var isTransfer: [Bool] = []
     /// Likewise: whether libcurl wants to be told of it.
     private var isWatched: [Bool] = []
+    /// Likewise: how often a connection was opened there, so that one that was closed is not taken for the next of its number.
+    private var openings: [UInt64] = []
 
     /// Takes the first effect.
     func next() -> SocketEffect? {
@@ -91,7 +93,9 @@ final class SocketLedger {
         while isTransfer.count <= index {
             isTransfer.append(false)
             isWatched.append(false)
+            openings.append(0)
         }
+        openings[index] &+= 1
         isTransfer[index] = true
         isWatched[index] = false
         return fd
@@ -117,9 +121,19 @@ final class SocketLedger {
         effects.append(.watch(fd, interest, isTransfer: isTransfer))
     }
 
-    /// A transfer has ended that was the only one on its connection.
-    func ended(at fd: Int32) {
-        guard isTransfer.indices.contains(Int(fd)), isTransfer[Int(fd)], !isWatched[Int(fd)] else { return }
+    /// Which opening of its number the connection at `fd` is.
+    func opening(of fd: Int32) -> UInt64 { openings.indices.contains(Int(fd)) ? openings[Int(fd)] : 0 }
+
+    /// Whether the connection is open that `box` had last.
+    func isOpen(_ box: EasyBox) -> Bool {
+        guard isTransfer.indices.contains(Int(box.socket)), isTransfer[Int(box.socket)] else { return false }
+        return openings[Int(box.socket)] == box.opening
+    }
+
+    /// The transfer of `box` has ended, and was the only one on its connection.
+    func ended(_ box: EasyBox) {
+        let fd = box.socket
+        guard isOpen(box), !isWatched[Int(fd)] else { return }
         effects.append(.idle(fd))
     }
 }
@@ -139,9 +153,11 @@ final class SocketLedger {
     _ easy: OpaquePointer?, _ fd: curl_socket_t, _ what: Int32, _ data: UnsafeMutableRawPointer?,
     _ socketData: UnsafeMutableRawPointer?
 ) -> Int32 {
-    unsafe SocketLedger.from(data)?.wants(what, at: fd)
-    if what != CURL_POLL_REMOVE, let easy = unsafe easy {
-        unsafe EasyBox.from(ccurl_get_private(easy))?.socket = fd
+    guard let ledger = unsafe SocketLedger.from(data) else { return 0 }
+    ledger.wants(what, at: fd)
+    if what != CURL_POLL_REMOVE, let easy = unsafe easy, let box = unsafe EasyBox.from(ccurl_get_private(easy)) {
+        box.socket = fd
+        box.opening = ledger.opening(of: fd)
     }
     return 0
 }

@@ -241,6 +241,20 @@ package final class Exchange: TransferOwner {
         }
     }
 
+    /// Passes interim responses on. 100 is the caller's only where nobody here asked for it: else it is told by
+    /// `exchangeWantsBody` (RFC 9110 §15.2).
+    package func transferHasInterims(_ transfer: Transfer) {
+        guard let caller else { return }
+        let isAsked = request.expectsContinue
+        transfer.takeInterims { head, bytes in
+            if head.status == 100, isAsked {
+                caller.exchangeWantsBody()
+            } else {
+                caller.exchangeDelivers(interim: head, in: bytes)
+            }
+        }
+    }
+
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
@@ -275,7 +289,10 @@ package final class Exchange: TransferOwner {
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         guard let client else { return }
-        if let fault = transfer.fault {
+        if transfer.isExpectationRefused {
+            request.expectsContinue = false
+            perform(machine.expectationRefused(canReplay: body.canReplay))
+        } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
             perform(machine.failed(ExchangeError(error, upstream: client.plan, cause: transfer.easy.errorText)))
@@ -295,8 +312,11 @@ package final class Exchange: TransferOwner {
 
     /// Asks the caller for more of the body where there is room for it.
     package func transferTookBody(_ transfer: Transfer) {
-        // While the request is under way its answer is not late.
-        if let client, !machine.hasDelivered { timer.arm(at: runtime.loop.now + client.responseDelay) }
+        if let client, !machine.hasDelivered {
+            // While the request is under way its answer is not late; and not at all while the caller is waited for, who has
+            // a time limit of its own.
+            if body.isDrained { timer.disarm() } else { timer.arm(at: runtime.loop.now + client.responseDelay) }
+        }
         if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
     }
 

@@ -2,13 +2,15 @@
 // Copyright the Countersign authors
 
 package import Curl
-internal import HTTPWire
+package import HTTPWire
 
 /// The caller's side of an exchange: where its request comes from and its response goes. Called on the loop's thread.
 package protocol ExchangeCaller: AnyObject {
     /// Writes the request's fields, without those that are hop-by-hop and those that `sessions` override; asked again
     /// for each time that the request is sent.
     func writeFields(into fields: HeaderList, overriddenBy sessions: SessionFields) throws(CurlError)
+    /// An interim response, well-formed, whose ranges mean `bytes` (RFC 9110 §15.2). More may follow, the final one will.
+    func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>)
     /// The response begins; `transfer.head` is the upstream's head, raw but well-formed, and `transfer.answer` what it says.
     func exchangeDelivers(headOf transfer: Transfer)
     /// More of the response's body, in `transfer.body`. What is left there is offered again after
@@ -22,6 +24,7 @@ package protocol ExchangeCaller: AnyObject {
     func exchangeFailed(_ error: ExchangeError)
     /// The response ends in its middle: it must not look complete.
     func exchangeBroke(_ error: ExchangeError)
-    /// There is room for more of the request's body again.
+    /// The request's body is wanted, for the first time or again: there is room for more of it, and a caller who waits for 100
+    /// is to be told so.
     func exchangeWantsBody()
 }

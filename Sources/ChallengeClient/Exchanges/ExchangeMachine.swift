@@ -148,6 +148,13 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .deliver
     }
 
+    /// The upstream refused to say 100 before it gets the body (RFC 9110 §15.5.18): the request is sent again without that.
+    package mutating func expectationRefused(canReplay: Bool) -> Action {
+        guard state == .sending else { return .doNothing }
+        guard canReplay else { return endUnreplayable() }
+        return .send
+    }
+
     /// All of the answer was received, but not all of the request's body has been sent. `isRefusal`: it has a status of 300
     /// or above, after which nothing more is sent (RFC 9112 §9.5).
     package mutating func answerWhole(isRefusal: Bool) -> Action {

@@ -12,8 +12,15 @@ package struct ExchangeRequest {
     /// The body's framing.
     package var framing: BodyFraming
 
+    /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
+    /// no body.
+    package var expectsContinue: Bool
+
     /// A request.
-    package init(method: RequestMethod, otherMethod: String = "", framing: BodyFraming) {
+    package init(
+        method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false
+    ) {
+        self.expectsContinue = expectsContinue
         self.method = method
         self.otherMethod = otherMethod
         self.framing = framing

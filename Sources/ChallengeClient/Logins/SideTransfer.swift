@@ -83,6 +83,8 @@ final class SideTransfer: TransferOwner {
         }
     }
 
+    func transferHasInterims(_ transfer: Transfer) { transfer.takeInterims { _, _ in } }
+
     func transferHasHead(_ transfer: Transfer) {
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         response = SideResponse(status: head.status, fields: head.fields)

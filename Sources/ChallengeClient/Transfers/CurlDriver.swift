@@ -3,6 +3,7 @@
 
 package import Curl
 package import EventLoop
+internal import Glibc
 
 /// Drives one libcurl multi handle by one event loop: its sockets are watched, its one timer is a deadline of the wait,
 /// and what finished is told before the loop waits again.
@@ -64,6 +65,14 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         takeEffects()
         hasWork = true
         if !doubtful.isEmpty { rouse(at: fd) }
+    }
+
+    /// The connection of a transfer that has just ended is not to be used again.
+    func dropConnection(of transfer: Transfer) {
+        let fd = transfer.easy.socket
+        guard fd >= 0, transfer.easy.speaksHTTP1 else { return }
+        // libcurl finds it dead when it looks for one to take up.
+        _ = shutdown(fd, Int32(SHUT_RDWR))
     }
 
     /// `transfer`'s sending is paused, and only the end of the connection ends its answer: libcurl stops reading there, but

@@ -6,8 +6,7 @@ internal import HTTPWire
 
 // Called by libcurl.
 extension Transfer: TransferDelegate {
-    /// Collects the final head; an interim one (RFC 9110 §15.2) is dropped. False, which ends the transfer, where the head
-    /// breaks a rule.
+    /// Collects heads, interim ones (RFC 9110 §15.2) and the final one. False, which ends the transfer, where one breaks a rule.
     package func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool {
         // After the head: the trailer section of an answer over HTTP/2 (RFC 9113 §8.1).
         if isHeadComplete { return unsafe takeTrailer(headerLine) }
@@ -28,11 +27,18 @@ extension Transfer: TransferDelegate {
             return refuse(error.code)
         }
         if scanner.head.isInterim {
+            let isTaken = head.withSpan { interims.append($0) }
             head.removeAll()
-            return true
+            driver.note(self)
+            return isTaken || refuse(.interimsTooMany)
         }
         // Nobody asked for another protocol here (RFC 9110 §15.2.2).
         guard scanner.head.status >= 200 else { return refuse(.switchUnasked) }
+        if scanner.head.status == 417, upload.awaitsContinue, !upload.isComplete {
+            // libcurl would send the request again by itself, as another one on this handle.
+            isExpectationRefused = true
+            return false
+        }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         isHeadComplete = true
         if mayMissEnd { driver.doubt(self) }
@@ -79,6 +85,7 @@ extension Transfer: TransferDelegate {
     package func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         guard let owner else { return .abort }
         let supply = unsafe owner.supplyBody(into: buffer)
+        upload.note(supply)
         awaitsBody = supply == .pause
         tookBody = true
         if mayMissEnd { driver.doubt(self) }

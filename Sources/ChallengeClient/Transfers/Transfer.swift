@@ -31,13 +31,19 @@ package final class Transfer {
     var shape = TransferShape()
     /// Whether the request is HEAD, whose answer has no body.
     var isHeadRequest = false
+    /// What of the request's body is still to be sent.
+    var upload = Upload()
     /// Whether the connection may turn out to be one of HTTP/2.
     let mayBeHTTP2: Bool
+    /// Heads of interim responses that were not told yet.
+    var interims = InterimHeads()
     var scanner = ResponseHeadScanner()
     var answerBody = AnswerBody()
 
     let driver: CurlDriver
     var isHeadComplete = false
+    /// Whether it failed because the upstream will not say 100 (RFC 9110 §15.5.18).
+    var isExpectationRefused = false
     private var isHeadTold = false
     private var isWholeTold = false
     private var isEnded = false
@@ -61,12 +67,17 @@ package final class Transfer {
     /// What the final head says, once it is told.
     package var answer: ResponseHead { scanner.head }
 
+    /// Hands out the interim responses that have come, each with the bytes that its ranges mean.
+    package func takeInterims(_ body: (_ head: ResponseHead, _ bytes: Span<UInt8>) -> Void) { interims.take(body) }
+
     /// Makes ready for another run.
     package func reset() {
         head.removeAll(keepingCapacity: 16_384)
         body.removeAll(keepingCapacity: 16_384)
+        interims.removeAll()
         fault = nil
         isHeadComplete = false
+        isExpectationRefused = false
         isHeadTold = false
         isWholeTold = false
         isEnded = false
@@ -83,6 +94,8 @@ package final class Transfer {
             tookBody = false
             owner.transferTookBody(self)
         }
+        guard self.owner === owner else { return }
+        if !interims.isEmpty { owner.transferHasInterims(self) }
         guard self.owner === owner else { return }
         if isHeadComplete, !isHeadTold {
             isHeadTold = true
@@ -130,6 +143,41 @@ package final class Transfer {
         } else if isHeadComplete, !answerBody.isUntilEnd {
             self.error = .partialFile
         }
+        // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
+        // final head comes in place of 100.
+        if error == nil, !upload.isComplete { driver.dropConnection(of: self) }
         driver.note(self)
+    }
+}
+
+extension Transfer {
+    /// Counts the request's body as libcurl takes it.
+    struct Upload {
+        /// Bytes still to come; `nil`: chunks until the end.
+        private var left: UInt64? = 0
+        /// Whether 100 is waited for, which a 417 would refuse.
+        private(set) var awaitsContinue = false
+
+        init() {}
+
+        init(_ request: ExchangeRequest) {
+            switch request.framing {
+            case .none: break
+            case .length(let length): left = length
+            case .chunked: left = nil
+            }
+            awaitsContinue = request.expectsContinue && request.hasBody
+        }
+
+        /// Whether all of it was taken.
+        var isComplete: Bool { left == 0 }
+
+        mutating func note(_ supply: BodySupply) {
+            switch supply {
+            case .bytes(let count): left = left.map { $0 - min($0, UInt64(clamping: count)) }
+            case .end: left = 0
+            case .abort, .pause: break
+            }
+        }
     }
 }

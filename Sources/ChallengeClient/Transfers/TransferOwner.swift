@@ -6,6 +6,8 @@ package import Curl
 /// What a transfer works for: an exchange, or a side request. Called on the loop's thread, never from within libcurl,
 /// except for `supplyBody` and `mayResend`, which libcurl asks for in the middle of its own work.
 package protocol TransferOwner: AnyObject {
+    /// Interim responses have come; `transfer.takeInterims` hands them out.
+    func transferHasInterims(_ transfer: Transfer)
     /// The final head is complete; `transfer.head` holds it, and `transfer.answer` what it says.
     func transferHasHead(_ transfer: Transfer)
     /// `transfer.body` holds something. What is left in it counts against the transfer's window.

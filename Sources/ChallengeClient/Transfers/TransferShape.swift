@@ -19,12 +19,18 @@ struct TransferShape: Equatable {
         wanted.hasBody = request.hasBody
         if case .length(let length) = request.framing { wanted.length = Int64(clamping: length) }
         if wanted.hasBody {
-            // We have answered or withheld the caller's own expectation; libcurl adds none (RFC 9110 §10.1.1).
-            transfer.fields.suppress("Expect")
+            // libcurl waits with the body where the field is given, for a second at most, and adds none where it is
+            // suppressed (RFC 9110 §10.1.1).
+            if request.expectsContinue {
+                try transfer.fields.append(name: "Expect", value: "100-continue")
+            } else {
+                transfer.fields.suppress("Expect")
+            }
         } else if case .length = request.framing {
             try transfer.fields.append(name: "Content-Length", value: "0")
         }
         transfer.isHeadRequest = request.method == .head
+        transfer.upload = Transfer.Upload(request)
         guard wanted != self else { return }
         let easy = transfer.easy
         // From the last shape to the neutral one, which is GET, …

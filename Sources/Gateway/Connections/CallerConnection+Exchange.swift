@@ -14,6 +14,12 @@ extension CallerConnection: ExchangeCaller {
         }
     }
 
+    func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {
+        if head.status == 100 { awaitsContinue = false }
+        response.writeInterim(head, in: bytes, to: &output)
+        worker.note(self)
+    }
+
     func exchangeDelivers(headOf transfer: Transfer) {
         let answer = transfer.answer
         // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
@@ -78,6 +84,10 @@ extension CallerConnection: ExchangeCaller {
     }
 
     func exchangeWantsBody() {
+        if awaitsContinue {
+            awaitsContinue = false
+            if !response.hasBegun { output.append("HTTP/1.1 100 Continue\r\n\r\n") }
+        }
         worker.note(self)
     }
 }

@@ -19,14 +19,15 @@ extension CallerConnection {
         }
         isAdmitted = true
         phase = .exchange
-        setTimeLimit(isBodyComplete ? nil : worker.limits.bodyTime)
+        awaitsContinue = request.expectsContinue && input.isEmpty
+        isBodyHeld = awaitsContinue
+        setTimeLimit(isBodyComplete || awaitsContinue ? nil : worker.limits.bodyTime)
         upstreamAuthority = client.authority
         let otherMethod = request.method == .other ? head.withSpan { $0.text(request.methodRange) } : ""
-        let outbound = ExchangeRequest(method: request.method, otherMethod: otherMethod, framing: request.body)
-        if request.expectsContinue, input.isEmpty {
-            // We take the body; libcurl is told not to ask for it a second time (RFC 9110 §10.1.1).
-            output.append("HTTP/1.1 100 Continue\r\n\r\n")
-        }
+        // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
+        let outbound = ExchangeRequest(
+            method: request.method, otherMethod: otherMethod, framing: request.body,
+            expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false)
         let exchange = makeExchange()
         let path = request.target.pathAndQuery
         if request.method == .options, path.isEmpty {

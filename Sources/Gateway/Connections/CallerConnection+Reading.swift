@@ -32,16 +32,27 @@ extension CallerConnection {
     /// Takes body bytes as far as they are wanted. Returns whether there may be more to do.
     func readBody() -> Bool {
         guard !isBodyComplete else { return false }
-        if phase == .exchange, !(exchange?.wantsBody ?? false) { return false }
+        if phase == .exchange, !(exchange?.wantsBody ?? false) {
+            // The caller cannot be late now.
+            if !isBodyHeld { setTimeLimit(nil) }
+            isBodyHeld = true
+            return false
+        }
         let step = input.withSpan { body.decode($0) }
         switch step {
         case .data(let range, let consumed):
             if phase == .exchange { input.withSpan { exchange?.receiveBody($0.extracting(range.bounds)) } }
             input.consume(consumed)
+            awaitsContinue = false
+            isBodyHeld = false
             if phase == .exchange { setTimeLimit(worker.limits.bodyTime) }
             return phase == .exchange || phase == .reply
         case .needMore(let consumed):
             input.consume(consumed)
+            if isBodyHeld, !awaitsContinue {
+                isBodyHeld = false
+                setTimeLimit(worker.limits.bodyTime)
+            }
             return false
         case .end(let consumed):
             input.consume(consumed)
@@ -64,6 +75,8 @@ extension CallerConnection {
         let request = parser.head
         body = BodyDecoder(framing: request.body)
         isBodyComplete = request.body.isEmpty
+        awaitsContinue = false
+        isBodyHeld = false
         keepsAlive = request.keepsAlive
         response.reset(isHead: request.method == .head, version: request.version)
         if case .local(let service) = listener.service {

@@ -45,6 +45,10 @@ final class CallerConnection: ReadinessHandler {
     var parser: RequestHeadParser
     var body = BodyDecoder(framing: .none)
     var isBodyComplete = true
+    /// Whether the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
+    var awaitsContinue = false
+    /// Whether the body is not read because nobody wants more of it for now.
+    var isBodyHeld = false
     var keepsAlive = true
     var response = ForwardedResponse()
     var pendingReply: LocalAnswer?

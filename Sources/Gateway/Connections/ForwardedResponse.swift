@@ -18,7 +18,7 @@ struct ForwardedResponse {
 
     private var framing = Framing.none
     private var isHead = false
-    private var version = HTTPVersion.http11
+    private(set) var version = HTTPVersion.http11
     /// Whether something of the upstream's response is in the output.
     private(set) var hasBegun = false
     /// Whether all of it is.
@@ -54,12 +54,7 @@ struct ForwardedResponse {
             framing = .untilClose
             keepsAlive = false
         }
-        if head.reason.isEmpty {
-            // HTTP/2 has no phrase (RFC 9113 §8.3.2); some callers do not expect a line without one.
-            ResponseWriter.statusLine(head.status, to: &output)
-        } else {
-            ResponseWriter.statusLine(head.status, reason: bytes.extracting(head.reason.bounds), to: &output)
-        }
+        Self.writeStatusLine(head, in: bytes, to: &output)
         let isSuccess = head.status < 300
         for line in head.fields where !line.isHopByHop {
             switch line.kind {
@@ -84,8 +79,18 @@ struct ForwardedResponse {
         return keepsAlive
     }
 
+    /// With the upstream's phrase, or the registered one where it has none, as in HTTP/2 (RFC 9113 §8.3.2): some callers do not
+    /// expect a line without one.
+    static func writeStatusLine(_ head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue) {
+        if head.reason.isEmpty {
+            ResponseWriter.statusLine(head.status, to: &output)
+        } else {
+            ResponseWriter.statusLine(head.status, reason: bytes.extracting(head.reason.bounds), to: &output)
+        }
+    }
+
     /// Ours behind those that are there, with the version in which the response came (RFC 9110 §7.6.3).
-    private static func via(_ head: ResponseHead) -> StaticString {
+    static func via(_ head: ResponseHead) -> StaticString {
         switch (head.majorVersion, head.minorVersion) {
         case (2, _): "Via: 2 countersign\r\n"
         case (3, _): "Via: 3 countersign\r\n"

@@ -49,6 +49,8 @@ extension WireErrorCode {
             "A request of HTTP/1.1 has no Host (RFC 9112 section 3.2)."
         case .hostRepeated:
             "Host is given more than once (RFC 9112 section 3.2)."
+        case .interimsTooMany:
+            "More interim responses came than any request can have use for (RFC 9110 section 15.2)."
         case .lengthAndEncoding:
             "Both Content-Length and Transfer-Encoding are given (RFC 9112 section 6.3)."
         case .methodTooLong:

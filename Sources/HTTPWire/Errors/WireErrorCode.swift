@@ -26,6 +26,7 @@ package enum WireErrorCode: String, Error, CaseIterable, Sendable {
     case versionUnsupported = "version-unsupported"
 
     // Status.
+    case interimsTooMany = "interims-too-many"
     case statusLineInvalid = "status-line-invalid"
     case switchUnasked = "switch-unasked"
 

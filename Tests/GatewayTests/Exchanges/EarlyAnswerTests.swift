@@ -235,21 +235,6 @@ struct EarlyAnswerTests {
         try caller.expect("rl")
     }
 
-    @Test("a caller that waits for 100 gets it, and the upstream is not asked a second time")
-    func expectation() throws {
-        let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(.bank(port: upstream.port))
-        let caller = try proxy.connect()
-        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
-        try caller.expect("HTTP/1.1 100 Continue\r\n\r\n")
-        try caller.send("hello")
-        let server = try upstream.accept()
-        let (head, body) = try server.message()
-        #expect(!head.lowercased().contains("expect"))
-        #expect(body == "hello")
-        try server.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + answer("200 OK", "well"))
-        try caller.expect("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nVia: 1.1 countersign\r\n\r\nwell")
-    }
 }
 
 extension String {
