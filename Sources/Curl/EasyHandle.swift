@@ -12,7 +12,9 @@ internal import Glibc
 /// the path sent as it is.
 @safe
 package final class EasyHandle {
-    let easy: OpaquePointer
+    private(set) var easy: OpaquePointer
+    /// Whether it has done a transfer, as it is.
+    private var isUsed = false
     let box = EasyBox()
     /// The ledger whose socket callbacks are installed.
     private(set) var ledger: SocketLedger?
@@ -58,6 +60,8 @@ package final class EasyHandle {
 
     /// Readies the handle for a transfer whose sockets `ledger` keeps account of.
     func begin(delegate: any TransferDelegate, ledger: SocketLedger) throws(CurlError) {
+        if isUsed, Self.usedOnesAreUnsafe { try renew() }
+        isUsed = true
         if self.ledger !== ledger {
             self.ledger = ledger
             try unsafe CurlError.check(ledger.install(in: easy))
@@ -74,6 +78,18 @@ package final class EasyHandle {
     func end() {
         headers?.users -= 1
         box.delegate = nil
+    }
+
+    /// Before 8.1.0 libcurl remembers the last field line of one transfer in the next, where it has freed it. A server whose
+    /// answer begins with a folded line has it read, written and freed once more, and may choose what stands there (curl
+    /// #11101). None of its functions clears that memory of a handle.
+    private static let usedOnesAreUnsafe = CurlFeatures.installed.versionNumber < 0x08_01_00
+
+    /// Goes on with a copy that remembers nothing but the options.
+    private func renew() throws(CurlError) {
+        guard let copy = unsafe curl_easy_duphandle(easy) else { throw .outOfMemory }
+        unsafe curl_easy_cleanup(easy)
+        unsafe easy = copy
     }
 
     // MARK: Lists and strings

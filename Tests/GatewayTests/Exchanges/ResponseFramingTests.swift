@@ -92,4 +92,24 @@ struct ResponseFramingTests {
         let end = good.hasSuffix("hello") ? "hello" : "0\r\n\r\n"
         #expect(try received(good + stray, until: end).contains("hello"))
     }
+
+    @Test("an answer that begins with a folded line is 502, also on the heels of a good one")
+    func foldedFirstLine() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        for _ in 0..<8 {
+            try caller.send(get("/good"))
+            let good = try upstream.accept()
+            _ = try good.head()
+            try good.send("HTTP/1.1 200 OK\r\nX-A: \(String(repeating: "a", count: 300))\r\nContent-Length: 0\r\n\r\n")
+            #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            // The kept connection, with the handle that libcurl remembers the fields above in.
+            try caller.send(get("/folded"))
+            _ = try good.head()
+            try good.send(
+                "HTTP/1.1 200 OK\r\n X-B: \(String(repeating: "b", count: 300))\r\nContent-Length: 5\r\n\r\nhello")
+            #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
+        }
+    }
 }
