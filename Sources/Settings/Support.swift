@@ -23,15 +23,6 @@ enum Support {
             shape: "challenges[].login", values: ["at-start"],
             message: "this version wins the session at the first request, not at the start"),
         Gap(
-            shape: "upstreams.*.caller-credentials", values: ["keep", "refuse"],
-            message: "this version always replaces a caller's Authorization where a session applies"),
-        Gap(
-            shape: "upstreams.*.forwarded", values: ["forwarded", "x-forwarded"],
-            message: "this version does not tell the upstream of the caller yet"),
-        Gap(
-            shape: "upstreams.*.host", values: ["pass"],
-            message: "this version always sends the upstream's own authority as Host"),
-        Gap(
             shape: "upstreams.*.replay.disk",
             message: "this version keeps bodies in memory only: longer ones are refused where a login comes between"),
         Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),

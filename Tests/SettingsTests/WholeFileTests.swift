@@ -143,10 +143,6 @@ struct WholeFileTests {
                 "f:5:12: listeners[0].users: \(users)", "f:8:58: listeners[0].routes[1].users: \(users)",
                 "f:19:35: upstreams.bank.replay.disk: warning: this version keeps bodies in memory only: longer ones are "
                     + "refused where a login comes between",
-                "f:21:11: upstreams.bank.host: warning: this version always sends the upstream's own authority as Host",
-                "f:22:25: upstreams.bank.caller-credentials: warning: this version always replaces a caller's "
-                    + "Authorization where a session applies",
-                "f:23:16: upstreams.bank.forwarded: warning: this version does not tell the upstream of the caller yet",
                 "f:41:17: challenges[0].answer-url: \(notYet)",
                 "f:42:12: challenges[0].login: warning: this version wins the session at the first request, not at the "
                     + "start",

@@ -259,7 +259,9 @@ package final class Exchange: TransferOwner {
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
         var verdict = ExchangeMachine.Verdict.pass
-        if !route.slots.isEmpty, let answer = ExaminedAnswer(transfer.answer, in: transfer.head) {
+        if !route.slots.isEmpty, !request.keepsCredentials,
+            let answer = ExaminedAnswer(transfer.answer, in: transfer.head)
+        {
             let finding = client.examine(answer, request: request, target: target, route: route, used: used)
             verdict = finding.verdict
             refusal = finding.refusal

@@ -11,6 +11,8 @@ package struct ExchangeRequest {
     package var otherMethod: String
     /// The body's framing.
     package var framing: BodyFraming
+    /// Whether the caller's own `Authorization` goes: then no session's does, and the answer is the caller's to judge.
+    package var keepsCredentials: Bool
 
     /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
     /// no body.
@@ -18,9 +20,11 @@ package struct ExchangeRequest {
 
     /// A request.
     package init(
-        method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false
+        method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
+        keepsCredentials: Bool = false
     ) {
         self.expectsContinue = expectsContinue
+        self.keepsCredentials = keepsCredentials
         self.method = method
         self.otherMethod = otherMethod
         self.framing = framing

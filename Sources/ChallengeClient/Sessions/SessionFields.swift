@@ -12,12 +12,12 @@ package final class SessionFields {
     /// No fields.
     @safe package nonisolated(unsafe) static let none = SessionFields([])
 
-    private let fields: [(name: [UInt8], value: Secret)]
+    private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
     private let kinds: [FieldName]
     private let otherNames: [[UInt8]]
 
     init(_ fields: [InjectedField]) {
-        self.fields = fields.map { (Array($0.name.rawName.utf8), $0.value) }
+        self.fields = fields.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
         for field in fields {
@@ -38,9 +38,10 @@ package final class SessionFields {
         }
     }
 
-    /// Appends them to a request.
-    func write(into list: HeaderList) throws(CurlError) {
+    /// Appends them to a request; without `Authorization` where the caller's own goes.
+    func write(into list: HeaderList, keepingCredentials: Bool = false) throws(CurlError) {
         for field in fields {
+            if keepingCredentials, field.isAuthorization { continue }
             try field.value.withBytes { (value) throws(CurlError) in
                 try list.append(name: field.name.span, value: value)
             }

@@ -75,6 +75,8 @@ package final class UpstreamClient {
         var isTooLong = false
         if case .length(let length) = request.framing { isTooLong = length > UInt64(plan.replayMemory) }
         for slot in route.slots.indices where route.generations[slot] == 0 {
+            // The caller sees to its authorization itself; fixed fields of ours go along.
+            if request.keepsCredentials, route.slots[slot].login.trigger != .ahead { continue }
             if isTooLong || route.slots[slot].login.isAhead { return slot }
         }
         return nil
@@ -110,7 +112,7 @@ package final class UpstreamClient {
     func prepare(
         _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue, sessions: SessionFields
     ) throws(CurlError) {
-        try sessions.write(into: transfer.fields)
+        try sessions.write(into: transfer.fields, keepingCredentials: request.keepsCredentials)
         try transfer.shape.apply(request, to: transfer)
         try target.withSpan { (bytes) throws(CurlError) in
             try transfer.easy.set(.requestTarget, bytes: bytes)

@@ -34,6 +34,8 @@ package struct UpstreamPlan: Sendable {
     package let timeouts: Timeouts
     /// How much of a request's body is kept in memory for sending it again, in bytes.
     package let replayMemory: Int
+    /// What it is told of callers' requests.
+    package let forwarding: ForwardingPolicy
     /// What stands ready.
     package let logins: StandingLogins
     /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
@@ -41,22 +43,24 @@ package struct UpstreamPlan: Sendable {
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
     /// The base path without the slash at its end, as bytes.
-    private let prefix: [UInt8]
+    package let basePath: [UInt8]
 
     /// A plan.
     package init(
         name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
-        timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024, logins: StandingLogins = StandingLogins(),
-        loginOrigins: Set<Origin> = []
+        timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024,
+        forwarding: ForwardingPolicy = ForwardingPolicy(),
+        logins: StandingLogins = StandingLogins(), loginOrigins: Set<Origin> = []
     ) {
         self.name = name
         self.base = base
         self.connections = connections
         self.timeouts = timeouts
         self.replayMemory = replayMemory
+        self.forwarding = forwarding
         self.logins = logins
         self.loginOrigins = loginOrigins.union([base.origin])
-        prefix = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
+        basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
 
     /// Writes the request target: the base path, then the caller's path and query as they came (no
@@ -67,7 +71,7 @@ package struct UpstreamPlan: Sendable {
             target.append(path)
             return
         }
-        target.append(prefix)
+        target.append(basePath)
         // An absolute target without a path, or a path of which nothing was left, is the root (RFC 9112 §3.2.1).
         if path.isEmpty || path[0] != UInt8(ascii: "/") { target.append(UInt8(ascii: "/")) }
         target.append(path)

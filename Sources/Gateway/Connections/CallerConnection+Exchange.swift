@@ -8,9 +8,10 @@ internal import HTTPWire
 // What the exchange brings back.
 extension CallerConnection: ExchangeCaller {
     func writeFields(into fields: HeaderList, overriddenBy sessions: SessionFields) throws(CurlError) {
+        guard let upstream else { return }
         try head.withSpan { (bytes) throws(CurlError) in
             try ForwardedRequest.write(
-                parser.head, in: bytes, authority: upstreamAuthority, overriddenBy: sessions, to: fields)
+                parser.head, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions, to: fields)
         }
     }
 

@@ -11,6 +11,7 @@ extension CallerConnection {
             reply(LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
             return
         }
+        guard setTerms(for: request, of: client) else { return }
         guard worker.admitExchange() else {
             reply(
                 LocalReply(
@@ -22,12 +23,12 @@ extension CallerConnection {
         awaitsContinue = request.expectsContinue && input.isEmpty
         isBodyHeld = awaitsContinue
         setTimeLimit(isBodyComplete || awaitsContinue ? nil : worker.limits.bodyTime)
-        upstreamAuthority = client.authority
         let otherMethod = request.method == .other ? head.withSpan { $0.text(request.methodRange) } : ""
         // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
         let outbound = ExchangeRequest(
             method: request.method, otherMethod: otherMethod, framing: request.body,
-            expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false)
+            expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
+            keepsCredentials: terms.keepsCredentials)
         let exchange = makeExchange()
         let path = request.target.pathAndQuery
         if request.method == .options, path.isEmpty {
@@ -39,5 +40,33 @@ extension CallerConnection {
         }
         // Apart, for an exchange that fails at once gives the head up.
         exchange.start()
+    }
+
+    /// Takes up by what the request is forwarded; `false`: it was refused.
+    private func setTerms(for request: RequestHead, of client: UpstreamClient) -> Bool {
+        upstream = client
+        let policy = client.plan.forwarding
+        terms.policy = policy
+        terms.keepsCredentials = false
+        if policy.caller != .none { terms.peer = SocketName.peer(of: descriptor) }
+        switch policy.callerCredentials {
+        case .replace:
+            break
+        case .keep:
+            terms.keepsCredentials = request.fields.contains { $0.kind == .authorization && !$0.isHopByHop }
+            response.passesAuthentication = terms.keepsCredentials
+        case .refuse:
+            guard request.first(.authorization) == nil else {
+                reply(
+                    LocalReply(
+                        .callerNotAllowed,
+                        detail: """
+                            Callers bring no credentials of their own to upstream \(client.plan.name) \
+                            (`caller-credentials: refuse`). Leave Authorization out.
+                            """))
+                return false
+            }
+        }
+        return true
     }
 }

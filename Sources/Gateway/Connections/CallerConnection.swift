@@ -52,7 +52,10 @@ final class CallerConnection: ReadinessHandler {
     var keepsAlive = true
     var response = ForwardedResponse()
     var pendingReply: LocalAnswer?
-    var upstreamAuthority: [UInt8] = []
+    /// Where the present request goes.
+    var upstream: UpstreamClient?
+    /// What it is forwarded by.
+    var terms = ForwardedRequest.Terms()
     private(set) var exchange: Exchange?
     /// Whether the present request counts among the worker's exchanges.
     var isAdmitted = false

@@ -7,15 +7,30 @@ internal import HTTPWire
 
 /// What of a caller's request head goes upstream (RFC 9110 §7.6).
 enum ForwardedRequest {
+    /// What the request is forwarded by besides its head.
+    struct Terms {
+        /// What the configuration says about it.
+        var policy = ForwardingPolicy()
+        /// Whether the caller's own `Authorization` goes, and no session's.
+        var keepsCredentials = false
+        /// Who called; asked for only where the upstream is to know.
+        var peer = SocketName.nameless
+    }
+
     /// Writes the fields of `head` (in `bytes`) that are forwarded, and those that a gateway adds.
     ///
     /// Hop-by-hop fields and all that `Connection` names go first, whatever they are, so that a caller cannot have an
     /// injected credential removed by naming it: what `sessions` inject is added afterwards.
     static func write(
-        _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], overriddenBy sessions: SessionFields,
-        to fields: HeaderList
+        _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], terms: Terms = Terms(),
+        overriddenBy sessions: SessionFields, to fields: HeaderList
     ) throws(CurlError) {
-        try fields.append(name: "Host", value: authority.span)
+        let policy = terms.policy
+        if policy.host == .pass, let host = passedHost(head) {
+            try fields.append(name: "Host", value: bytes.extracting(host.bounds))
+        } else {
+            try fields.append(name: "Host", value: authority.span)
+        }
         var hasAccept = false
         for line in head.fields {
             if line.isHopByHop { continue }
@@ -24,21 +39,34 @@ enum ForwardedRequest {
                 // Ours: the upstream's authority (RFC 9110 §7.2), libcurl's framing, our own answer to Expect.
                 continue
             case .accept: hasAccept = true
+            case .authorization where terms.keepsCredentials:
+                try fields.append(name: "Authorization", value: bytes.extracting(line.value.bounds))
+                continue
+            case .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto:
+                if CallerFields.owns(line.kind, as: policy.caller) { continue }
+            case .maxForwards where head.method == .options:
+                guard let left = MaxForwards.reduced(line.value, in: bytes) else { continue }
+                try fields.append(name: "Max-Forwards", value: "\(left)")
+                continue
             default: break
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
-            if line.kind == .maxForwards, head.method == .options,
-                let left = MaxForwards.reduced(line.value, in: bytes)
-            {
-                try fields.append(name: "Max-Forwards", value: "\(left)")
-                continue
-            }
             let value = bytes.extracting(line.value.bounds)
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
+        }
+        if policy.caller != .none {
+            try CallerFields.write(
+                head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)
         }
         // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
         try fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
         // libcurl would add `Accept: */*`.
         if !hasAccept { fields.suppress("Accept") }
+    }
+
+    /// The host that the caller asked for: in an absolute target before `Host` (RFC 9112 §3.2.2), which is as good as
+    /// absent where `Connection` names it.
+    private static func passedHost(_ head: RequestHead) -> ByteRange? {
+        head.target.authority ?? head.first(.host).flatMap { $0.isNominated ? nil : $0.value }
     }
 }

@@ -24,6 +24,9 @@ struct ForwardedResponse {
     /// Whether all of it is.
     private(set) var isWhole = false
 
+    /// Whether what is said about authentication is for the caller, who has brought credentials of its own.
+    var passesAuthentication = false
+
     /// Whether the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
 
@@ -34,6 +37,7 @@ struct ForwardedResponse {
         framing = .none
         hasBegun = false
         isWhole = false
+        passesAuthentication = false
     }
 
     /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`. Returns whether the connection
@@ -55,14 +59,14 @@ struct ForwardedResponse {
             keepsAlive = false
         }
         Self.writeStatusLine(head, in: bytes, to: &output)
-        let isSuccess = head.status < 300
+        let hidesAuthentication = head.status < 300 && !passesAuthentication
         for line in head.fields where !line.isHopByHop {
             switch line.kind {
             case .contentLength:
                 continue
             case .authenticationInfo, .wwwAuthenticate:
                 // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9).
-                if isSuccess { continue }
+                if hidesAuthentication { continue }
             default:
                 break
             }

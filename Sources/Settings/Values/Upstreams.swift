@@ -108,7 +108,7 @@ package enum CallerCredentialPolicy: String, Sendable, CaseIterable {
     case keep
     /// The request is refused.
     case refuse
-    /// It is removed.
+    /// A session's takes its place; where there is none, it goes.
     case replace
 }
 

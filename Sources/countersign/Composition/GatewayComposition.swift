@@ -53,7 +53,8 @@ struct GatewayComposition {
                 timeouts: .init(
                     connect: upstream.timeouts.connect, response: upstream.timeouts.response,
                     idle: upstream.timeouts.idle),
-                replayMemory: upstream.replay.memory, logins: logins, loginOrigins: origins)
+                replayMemory: upstream.replay.memory, forwarding: ForwardingPolicy(upstream), logins: logins,
+                loginOrigins: origins)
         }
     }
 
@@ -109,6 +110,30 @@ struct GatewayComposition {
 
     private static func hosts(of address: ListenAddress) -> [String] {
         if case .tcp(let host, _) = address, host != "0.0.0.0", host != "::" { [host] } else { [] }
+    }
+}
+
+extension ForwardingPolicy {
+    /// What the settings of an upstream say about it.
+    fileprivate init(_ upstream: UpstreamSettings) {
+        self.init()
+        host =
+            switch upstream.host {
+            case .pass: .pass
+            case .upstream: .upstream
+            }
+        callerCredentials =
+            switch upstream.callerCredentials {
+            case .keep: .keep
+            case .refuse: .refuse
+            case .replace: .replace
+            }
+        caller =
+            switch upstream.forwarded {
+            case .forwarded: .forwarded
+            case .none: .none
+            case .xForwarded: .xForwarded
+            }
     }
 }
 

@@ -89,13 +89,13 @@ extension UpstreamPlan {
     /// An upstream named `bank` on a port of 127.0.0.1.
     static func bank(
         port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024,
-        logins: [StandingLogin] = []
+        forwarding: ForwardingPolicy = ForwardingPolicy(), logins: [StandingLogin] = []
     ) -> UpstreamPlan {
         var standing = StandingLogins()
         for login in logins { standing.stand(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: path),
-            timeouts: timeouts, replayMemory: replayMemory, logins: standing)
+            timeouts: timeouts, replayMemory: replayMemory, forwarding: forwarding, logins: standing)
     }
 }
 
