@@ -27,7 +27,7 @@ extension CallerConnection: ExchangeCaller {
         // (RFC 9112 §9.6).
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
         self.keepsAlive = transfer.head.withSpan {
-            response.writeHead(answer, in: $0, keepsAlive: keepsAlive, to: &output)
+            response.writeHead(answer, in: $0, keepsAlive: keepsAlive, to: &output, addresses: addressMap)
         }
         worker.note(self)
     }

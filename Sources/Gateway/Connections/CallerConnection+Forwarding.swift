@@ -19,6 +19,7 @@ extension CallerConnection {
             return
         }
         isAdmitted = true
+        stripped = destination.stripped
         phase = .exchange
         awaitsContinue = request.expectsContinue && input.isEmpty
         isBodyHeld = awaitsContinue

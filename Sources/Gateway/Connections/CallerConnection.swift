@@ -54,6 +54,8 @@ final class CallerConnection: ReadinessHandler {
     var pendingReply: LocalAnswer?
     /// Where the present request goes.
     var upstream: UpstreamClient?
+    /// How many bytes of its path the route has taken off.
+    var stripped = 0
     /// What it is forwarded by.
     var terms = ForwardedRequest.Terms()
     private(set) var exchange: Exchange?

@@ -52,6 +52,10 @@ enum ForwardedRequest {
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
             let value = bytes.extracting(line.value.bounds)
+            if line.kind == .cookie, let restored = LocalCookie.restored(value) {
+                try fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
+                continue
+            }
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }
         if policy.caller != .none {

@@ -40,10 +40,11 @@ struct ForwardedResponse {
         passesAuthentication = false
     }
 
-    /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`. Returns whether the connection
-    /// can be kept after this response.
+    /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`; `addresses` is asked for what
+    /// names the upstream, if something does. Returns whether the connection can be kept after this response.
     mutating func writeHead(
-        _ head: ResponseHead, in bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue
+        _ head: ResponseHead, in bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue,
+        addresses: () -> AddressMap?
     ) -> Bool {
         hasBegun = true
         let isBodyless = isHead || head.status == 204 || head.status == 304
@@ -60,9 +61,17 @@ struct ForwardedResponse {
         }
         Self.writeStatusLine(head, in: bytes, to: &output)
         let hidesAuthentication = head.status < 300 && !passesAuthentication
+        var map: AddressMap?
         for line in head.fields where !line.isHopByHop {
             switch line.kind {
             case .contentLength:
+                continue
+            case .contentLocation, .location, .refresh, .setCookie:
+                if map == nil { map = addresses() }
+                guard let local = map?.local(line, in: bytes) else { break }
+                output.append(bytes.extracting(line.name.start..<line.value.start))
+                output.append(local)
+                output.append("\r\n")
                 continue
             case .authenticationInfo, .wwwAuthenticate:
                 // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9).

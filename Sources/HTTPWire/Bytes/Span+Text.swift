@@ -54,6 +54,17 @@ extension Span<UInt8> {
         return true
     }
 
+    /// Whether the bytes of `literal` stand anywhere, exactly.
+    package func contains(_ literal: StaticString) -> Bool {
+        let length = literal.utf8CodeUnitCount
+        guard length > 0, length <= count, literal.hasPointerRepresentation else { return length == 0 }
+        let first = unsafe literal.utf8Start.pointee
+        for start in 0...count - length where unsafe self[unchecked: start] == first {
+            if matches(ByteRange(start: start, end: start + length), exactly: literal) { return true }
+        }
+        return false
+    }
+
     /// The number that the bytes in `range` spell in decimal digits; nil where they do not, or it does not fit
     /// (RFC 9110 section 5.6: `1*DIGIT`, as in `Max-Forwards` and `Retry-After`).
     package func decimal(_ range: ByteRange) -> UInt64? {

@@ -19,7 +19,8 @@ struct ForwardedResponseTests {
         let bytes = Array(head.utf8)
         var scanner = ResponseHeadScanner()
         try scanner.scan(bytes.span)
-        let stays = response.writeHead(scanner.head, in: bytes.span, keepsAlive: keepsAlive, to: &output)
+        let stays = response.writeHead(
+            scanner.head, in: bytes.span, keepsAlive: keepsAlive, to: &output, addresses: { nil })
         for piece in body { response.writeBody(Array(piece.utf8).span, to: &output) }
         response.writeEnd(to: &output)
         return (output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }, stays)

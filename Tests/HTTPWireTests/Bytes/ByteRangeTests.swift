@@ -43,6 +43,14 @@ func comparisons() {
     #expect(exactly("Ab"))
 }
 
+@Test("a literal is found wherever it stands")
+func contained() {
+    func contains(_ text: String, _ literal: StaticString) -> Bool { latin1(text).span.contains(literal) }
+    for text in ["abc", "abcx", "xabc", "ababc", "aabcabc"] { #expect(contains(text, "abc"), "\(text)") }
+    for text in ["", "ab", "abxc", "ABC", "bc", "ab"] { #expect(!contains(text, "abc"), "\(text)") }
+    #expect(contains("a", ""))
+}
+
 @Test("a number is digits alone and fits in 64 bits")
 func decimals() {
     func decimal(_ text: String) -> UInt64? {
