@@ -51,21 +51,3 @@ struct TransferShape: Equatable {
         self = wanted
     }
 }
-
-extension RequestMethod {
-    /// The method as it is written.
-    fileprivate var name: String {
-        switch self {
-        case .connect: "CONNECT"
-        case .delete: "DELETE"
-        case .get: "GET"
-        case .head: "HEAD"
-        case .options: "OPTIONS"
-        case .other: ""
-        case .patch: "PATCH"
-        case .post: "POST"
-        case .put: "PUT"
-        case .trace: "TRACE"
-        }
-    }
-}

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
 /// A growing first-in, first-out queue of bytes on memory of its own: what sockets are read into and written from.
 ///
 /// Nothing is allocated before the first byte. Consuming everything resets the queue to the start of its memory, so that
@@ -84,6 +88,12 @@ package struct ByteQueue: ~Copyable {
         unsafe storage?.deallocate()
         unsafe storage = nil
         allocated = 0
+    }
+
+    /// Forgets every byte, waiting or consumed, overwrites the memory and gives it back: for what held a secret.
+    package mutating func erase() {
+        if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
+        removeAll(keepingCapacity: 0)
     }
 
     /// Sees to it that `count` bytes fit behind the waiting ones without another allocation.

@@ -61,6 +61,8 @@ extension WireErrorCode {
             "The request line is longer than is accepted (RFC 9112 section 3)."
         case .statusLineInvalid:
             "The status line is not version, three digits and reason (RFC 9112 section 4)."
+        case .switchInvalid:
+            "A 101 switches to no protocol, or to one that was not asked for (RFC 9110 sections 7.8 and 15.2.2)."
         case .switchUnasked:
             "101 answers a request that asked for no other protocol (RFC 9110 section 15.2.2)."
         case .targetAuthorityInvalid:

@@ -28,6 +28,7 @@ package enum WireErrorCode: String, Error, CaseIterable, Sendable {
     // Status.
     case interimsTooMany = "interims-too-many"
     case statusLineInvalid = "status-line-invalid"
+    case switchInvalid = "switch-invalid"
     case switchUnasked = "switch-unasked"
 
     // Connection, host and framing.

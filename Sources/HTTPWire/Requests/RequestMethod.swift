@@ -34,4 +34,20 @@ package enum RequestMethod: UInt8, Sendable {
             default: .other
             }
     }
+
+    /// The method as it is written; nothing for `other`, which does not tell.
+    package var name: String {
+        switch self {
+        case .connect: "CONNECT"
+        case .delete: "DELETE"
+        case .get: "GET"
+        case .head: "HEAD"
+        case .options: "OPTIONS"
+        case .other: ""
+        case .patch: "PATCH"
+        case .post: "POST"
+        case .put: "PUT"
+        case .trace: "TRACE"
+        }
+    }
 }

@@ -87,6 +87,18 @@ func givesBack() {
     #expect(bytes(queue) == [97])
 }
 
+@Test("what is erased is gone with its memory, what was consumed included")
+func erased() {
+    var queue = ByteQueue()
+    queue.erase()
+    queue.append("secret and more")
+    queue.consume(7)
+    queue.erase()
+    #expect(queue.isEmpty && queue.capacity == 0)
+    queue.append("a")
+    #expect(bytes(queue) == [97])
+}
+
 @Test("free space is filled from the front, and no more is taken than was there")
 func freeSpace() {
     var queue = ByteQueue()
