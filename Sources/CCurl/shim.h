@@ -68,6 +68,10 @@ static inline CURLcode ccurl_get_long(CURL *_Nonnull easy, CURLINFO info, long *
     return curl_easy_getinfo(easy, info, value);
 }
 
+static inline CURLcode ccurl_get_socket(CURL *_Nonnull easy, CURLINFO info, curl_socket_t *_Nonnull value) {
+    return curl_easy_getinfo(easy, info, value);
+}
+
 /// What was set as CURLOPT_PRIVATE.
 static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
     char *value = NULL;

@@ -16,6 +16,8 @@ package final class EasyHandle {
     /// Whether it has done a transfer, as it is.
     private var isUsed = false
     let box = EasyBox()
+    /// Whether it only connects, and keeps its place in the multi handle when that is done; see `connectOnly`.
+    var keepsConnection = false
     /// The ledger whose socket callbacks are installed.
     private(set) var ledger: SocketLedger?
     private var headers: HeaderList?

@@ -43,12 +43,15 @@ extension EasyOption<Bool> {
 
     static var all: [Self] {
         [
-            .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel, .httpContentDecoding,
+            .connectOnly, .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel, .httpContentDecoding,
             .httpTransferDecoding, .noBody, .pipeWait, .post,
             .sslVerifyPeer, .tcpKeepAlive, .upload, .verbose, .disallowUsername, .followLocation, .http09, .noProgress,
             .noSignal, .pathAsIs, .suppressConnectHeaders, .tcpNoDelay,
         ]
     }
+
+    /// Stop when the connection is there; see `EasyHandle.connectOnly`.
+    static var connectOnly: Self { Self(CURLOPT_CONNECT_ONLY) }
 
     // Set once, for every handle.
     static var disallowUsername: Self { Self(CURLOPT_DISALLOW_USERNAME_IN_URL) }

@@ -14,6 +14,8 @@ internal import Glibc
 package final class HeaderList {
     /// How many lines there are.
     package private(set) var count = 0
+    /// How many bytes of memory they take.
+    package private(set) var byteCount = 0
     /// Changes with every change, so that a handle knows when to look again.
     private(set) var version: UInt64 = 1
     /// How many transfers under way use the list.
@@ -21,7 +23,6 @@ package final class HeaderList {
 
     private var bytes: UnsafeMutableRawPointer
     private var byteCapacity = 1024
-    private var byteCount = 0
     private var nodes: UnsafeMutablePointer<curl_slist>
     private var nodeCapacity = 32
     /// Where in `bytes` each line begins; the nodes point there only once `sealed` has been called.
@@ -99,6 +100,26 @@ package final class HeaderList {
         let room = unsafe addLine(name.count + 1)
         unsafe room.copyMemory(from: name)
         unsafe room[name.count] = colon
+    }
+
+    /// Shows `body` each field that is sent, in their order, for whoever writes the request itself.
+    package func forEachField<Failure>(
+        _ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        for (index, start) in starts.enumerated() {
+            // Before the next line, or the end, there is a NUL.
+            let end = (index + 1 < starts.count ? starts[index + 1] : byteCount) - 1
+            let line = unsafe Span<UInt8>(
+                _unsafeElements: UnsafeBufferPointer(
+                    start: (bytes + start).assumingMemoryBound(to: UInt8.self), count: end - start))
+            guard let mark = line.indices.first(where: { line[$0] == colon || line[$0] == semicolon }) else { continue }
+            let name = line.extracting(0..<mark)
+            if line[mark] == semicolon {
+                try body(name, Span())
+            } else if mark + 2 <= line.count {
+                try body(name, line.extracting((mark + 2)...))
+            }
+        }
     }
 
     /// The list as libcurl takes it. It holds until the next change.

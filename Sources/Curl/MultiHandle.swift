@@ -5,7 +5,7 @@ internal import CCurl
 
 /// A transfer that has ended.
 package struct Completion {
-    /// The handle, free for the next transfer.
+    /// The handle, free for the next transfer; or with a connection, where it is one that only connects.
     package let handle: EasyHandle
     /// To whom to tell it.
     package let delegate: any TransferDelegate
@@ -89,7 +89,8 @@ package final class MultiHandle {
         act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// The next transfer that has ended. Its handle is out of here and may be added again at once.
+    /// The next transfer that has ended. Its handle is out of here and may be added again at once; but one that was only
+    /// to connect, and did, stays until `remove`, which closes the connection.
     package func nextCompleted() -> Completion? {
         var code = CURLE_OK
         guard let easy = unsafe ccurl_multi_next_done(multi, &code) else { return nil }
@@ -97,6 +98,10 @@ package final class MultiHandle {
             return nil
         }
         let handle = members[box.position]
+        if handle.keepsConnection, code == CURLE_OK, let delegate = box.delegate {
+            box.delegate = nil
+            return Completion(handle: handle, delegate: delegate, error: nil)
+        }
         unsafe curl_multi_remove_handle(multi, easy)
         // Of HTTP/2 others may use the connection, and its server may speak at any time.
         if code == CURLE_OK, handle.speaksHTTP1 { ledger.ended(box) }

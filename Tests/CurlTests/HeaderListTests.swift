@@ -30,6 +30,33 @@ struct HeaderListTests {
         #expect(lines == ["GET /echo-head HTTP/1.1", "Host: bank.example", "X-First: 1", "X-First: a: b; c"])
     }
 
+    @Test("whoever writes a request itself sees the fields that are sent, and no others")
+    func fields() throws {
+        let list = HeaderList()
+        var seen: [String] = []
+        func look() {
+            seen = []
+            list.forEachField { name, value in
+                let name = unsafe name.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+                let value = unsafe value.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+                seen.append("\(name)=\(value)")
+            }
+        }
+        look()
+        #expect(seen.isEmpty)
+        list.suppress("Accept")
+        try list.append(name: "X-First", value: "a: b; c")
+        try list.append(name: "X-Empty", value: "")
+        try list.append(name: "X-Blank", value: "  ")
+        list.suppress("Expect")
+        try list.append(name: "X-Last", value: String(repeating: "z", count: 5000))
+        look()
+        #expect(seen == ["X-First=a: b; c", "X-Empty=", "X-Blank=", "X-Last=" + String(repeating: "z", count: 5000)])
+        list.reset()
+        look()
+        #expect(seen.isEmpty)
+    }
+
     @Test("a field without a value goes out as such instead of going missing", arguments: ["", " ", "\t "])
     func empty(value: String) async throws {
         let lines = try await request { list in
