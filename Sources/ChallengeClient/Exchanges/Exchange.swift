@@ -134,6 +134,9 @@ package final class Exchange: TransferOwner {
                 end()
                 caller?.exchangeEnded()
                 return
+            case .handOver:
+                handOver()
+                return
             case .fail(let error):
                 end()
                 caller?.exchangeFailed(error)
@@ -151,6 +154,20 @@ package final class Exchange: TransferOwner {
         if let refusal { client.remember(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
+    }
+
+    private func handOver() {
+        guard let client, let transfer, let connection = transfer.handshake?.takeConnection(), let caller else {
+            return
+        }
+        do throws(WireError) {
+            try caller.exchangeSwitches(headOf: transfer, to: connection)
+            end()
+        } catch {
+            connection.close()
+            end()
+            caller.exchangeFailed(ExchangeError(error, upstream: client.plan))
+        }
     }
 
     /// Frees all that the exchange held, with the transfer in whatever state it is.
@@ -228,13 +245,13 @@ package final class Exchange: TransferOwner {
         used = route.generations
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
         do throws(CurlError) {
-            let transfer = try client.transfer(for: self)
+            let transfer = try request.isUpgrade ? client.handshake(for: self) : client.transfer(for: self)
             self.transfer = transfer
             transfer.fields.reset()
             try caller.writeFields(into: transfer.fields, overriddenBy: sessions)
             try client.prepare(transfer, request: request, target: target, sessions: sessions)
             timer.arm(at: runtime.loop.now + client.responseDelay)
-            try runtime.driver.start(transfer)
+            try client.start(transfer, request: request, target: target)
             return nil
         } catch {
             return machine.failed(ExchangeError(error, upstream: client.plan))
@@ -258,6 +275,10 @@ package final class Exchange: TransferOwner {
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
+        if transfer.answer.status == 101 {
+            perform(machine.switched())
+            return
+        }
         var verdict = ExchangeMachine.Verdict.pass
         if !route.slots.isEmpty, !request.keepsCredentials,
             let answer = ExaminedAnswer(transfer.answer, in: transfer.head)

@@ -13,6 +13,10 @@ package protocol ExchangeCaller: AnyObject {
     func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>)
     /// The response begins; `transfer.head` is the upstream's head, raw but well-formed, and `transfer.answer` what it says.
     func exchangeDelivers(headOf transfer: Transfer)
+    /// The upstream has switched to another protocol, on `connection`, which is the caller's to close from now on; the
+    /// exchange is over. `transfer.head` and `transfer.answer` are of the 101. Throws where that cannot be passed on; then
+    /// nothing of it has gone to the caller, and the connection is not the caller's.
+    func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError)
     /// More of the response's body, in `transfer.body`. What is left there is offered again after
     /// `Exchange.resumeResponse`. The exchange must not be cancelled from within.
     func exchangeDelivers(bodyOf transfer: Transfer)

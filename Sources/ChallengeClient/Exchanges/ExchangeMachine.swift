@@ -49,6 +49,8 @@ package struct ExchangeMachine: Sendable, Equatable {
         case finish
         /// The exchange is over without a response: tell the caller why.
         case fail(ExchangeError)
+        /// The exchange is over: hand the connection over, which has another protocol now.
+        case handOver
         /// The exchange is over in the middle of a response: the caller's connection must not look complete.
         case truncate(ExchangeError)
         /// Send the request, from its first byte, with the sessions that are held now.
@@ -153,6 +155,13 @@ package struct ExchangeMachine: Sendable, Equatable {
         guard state == .sending else { return .doNothing }
         guard canReplay else { return endUnreplayable() }
         return .send
+    }
+
+    /// The final response head is here and is that of a 101, which was asked for.
+    package mutating func switched() -> Action {
+        guard state == .sending else { return .doNothing }
+        state = .ended
+        return .handOver
     }
 
     /// All of the answer was received, but not all of the request's body has been sent. `isRefusal`: it has a status of 300

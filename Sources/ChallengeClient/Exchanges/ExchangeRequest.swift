@@ -13,6 +13,8 @@ package struct ExchangeRequest {
     package var framing: BodyFraming
     /// Whether the caller's own `Authorization` goes: then no session's does, and the answer is the caller's to judge.
     package var keepsCredentials: Bool
+    /// Whether it asks for another protocol, and a 101 is an answer to it (RFC 9110 §7.8).
+    package var isUpgrade: Bool
 
     /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
     /// no body.
@@ -21,10 +23,11 @@ package struct ExchangeRequest {
     /// A request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
-        keepsCredentials: Bool = false
+        keepsCredentials: Bool = false, isUpgrade: Bool = false
     ) {
         self.expectsContinue = expectsContinue
         self.keepsCredentials = keepsCredentials
+        self.isUpgrade = isUpgrade
         self.method = method
         self.otherMethod = otherMethod
         self.framing = framing

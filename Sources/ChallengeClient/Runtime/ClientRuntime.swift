@@ -14,6 +14,8 @@ package final class ClientRuntime {
     /// The worker's number.
     package let worker: Int
     let services: ClientServices
+    /// libcurl for connections that others speak on; made for the first.
+    private var connectionDriver: CurlDriver?
     private var lastExchange: UInt64 = 0
     private var waiting: [UInt64: Exchange] = [:]
 
@@ -24,6 +26,15 @@ package final class ClientRuntime {
         self.services = services
         driver = try CurlDriver(loop: loop, connections: connections)
         services.roster.enlist(self)
+    }
+
+    /// A multi handle of their own for the connections that libcurl only makes: in that of the transfers each of them would
+    /// count as one that rests, and libcurl looks over all of those whenever a transfer ends.
+    func connections() throws(CurlError) -> CurlDriver {
+        if let connectionDriver { return connectionDriver }
+        let made = try CurlDriver(loop: loop, connections: 1 << 20)
+        connectionDriver = made
+        return made
     }
 
     var directory: SessionDirectory { services.directory }

@@ -31,18 +31,27 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     }
 
     /// Starts `transfer`. Nothing is told from within this call.
-    func start(_ transfer: Transfer) throws(CurlError) {
-        try multi.add(transfer.easy, delegate: transfer)
+    func start(_ transfer: Transfer) throws(CurlError) { try start(transfer.easy, delegate: transfer) }
+
+    /// Ends `transfer` wherever it stands. In the middle of it, its connection is closed.
+    func stop(_ transfer: Transfer) { stop(transfer.easy) }
+
+    /// Starts what `easy` is set up for; `delegate` is told of its end, not from within this call.
+    func start(_ easy: EasyHandle, delegate: any TransferDelegate) throws(CurlError) {
+        try multi.add(easy, delegate: delegate)
         takeEffects()
         hasWork = true
     }
 
-    /// Ends `transfer` wherever it stands. In the middle of it, its connection is closed.
-    func stop(_ transfer: Transfer) {
-        multi.remove(transfer.easy)
+    /// Ends what `easy` does, and closes a connection that it holds.
+    func stop(_ easy: EasyHandle) {
+        multi.remove(easy)
         takeEffects()
         hasWork = true
     }
+
+    /// There is news that does not come from libcurl.
+    func wake() { hasWork = true }
 
     /// Lets a paused transfer go on. libcurl may call back from within.
     func unpause(_ transfer: Transfer) {

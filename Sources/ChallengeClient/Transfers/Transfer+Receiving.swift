@@ -32,8 +32,8 @@ extension Transfer: TransferDelegate {
             driver.note(self)
             return isTaken || refuse(.interimsTooMany)
         }
-        // Nobody asked for another protocol here (RFC 9110 §15.2.2).
-        guard scanner.head.status >= 200 else { return refuse(.switchUnasked) }
+        // Unless the request asked for another protocol, nobody did (RFC 9110 §15.2.2).
+        guard scanner.head.status >= 200 || handshake != nil else { return refuse(.switchUnasked) }
         if scanner.head.status == 417, upload.awaitsContinue, !upload.isComplete {
             // libcurl would send the request again by itself, as another one on this handle.
             isExpectationRefused = true

@@ -27,6 +27,8 @@ package final class Transfer {
     /// The rule that the answer broke, where that is why the transfer failed.
     package internal(set) var fault: WireError?
 
+    /// What feeds it in libcurl's place, where the request asks for another protocol.
+    var handshake: Handshake?
     /// Method and framing as the handle has them set.
     var shape = TransferShape()
     /// Whether the request is HEAD, whose answer has no body.
@@ -110,7 +112,7 @@ package final class Transfer {
         guard self.owner === owner else { return }
         if isPaused, !isEnded, body.count < Self.window / 2 {
             isPaused = false
-            driver.unpause(self)
+            if let handshake { handshake.resume() } else { driver.unpause(self) }
         }
         guard body.isEmpty else { return }
         if isEnded {

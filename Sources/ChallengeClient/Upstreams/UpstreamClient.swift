@@ -90,19 +90,29 @@ package final class UpstreamClient {
         if let last = idle.popLast() {
             transfer = last
         } else {
-            transfer = try Transfer(
-                driver: runtime.driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
-            try transfer.easy.setAddress(plan.base.origin.description + "/")
-            try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
-            try plan.connections.apply(to: transfer.easy)
+            transfer = try makeTransfer(mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
         }
         transfer.owner = owner
+        return transfer
+    }
+
+    /// A transfer with all that the settings say of connections.
+    func makeTransfer(mayBeHTTP2: Bool) throws(CurlError) -> Transfer {
+        let transfer = try Transfer(driver: runtime.driver, mayBeHTTP2: mayBeHTTP2)
+        try transfer.easy.setAddress(plan.base.origin.description + "/")
+        try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
+        try plan.connections.apply(to: transfer.easy)
         return transfer
     }
 
     /// Takes a transfer back; one that still runs is ended, with its connection.
     func giveBack(_ transfer: Transfer) {
         transfer.owner = nil
+        if let handshake = transfer.handshake {
+            transfer.handshake = nil
+            handshake.close()
+            return
+        }
         runtime.driver.stop(transfer)
         transfer.reset()
         if idle.count < Self.mostIdle { idle.append(transfer) }

@@ -13,6 +13,7 @@ extension CallerConnection: ExchangeCaller {
             try ForwardedRequest.write(
                 parser.head, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions, to: fields)
         }
+        if let offer { try write(offer, to: fields) }
     }
 
     func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {

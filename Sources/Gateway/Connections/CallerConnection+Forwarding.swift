@@ -25,11 +25,13 @@ extension CallerConnection {
         isBodyHeld = awaitsContinue
         setTimeLimit(isBodyComplete || awaitsContinue ? nil : worker.limits.bodyTime)
         let otherMethod = request.method == .other ? head.withSpan { $0.text(request.methodRange) } : ""
+        offer = upgradeOffer(of: request, to: client)
+        if offer != nil { keepsAlive = false }
         // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
         let outbound = ExchangeRequest(
             method: request.method, otherMethod: otherMethod, framing: request.body,
             expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
-            keepsCredentials: terms.keepsCredentials)
+            keepsCredentials: terms.keepsCredentials, isUpgrade: offer != nil)
         let exchange = makeExchange()
         let path = request.target.pathAndQuery
         if request.method == .options, path.isEmpty {

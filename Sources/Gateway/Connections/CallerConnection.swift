@@ -19,6 +19,8 @@ final class CallerConnection: ReadinessHandler {
         case exchange
         /// The body of a request that we answer ourselves is read over; the reply waits.
         case reply
+        /// What comes is no longer HTTP; `tunnel` has it.
+        case tunnel
         /// The last response is being written; then the connection closes.
         case closing
         /// Written and ended on our side; what still comes is read over, so that the caller gets to read our reply.
@@ -59,10 +61,13 @@ final class CallerConnection: ReadinessHandler {
     /// What it is forwarded by.
     var terms = ForwardedRequest.Terms()
     private(set) var exchange: Exchange?
+    /// What the present request asks its connection to be switched to.
+    var offer: UpgradeOffer?
+    private var tunnel: Tunnel?
     /// Whether the present request counts among the worker's exchanges.
     var isAdmitted = false
     private let timer: LazyTimer
-    private var hasEnded = false
+    private(set) var hasEnded = false
     /// Whether a request was answered.
     private var hasServed = false
     /// Whether a drain waits for the first request, which will be the only one.
@@ -118,6 +123,7 @@ final class CallerConnection: ReadinessHandler {
     /// The worker's call once per turn for connections with something to do: goes on with the input, writes the output.
     func turn() {
         isNoted = false
+        if let tunnel { return tunnel.pump() }
         advance()
         let wasBlocked = isBlocked
         flush()
@@ -183,7 +189,7 @@ final class CallerConnection: ReadinessHandler {
             switch phase {
             case .head: isMoving = readHead()
             case .exchange, .reply: isMoving = readBody()
-            case .closing, .lingering, .closed: isMoving = false
+            case .closing, .lingering, .closed, .tunnel: isMoving = false
             }
         }
         if hasEnded { inputEnded() }
@@ -199,7 +205,7 @@ final class CallerConnection: ReadinessHandler {
         case .exchange where isBodyComplete: if input.isEmpty { keepsAlive = false }
         case .exchange where response.isWhole: breakOff(nil)
         case .exchange, .reply: close()
-        case .closing, .closed, .lingering: break
+        case .closing, .closed, .lingering, .tunnel: break
         }
     }
 
@@ -228,7 +234,7 @@ final class CallerConnection: ReadinessHandler {
     }
 
     private func updateInterest() {
-        guard phase != .closed else { return }
+        guard phase != .closed, phase != .tunnel else { return }
         let write = !output.isEmpty
         let read = !hasEnded && (phase == .lingering || input.count < inputLimit)
         guard write != wantsWrite || read != isReading else { return }
@@ -291,6 +297,11 @@ final class CallerConnection: ReadinessHandler {
         timer.cancel()
         exchange?.close()
         exchange = nil
+        if let tunnel {
+            self.tunnel = nil
+            tunnel.close()
+            worker.tunnelClosed()
+        }
         release()
         worker.loop.forget(descriptor)
         if resetting {
@@ -299,6 +310,15 @@ final class CallerConnection: ReadinessHandler {
         }
         _ = Glibc.close(descriptor)
         worker.connectionClosed(self)
+    }
+
+    /// The upstream has switched to another protocol. It counts as an exchange for as long as it lasts.
+    func beginTunnel(on upstream: UpstreamConnection) {
+        phase = .tunnel
+        timer.disarm()
+        worker.tunnelOpened()
+        tunnel = Tunnel(self, upstream)
+        worker.note(self)
     }
 
     /// Turns a caller away before it has said anything.
@@ -324,7 +344,7 @@ final class CallerConnection: ReadinessHandler {
             close()
         case .exchange:
             breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
-        case .head, .closing, .lingering, .closed:
+        case .head, .closing, .lingering, .closed, .tunnel:
             close()
         }
     }

@@ -86,6 +86,8 @@ struct ForwardedResponse {
         // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
         output.append(Self.via(head))
+        // RFC 9110 §15.5.22: it must say what is required.
+        if head.status == 426 { SwitchedResponse.writeUpgrade(head, in: bytes, to: &output) }
         if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
         ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
         ResponseWriter.endOfHead(to: &output)

@@ -8,6 +8,7 @@ package final class GatewayFigures: Sendable {
     private let connections = Atomic<Int>(0)
     private let accepted = Atomic<Int>(0)
     private let exchanges = Atomic<Int>(0)
+    private let tunnels = Atomic<Int>(0)
     private let replies = Mutex<[LocalReply.Code: Int]>([:])
     private let troubles = Mutex<[String: (detail: String, since: Int64)]>([:])
 
@@ -20,6 +21,8 @@ package final class GatewayFigures: Sendable {
     package var acceptedConnections: Int { accepted.load(ordering: .relaxed) }
     /// Exchanges ever begun.
     package var begunExchanges: Int { exchanges.load(ordering: .relaxed) }
+    /// Connections that another protocol is spoken on now.
+    package var openTunnels: Int { tunnels.load(ordering: .relaxed) }
     /// Local replies by code.
     package var localReplies: [LocalReply.Code: Int] { replies.withLock { $0 } }
 
@@ -31,6 +34,10 @@ package final class GatewayFigures: Sendable {
     func connectionClosed() { connections.wrappingSubtract(1, ordering: .relaxed) }
 
     func exchangeBegan() { exchanges.wrappingAdd(1, ordering: .relaxed) }
+
+    func tunnelOpened() { tunnels.wrappingAdd(1, ordering: .relaxed) }
+
+    func tunnelClosed() { tunnels.wrappingSubtract(1, ordering: .relaxed) }
 
     func replied(_ code: LocalReply.Code) { replies.withLock { $0[code, default: 0] += 1 } }
 

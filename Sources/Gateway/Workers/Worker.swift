@@ -119,6 +119,10 @@ final class Worker: WaitHook {
 
     func exchangeEnded() { exchanges -= 1 }
 
+    func tunnelOpened() { figures.tunnelOpened() }
+
+    func tunnelClosed() { figures.tunnelClosed() }
+
     /// Counts a local reply.
     func count(_ reply: LocalReply) { figures.replied(reply.code) }
 

@@ -77,7 +77,7 @@ final class DaemonStatus: Sendable {
             },
             figures: [
                 "connections": figures.openConnections, "connections_accepted": figures.acceptedConnections,
-                "exchanges": figures.begunExchanges,
+                "exchanges": figures.begunExchanges, "tunnels": figures.openTunnels,
                 "local_replies": figures.localReplies.values.reduce(0, +),
             ],
             now: now, version: Version.text)

@@ -28,6 +28,11 @@ private struct Watch {
         case .deliver:
             #expect(isRunning, "delivered without a transfer")
             deliveries += 1
+        case .handOver:
+            #expect(isRunning, "handed over without a transfer")
+            #expect(deliveries == 0, "handed over in the middle of a response")
+            terminals += 1
+            isRunning = false
         case .finish, .fail, .truncate:
             if case .fail = action { #expect(deliveries == 0, "failed after the head had gone out") }
             if case .fail = action {} else { #expect(deliveries == 1, "ended a response that had not begun") }
@@ -88,7 +93,7 @@ struct ExchangeMachineModelTests {
                     action = machine.headReceived(stubborn(&random), canReplay: true)
                 case .discard, .deliver:
                     action = machine.answerComplete()
-                case .complete, .doNothing, .fail, .finish, .truncate:
+                case .complete, .doNothing, .fail, .finish, .handOver, .truncate:
                     Issue.record("stuck at \(action)")
                     return
                 }
@@ -141,6 +146,8 @@ struct ExchangeMachineModelTests {
         case 8:
             watch.note(machine.answerWhole(isRefusal: Bool.random(using: &random)), after: "whole")
         case 9, 10: watch.note(machine.answerComplete(), after: "complete")
+        case 11 where Int.random(in: 0..<4, using: &random) == 0:
+            watch.note(machine.switched(), after: "switched")
         default:
             guard Int.random(in: 0..<4, using: &random) == 0 else { return }
             watch.isBroken = true

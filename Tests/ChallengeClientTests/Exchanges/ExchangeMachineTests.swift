@@ -16,6 +16,15 @@ struct ExchangeMachineTests {
         #expect(machine.answerComplete() == .doNothing)
     }
 
+    @Test("a switch to another protocol is the end of the exchange")
+    mutating func switches() {
+        #expect(machine.switched() == .doNothing)
+        _ = machine.start(missing: nil)
+        #expect(machine.switched() == .handOver)
+        #expect(machine.hasEnded)
+        #expect(machine.answerComplete() == .doNothing)
+    }
+
     @Test("a challenge is swallowed, answered after its end, and the request is sent again")
     mutating func challenged() {
         _ = machine.start(missing: nil)

@@ -108,6 +108,3 @@ struct BackPressureTests {
         proxy.wait("descriptors") { openDescriptors() < before + 100 }
     }
 }
-
-/// The number of descriptors that this process holds.
-private func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) != -1 } }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Curl
+package import EventLoop
+internal import Glibc
+package import HTTPWire
+
+/// A connection to an upstream that libcurl has made, with all that the upstream's settings say of it, and on which we
+/// speak ourselves: the handshake, and what comes after a 101.
+///
+/// It belongs to whoever has it, and lives until `close`; nothing else ends it.
+package final class UpstreamConnection {
+    /// What one attempt to receive brought.
+    package enum Received: Equatable, Sendable {
+        /// So many bytes were put into the buffer.
+        case bytes(Int)
+        /// The upstream has ended its side; nothing more will come.
+        case end
+        /// Nothing for now.
+        case nothing
+    }
+
+    /// Why the connection can be used no more.
+    package struct Broken: Error {}
+
+    /// What came behind the head of the 101, in the same piece.
+    package var received = ByteQueue()
+    /// `timeouts.idle` of the upstream.
+    package let idleDelay: LoopDelay
+    /// Whether there is TLS between here and the upstream, so that one side alone cannot be ended: libcurl has no call
+    /// for it.
+    package let isSecure: Bool
+    /// The socket; -1 before it is there and after `close`.
+    package private(set) var descriptor: Int32 = -1
+
+    private let easy: EasyHandle
+    private let driver: CurlDriver
+    private let loop: EventLoop
+
+    init(easy: EasyHandle, driver: CurlDriver, loop: EventLoop, idleDelay: LoopDelay, isSecure: Bool) {
+        self.easy = easy
+        self.driver = driver
+        self.loop = loop
+        self.idleDelay = idleDelay
+        self.isSecure = isSecure
+    }
+
+    /// Has libcurl connect; `delegate` is told of the end of that, not from within this call.
+    func open(telling delegate: any TransferDelegate) throws(CurlError) {
+        try driver.start(easy, delegate: delegate)
+    }
+
+    /// libcurl has connected. False where it has no socket to show for it.
+    func take() -> Bool {
+        guard let socket = easy.activeSocket else { return false }
+        descriptor = socket
+        return true
+    }
+
+    /// Tells `handler` of events at the descriptor.
+    package func watch(for interest: Interest, handler: any ReadinessHandler) {
+        guard descriptor >= 0 else { return }
+        loop.watch(descriptor, for: interest, handler: handler)
+    }
+
+    /// Sends from the front of `queue` what the connection takes, and consumes it. Where some is left, nothing may be
+    /// appended before it has gone: over TLS it must come again from the same place in memory.
+    package func send(_ queue: inout ByteQueue) throws(Broken) {
+        while !queue.isEmpty {
+            var count = 0
+            do throws(CurlError) {
+                count = try unsafe queue.withUnsafeBytes { (bytes) throws(CurlError) in try unsafe easy.send(bytes) }
+            } catch {
+                throw Broken()
+            }
+            guard count > 0 else { return }
+            queue.consume(count)
+        }
+    }
+
+    /// Receives into `space`. Over TLS bytes may wait while the descriptor is not readable: whoever has stopped asking
+    /// before there was nothing asks again on its own account.
+    package func receive(into space: UnsafeMutableRawBufferPointer) throws(Broken) -> Received {
+        do throws(CurlError) {
+            guard let count = try unsafe easy.receive(into: space) else { return .nothing }
+            return count > 0 ? .bytes(count) : .end
+        } catch {
+            throw Broken()
+        }
+    }
+
+    /// Ends our side, so that the upstream sees the end while it can still send. False where that cannot be done.
+    package func endOutput() -> Bool {
+        guard !isSecure, descriptor >= 0 else { return false }
+        return shutdown(descriptor, Int32(SHUT_WR)) == 0
+    }
+
+    /// Closes it. `resetting`: so that the upstream does not take it for an orderly end.
+    package func close(resetting: Bool = false) {
+        if resetting, descriptor >= 0 {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        }
+        descriptor = -1
+        driver.stop(easy)
+    }
+}
