@@ -42,7 +42,13 @@ package struct HostPolicy: Sendable {
     /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3).
     package func accepts(host: String) -> Bool {
         let name = Self.canonical(host)
-        return names.contains(name) || name.hasSuffix(".localhost")
+        return names.contains(name) || name.hasSuffix(".localhost") || Self.isLoopback(name)
+    }
+
+    /// Whether it is an address of 127.0.0.0/8, all of which is this machine (RFC 1122 §3.2.1.3), in its usual spelling.
+    private static func isLoopback(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0).map(String.init) == String($0) }
     }
 
     /// A host name as names are compared: in lower case, without a dot at its end, an IPv6 address with its brackets.

@@ -77,7 +77,8 @@ extension CallerConnection {
         isBodyComplete = request.body.isEmpty
         awaitsContinue = false
         isBodyHeld = false
-        keepsAlive = request.keepsAlive
+        // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests.
+        keepsAlive = request.keepsAlive && request.method != .connect
         response.reset(isHead: request.method == .head, version: request.version)
         if case .local(let service) = listener.service {
             answer(by: service, request)

@@ -14,7 +14,7 @@ extension CallerConnection {
     /// Answers the present request with `answer`, after its body where that is short enough to be read over.
     func deliver(_ answer: LocalAnswer) {
         let isShort = body.remaining.map { $0 <= UInt64(Self.inputWindow) } ?? false
-        guard !isBodyComplete, keepsAlive, isShort, !parser.head.expectsContinue else {
+        guard !isBodyComplete, keepsAlive, isShort, !parser.head.awaitsAnswer else {
             write(answer)
             return
         }

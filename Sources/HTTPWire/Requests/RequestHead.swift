@@ -51,6 +51,9 @@ package struct RequestHead: Sendable {
         expectation == .continueFirst && version == .http11 && !body.isEmpty
     }
 
+    /// Whether the caller may hold its body back until it is answered: with any expectation, known to us or not.
+    package var awaitsAnswer: Bool { expectation != .none && version == .http11 && !body.isEmpty }
+
     /// Whether the caller asks for another protocol: `Upgrade`, named by `Connection`, in HTTP/1.1 (RFC 9110 section 7.8).
     package var requestsUpgrade: Bool { hasUpgrade && connection.upgrade && version == .http11 }
 

@@ -156,4 +156,26 @@ struct ExpectationTests {
         #expect(try caller.head().hasPrefix("HTTP/1.1 421 "))
         #expect(!upstream.hasCaller(within: 50))
     }
+
+    @Test("an expectation that nobody knows is refused before the body, for which its caller may wait")
+    func unknownAtOnce() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: wonders, 100-continue\r\n\r\n")
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 417 "))
+    }
+
+    @Test("what follows a refused CONNECT is no request")
+    func connect() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n" + get("/tunnelled"))
+        let answers = try caller.readAll() ?? ""
+        #expect(answers.hasPrefix("HTTP/1.1 405 "))
+        #expect(answers.contains("\r\nConnection: close\r\n"))
+        #expect(!answers.dropFirst().contains("HTTP/1.1 "))
+    }
 }
