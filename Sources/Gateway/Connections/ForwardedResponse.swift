@@ -60,6 +60,22 @@ struct ForwardedResponse {
             keepsAlive = false
         }
         Self.writeStatusLine(head, in: bytes, to: &output)
+        writeFields(of: head, in: bytes, to: &output, addresses: addresses)
+        // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
+        if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
+        output.append(Self.via(head))
+        // RFC 9110 §15.5.22: it must say what is required.
+        if head.status == 426 { Self.writeUpgrade(of: head, in: bytes, to: &output) }
+        if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
+        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
+        ResponseWriter.endOfHead(to: &output)
+        return keepsAlive
+    }
+
+    /// Writes the fields that pass, all but those that tell how the message is framed and what becomes of the connection.
+    func writeFields(
+        of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> AddressMap?
+    ) {
         let hidesAuthentication = head.status < 300 && !passesAuthentication
         var map: AddressMap?
         for line in head.fields where !line.isHopByHop {
@@ -83,15 +99,6 @@ struct ForwardedResponse {
             output.append(bytes.extracting(line.name.start..<line.value.end))
             output.append("\r\n")
         }
-        // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
-        if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
-        output.append(Self.via(head))
-        // RFC 9110 §15.5.22: it must say what is required.
-        if head.status == 426 { SwitchedResponse.writeUpgrade(head, in: bytes, to: &output) }
-        if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
-        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
-        ResponseWriter.endOfHead(to: &output)
-        return keepsAlive
     }
 
     /// With the upstream's phrase, or the registered one where it has none, as in HTTP/2 (RFC 9113 §8.3.2): some callers do not

@@ -27,7 +27,8 @@ extension CallerConnection {
         guard let offer else { throw WireError(upstream: .switchInvalid) }
         try head.withSpan { (request) throws(WireError) in
             try transfer.head.withSpan { (bytes) throws(WireError) in
-                try SwitchedResponse.write(transfer.answer, in: bytes, to: offer, askedBy: request, to: &output)
+                try response.writeSwitch(
+                    transfer.answer, in: bytes, to: offer, askedBy: request, to: &output, addresses: addressMap)
             }
         }
         beginTunnel(on: connection)

@@ -47,15 +47,20 @@ struct HandshakeTests {
         #expect(!head.contains("keep-alive"))
         #expect(!head.contains("Content-Length"))
         try upstream.send(
-            switching(to: "WebSocket", "Sec-WebSocket-Accept: s3pP\r\nKeep-Alive: 5\r\nContent-Length: 0\r\n"))
+            switching(
+                to: "WebSocket",
+                "Sec-WebSocket-Accept: s3pP\r\nKeep-Alive: 5\r\nContent-Length: 0\r\n"
+                    + "WWW-Authenticate: Bearer\r\nSet-Cookie: a=b; Domain=127.0.0.1; Path=/api/x; Secure\r\n"))
         let answer = try caller.head()
         #expect(answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n"))
         for line in [
             "Connection: Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Accept: s3pP", "Via: 1.1 countersign",
+            "Set-Cookie: a=b; Path=/x",
         ] {
             #expect(answer.contains("\r\n\(line)\r\n"), "\(line)")
         }
         #expect(!answer.contains("Keep-Alive"))
+        #expect(!answer.contains("WWW-Authenticate"))
         #expect(!answer.contains("Content-Length"))
         #expect(proxy.gateway.figures.openTunnels == 1)
     }
