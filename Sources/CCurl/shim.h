@@ -37,6 +37,7 @@ static inline CURLcode ccurl_set_pointer(CURL *_Nonnull easy, CURLoption option,
 typedef size_t (*ccurl_bytes_function)(char *_Nullable, size_t, size_t, void *_Nullable);
 typedef int (*ccurl_seek_function)(void *_Nullable, curl_off_t, int);
 typedef int (*ccurl_prereq_function)(void *_Nullable, char *_Nullable, char *_Nullable, int, int);
+typedef int (*ccurl_trailer_function)(struct curl_slist *_Nullable *_Nonnull, void *_Nullable);
 typedef curl_socket_t (*ccurl_open_function)(void *_Nullable, curlsocktype, struct curl_sockaddr *_Nullable);
 typedef int (*ccurl_close_function)(void *_Nullable, curl_socket_t);
 
@@ -52,6 +53,11 @@ static inline CURLcode ccurl_set_seek_function(CURL *_Nonnull easy, ccurl_seek_f
 
 static inline CURLcode ccurl_set_prereq_function(CURL *_Nonnull easy, ccurl_prereq_function _Nonnull function) {
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
+}
+
+/// NULL: no trailer fields.
+static inline CURLcode ccurl_set_trailer_function(CURL *_Nonnull easy, ccurl_trailer_function _Nullable function) {
+    return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, function);
 }
 
 static inline CURLcode ccurl_set_open_function(CURL *_Nonnull easy, ccurl_open_function _Nonnull function) {

@@ -16,6 +16,8 @@ final class EasyBox {
     var opening: UInt64 = 0
     /// How often the request has been sent since the last line of an answer.
     var attempts = 0
+    /// The trailer fields of the request.
+    var trailers = Trailers()
 
     /// The box behind a callback's user data.
     static func from(_ data: UnsafeMutableRawPointer?) -> EasyBox? {
@@ -82,6 +84,8 @@ final class EasyBox {
 
     fileprivate func willSend() -> Int32 {
         attempts += 1
+        // libcurl 7.88 to 8.6 writes in front of its buffer when it sends chunks on a handle that has sent trailers.
+        guard attempts == 1 || !trailers.areSet else { return CURL_PREREQFUNC_ABORT }
         guard let delegate, delegate.transferWillSend(attempt: attempts) else { return CURL_PREREQFUNC_ABORT }
         return CURL_PREREQFUNC_OK
     }

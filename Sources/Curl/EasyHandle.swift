@@ -62,7 +62,8 @@ package final class EasyHandle {
 
     /// Readies the handle for a transfer whose sockets `ledger` keeps account of.
     func begin(delegate: any TransferDelegate, ledger: SocketLedger) throws(CurlError) {
-        if isUsed, Self.usedOnesAreUnsafe { try renew() }
+        // libcurl before 8.7 does not forget either that trailers were sent, and would write in front of its buffer.
+        if isUsed, Self.usedOnesAreUnsafe || box.trailers.areSet { try renew() }
         isUsed = true
         if self.ledger !== ledger {
             self.ledger = ledger
@@ -92,6 +93,9 @@ package final class EasyHandle {
         guard let copy = unsafe curl_easy_duphandle(easy) else { throw .outOfMemory }
         unsafe curl_easy_cleanup(easy)
         unsafe easy = copy
+        guard box.trailers.areSet else { return }
+        box.trailers.removeAll()
+        try unsafe CurlError.check(ccurl_set_trailer_function(easy, nil))
     }
 
     // MARK: Lists and strings

@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 package import Curl
 internal import EventLoop
-internal import HTTPWire
+package import HTTPWire
 
 /// One caller's request and its one final response: runs the transfers, waits for logins, sends again.
 ///
@@ -23,6 +23,8 @@ package final class Exchange: TransferOwner {
     /// Path and query as they go upstream.
     private var target = ByteQueue()
     private var body = ReplayBuffer(limit: 0, isEmpty: true)
+    /// What came behind the request's body.
+    private var trailers = TrailerLines()
     private var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
     private var used: [UInt64] = []
@@ -53,6 +55,7 @@ package final class Exchange: TransferOwner {
         self.request = request
         machine = ExchangeMachine()
         ticket = runtime.nextTicket()
+        trailers.removeAll()
         body.reset(limit: client.plan.replayMemory, isEmpty: !request.hasBody)
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
@@ -79,6 +82,9 @@ package final class Exchange: TransferOwner {
         body.append(data)
         transfer?.bodyAvailable()
     }
+
+    /// A field came behind the request's body. Followed by `receiveBodyEnd`.
+    package func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) { trailers.append([line], in: bytes) }
 
     /// The request's body is complete.
     package func receiveBodyEnd() {
@@ -306,6 +312,7 @@ package final class Exchange: TransferOwner {
 
     /// A challenge's end is all that is waited for; an answer that goes to the caller is at its end, too.
     package func transferHasAll(_ transfer: Transfer) {
+        deliverTrailers(of: transfer)
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
     }
 
@@ -320,8 +327,13 @@ package final class Exchange: TransferOwner {
         } else if let error {
             perform(machine.failed(ExchangeError(error, upstream: client.plan, cause: transfer.easy.errorText)))
         } else {
+            deliverTrailers(of: transfer)
             perform(machine.answerComplete())
         }
+    }
+
+    private func deliverTrailers(of transfer: Transfer) {
+        if machine.hasDelivered, transfer.hasTrailers { caller?.exchangeDelivers(trailersOf: transfer) }
     }
 
     /// The request's body, from where the transfer stopped reading.
@@ -330,7 +342,23 @@ package final class Exchange: TransferOwner {
         guard !machine.isSettling else { return .pause }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
-        return body.isExhausted ? .end : .pause
+        guard body.isExhausted else { return .pause }
+        return trailers.isEmpty || supplyTrailers() ? .end : .abort
+    }
+
+    /// Those that a session's fields take the place of stay here, as they would among the fields of the head.
+    private func supplyTrailers() -> Bool {
+        guard let transfer, let sessions = route?.fields else { return false }
+        do throws(CurlError) {
+            try trailers.forEach { (name, value) throws(CurlError) in
+                let kind = FieldName(name, ByteRange(start: 0, end: name.count))
+                if sessions.override(kind, named: name) { return }
+                try transfer.easy.appendTrailer(name: name, value: value)
+            }
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Asks the caller for more of the body where there is room for it.

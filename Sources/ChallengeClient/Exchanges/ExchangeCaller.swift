@@ -20,6 +20,8 @@ package protocol ExchangeCaller: AnyObject {
     /// More of the response's body, in `transfer.body`. What is left there is offered again after
     /// `Exchange.resumeResponse`. The exchange must not be cancelled from within.
     func exchangeDelivers(bodyOf transfer: Transfer)
+    /// The response's body is complete, and fields came behind it: `transfer.forEachTrailer`.
+    func exchangeDelivers(trailersOf transfer: Transfer)
     /// The response is complete, but the exchange goes on: the request's body still goes upstream.
     func exchangeHasAll()
     /// The exchange is over and the response complete.

@@ -69,6 +69,18 @@ package final class Transfer {
     /// What the final head says, once it is told.
     package var answer: ResponseHead { scanner.head }
 
+    /// Whether trailer fields came with the answer that may go further (RFC 9110 §6.5).
+    package var hasTrailers: Bool { !answerBody.trailers.isEmpty }
+
+    /// Calls `body` with name and value of each of them. Those are left out that `Connection` names.
+    package func forEachTrailer(_ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
+        head.withSpan { bytes in
+            answerBody.trailers.forEach { name, value in
+                if !scanner.head.nominates(trailer: name, in: bytes) { body(name, value) }
+            }
+        }
+    }
+
     /// Hands out the interim responses that have come, each with the bytes that its ranges mean.
     package func takeInterims(_ body: (_ head: ResponseHead, _ bytes: Span<UInt8>) -> Void) { interims.take(body) }
 

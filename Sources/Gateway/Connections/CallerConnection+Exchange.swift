@@ -41,6 +41,13 @@ extension CallerConnection: ExchangeCaller {
         worker.note(self)
     }
 
+    func exchangeDelivers(trailersOf transfer: Transfer) {
+        guard response.takesTrailers else { return }
+        response.beginTrailers(to: &output)
+        transfer.forEachTrailer { ResponseWriter.field($0, $1, to: &output) }
+        response.endTrailers(to: &output)
+    }
+
     func exchangeHasAll() {
         response.writeEnd(to: &output)
         worker.note(self)

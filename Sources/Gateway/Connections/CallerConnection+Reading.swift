@@ -55,6 +55,7 @@ extension CallerConnection {
             }
             return false
         case .end(let consumed):
+            if phase == .exchange, !body.trailers.isEmpty { takeTrailers() }
             input.consume(consumed)
             isBodyComplete = true
             setTimeLimit(nil)
@@ -71,6 +72,18 @@ extension CallerConnection {
         }
     }
 
+    /// The fields behind the body, which the last step found in the input. Those go no further that `Connection` names.
+    private func takeTrailers() {
+        head.withSpan { head in
+            input.withSpan { bytes in
+                for line in body.trailers
+                where !parser.head.nominates(trailer: bytes.extracting(line.name.bounds), in: head) {
+                    exchange?.receiveTrailer(line, in: bytes)
+                }
+            }
+        }
+    }
+
     private func begin() {
         let request = parser.head
         body = BodyDecoder(framing: request.body)
@@ -79,7 +92,8 @@ extension CallerConnection {
         isBodyHeld = false
         // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests.
         keepsAlive = request.keepsAlive && request.method != .connect
-        response.reset(isHead: request.method == .head, version: request.version)
+        response.reset(
+            isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
         if case .local(let service) = listener.service {
             answer(by: service, request)
             return

@@ -33,7 +33,10 @@ enum ForwardedRequest {
         }
         var hasAccept = false
         for line in head.fields {
-            if line.isHopByHop { continue }
+            if line.isHopByHop {
+                // What may follow the body (RFC 9110 §6.6.2).
+                guard line.kind == .trailer, !line.isNominated, head.body == .chunked else { continue }
+            }
             switch line.kind {
             case .host, .contentLength, .expect:
                 // Ours: the upstream's authority (RFC 9110 §7.2), libcurl's framing, our own answer to Expect.
@@ -64,6 +67,11 @@ enum ForwardedRequest {
         }
         // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
         try fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
+        // RFC 9110 §10.1.4; to a caller of HTTP/1.0 they could not be passed on.
+        if head.acceptsTrailers, head.version == .http11 {
+            try fields.append(name: "TE", value: "trailers")
+            try fields.append(name: "Connection", value: "TE")
+        }
         // libcurl would add `Accept: */*`.
         if !hasAccept { fields.suppress("Accept") }
     }

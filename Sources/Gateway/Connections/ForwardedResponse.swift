@@ -19,6 +19,7 @@ struct ForwardedResponse {
     private var framing = Framing.none
     private var isHead = false
     private(set) var version = HTTPVersion.http11
+    private var acceptsTrailers = false
     /// Whether something of the upstream's response is in the output.
     private(set) var hasBegun = false
     /// Whether all of it is.
@@ -30,9 +31,13 @@ struct ForwardedResponse {
     /// Whether the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
 
-    /// For the next request: whether it was HEAD, and which version the caller speaks.
-    mutating func reset(isHead: Bool, version: HTTPVersion) {
+    /// Whether fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
+    var takesTrailers: Bool { acceptsTrailers && framing == .chunked && !isWhole }
+
+    /// For the next request: whether it was HEAD, which version the caller speaks, and whether it takes trailers.
+    mutating func reset(isHead: Bool, version: HTTPVersion, acceptsTrailers: Bool = false) {
         self.isHead = isHead
+        self.acceptsTrailers = acceptsTrailers
         self.version = version
         framing = .none
         hasBegun = false
@@ -78,7 +83,11 @@ struct ForwardedResponse {
     ) {
         let hidesAuthentication = head.status < 300 && !passesAuthentication
         var map: AddressMap?
-        for line in head.fields where !line.isHopByHop {
+        for line in head.fields {
+            if line.isHopByHop {
+                // Which fields may follow the body, where any may (RFC 9110 §6.6.2).
+                guard line.kind == .trailer, !line.isNominated, takesTrailers else { continue }
+            }
             switch line.kind {
             case .contentLength:
                 continue
@@ -134,6 +143,15 @@ struct ForwardedResponse {
             output.append(bytes)
             ResponseWriter.chunkTail(to: &output)
         }
+    }
+
+    /// Writes the end of the body; fields follow, and then `endTrailers`. Only where it `takesTrailers`.
+    func beginTrailers(to output: inout ByteQueue) { ResponseWriter.lastChunk(to: &output) }
+
+    /// Writes the end of the fields behind the body.
+    mutating func endTrailers(to output: inout ByteQueue) {
+        ResponseWriter.endOfHead(to: &output)
+        isWhole = true
     }
 
     /// Writes the end of the body, once.

@@ -45,7 +45,7 @@ package struct TrailerLines: ~Copyable {
         }
     }
 
-    /// Calls `body` with name and value of each line.
+    /// Calls `body` with name and value of each line, without white space around it.
     package func forEach<Failure>(
         _ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {

@@ -51,6 +51,16 @@ struct ConnectionOptions: Equatable, Sendable {
         }
     }
 
+    /// Whether the options, whose ranges mean `bytes`, name a field that stands elsewhere: a trailer field.
+    func names(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+        nominated.contains { option in
+            let option = bytes.extracting(option.name.bounds)
+            guard option.count == name.count else { return false }
+            for index in name.indices where option[index].lowercased != name[index].lowercased { return false }
+            return true
+        }
+    }
+
     mutating func removeAll() {
         close = false
         keepAlive = false

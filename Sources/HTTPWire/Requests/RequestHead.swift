@@ -57,6 +57,12 @@ package struct RequestHead: Sendable {
     /// Whether the caller asks for another protocol: `Upgrade`, named by `Connection`, in HTTP/1.1 (RFC 9110 section 7.8).
     package var requestsUpgrade: Bool { hasUpgrade && connection.upgrade && version == .http11 }
 
+    /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
+    /// those of the head.
+    package func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+        connection.names(name, in: bytes)
+    }
+
     /// The first field line of that kind.
     package func first(_ kind: FieldName) -> FieldLine? {
         for index in fields.indices where fields[index].kind == kind { return fields[index] }

@@ -27,6 +27,12 @@ package struct ResponseHead: Sendable {
     /// what follows it is no longer HTTP.
     package var isInterim: Bool { status < 200 && status != 101 }
 
+    /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
+    /// those of the head.
+    package func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+        connection.names(name, in: bytes)
+    }
+
     /// The first field line of that kind.
     package func first(_ kind: FieldName) -> FieldLine? {
         for index in fields.indices where fields[index].kind == kind { return fields[index] }

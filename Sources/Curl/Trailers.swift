@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CCurl
+
+/// The trailer fields of a request (RFC 9110 §6.5) until libcurl takes them.
+///
+/// libcurl frees the list that it is given, so it is one of libcurl's own making.
+@safe
+struct Trailers: ~Copyable {
+    private var list: UnsafeMutablePointer<curl_slist>?
+    /// Whether libcurl has been told of any for the transfer under way.
+    private(set) var areSet = false
+
+    deinit { unsafe curl_slist_free_all(list) }
+
+    /// Adds a line. Throws `badFunctionArgument` for what could end it, `outOfMemory`.
+    mutating func append(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
+        var line: [UInt8] = []
+        line.reserveCapacity(name.count + value.count + 3)
+        for index in name.indices { line.append(name[index]) }
+        // libcurl leaves out a line without the space.
+        line.append(UInt8(ascii: ":"))
+        line.append(UInt8(ascii: " "))
+        for index in value.indices { line.append(value[index]) }
+        guard !name.isEmpty, !line.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) else {
+            throw .badFunctionArgument
+        }
+        line.append(0)
+        let longer = unsafe line.withUnsafeBufferPointer { line in
+            unsafe line.withMemoryRebound(to: CChar.self) { line in unsafe curl_slist_append(list, line.baseAddress) }
+        }
+        guard let longer = unsafe longer else { throw .outOfMemory }
+        unsafe list = longer
+    }
+
+    /// Has libcurl ask for them.
+    mutating func set(in easy: OpaquePointer, data: UnsafeMutableRawPointer) throws(CurlError) {
+        areSet = true
+        try unsafe CurlError.check(ccurl_set_pointer(easy, CURLOPT_TRAILERDATA, data))
+        try unsafe CurlError.check(ccurl_set_trailer_function(easy, trailerCallback))
+    }
+
+    /// Forgets them.
+    mutating func removeAll() {
+        unsafe curl_slist_free_all(list)
+        unsafe list = nil
+        areSet = false
+    }
+
+    fileprivate mutating func take() -> UnsafeMutablePointer<curl_slist>? {
+        defer { unsafe list = nil }
+        return unsafe list
+    }
+}
+
+extension EasyHandle {
+    /// Sends a field behind the last chunk of the request's body; without effect where that is not sent in chunks. To be
+    /// called before, or while, the delegate says that the body is at its end. For the transfer under way only.
+    package func appendTrailer(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
+        try box.trailers.append(name: name, value: value)
+        if !box.trailers.areSet { try unsafe box.trailers.set(in: easy, data: box.opaque) }
+    }
+}
+
+@c private func trailerCallback(
+    _ list: UnsafeMutablePointer<UnsafeMutablePointer<curl_slist>?>, _ data: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let box = unsafe EasyBox.from(data) else { return CURL_TRAILERFUNC_ABORT }
+    unsafe list.pointee = box.trailers.take()
+    return CURL_TRAILERFUNC_OK
+}
