@@ -30,6 +30,13 @@ static inline CURLcode ccurl_set_list(CURL *_Nonnull easy, CURLoption option, st
     return curl_easy_setopt(easy, option, value);
 }
 
+/// libcurl does not copy the bytes: they have to live as long as the handle uses them. NULL resets the option.
+static inline CURLcode ccurl_set_blob(
+    CURL *_Nonnull easy, CURLoption option, const void *_Nullable bytes, size_t count) {
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_NOCOPY};
+    return curl_easy_setopt(easy, option, bytes ? &blob : NULL);
+}
+
 static inline CURLcode ccurl_set_pointer(CURL *_Nonnull easy, CURLoption option, void *_Nullable value) {
     return curl_easy_setopt(easy, option, value);
 }
@@ -76,6 +83,12 @@ static inline CURLcode ccurl_get_long(CURL *_Nonnull easy, CURLINFO info, long *
 
 static inline CURLcode ccurl_get_socket(CURL *_Nonnull easy, CURLINFO info, curl_socket_t *_Nonnull value) {
     return curl_easy_getinfo(easy, info, value);
+}
+
+/// The string, which is libcurl's own, or NULL.
+static inline const char *_Nullable ccurl_get_string(CURL *_Nonnull easy, CURLINFO info) {
+    const char *value = NULL;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
 }
 
 /// What was set as CURLOPT_PRIVATE.

@@ -18,6 +18,8 @@ final class EasyBox {
     var attempts = 0
     /// The trailer fields of the request.
     var trailers = Trailers()
+    /// Whether there was a connection for the transfer under way.
+    var wasConnected = false
 
     /// The box behind a callback's user data.
     static func from(_ data: UnsafeMutableRawPointer?) -> EasyBox? {
@@ -86,6 +88,7 @@ final class EasyBox {
         attempts += 1
         // libcurl 7.88 to 8.6 writes in front of its buffer when it sends chunks on a handle that has sent trailers.
         guard attempts == 1 || !trailers.areSet else { return CURL_PREREQFUNC_ABORT }
+        wasConnected = true
         guard let delegate, delegate.transferWillSend(attempt: attempts) else { return CURL_PREREQFUNC_ABORT }
         return CURL_PREREQFUNC_OK
     }

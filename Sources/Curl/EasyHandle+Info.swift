@@ -26,6 +26,22 @@ extension EasyHandle {
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
 
+    /// What the check of the server's certificate came to: 0 for good, 1 where there was none, else one of OpenSSL's
+    /// `X509_V_ERR_…`.
+    package var verifyResult: Int { long(CURLINFO_SSL_VERIFYRESULT) }
+
+    /// Whether libcurl was built with a file of the system's authorities.
+    package var hasAuthorities: Bool { unsafe ccurl_get_string(easy, CURLINFO_CAINFO) != nil }
+
+    /// The status of a proxy's answer to CONNECT, 0 if there was none.
+    package var proxyStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
+
+    /// What went wrong with a SOCKS proxy, if anything did.
+    package var socksFault: SOCKSFault? { SOCKSFault(code: long(CURLINFO_PROXY_ERROR)) }
+
+    /// Whether the last transfer had a connection, TLS included, and its request was about to be sent.
+    package var wasConnected: Bool { box.wasConnected }
+
     private func long(_ info: CURLINFO) -> Int {
         var value = 0
         return unsafe ccurl_get_long(easy, info, &value) == CURLE_OK ? value : 0

@@ -74,6 +74,7 @@ package final class EasyHandle {
         headers?.users += 1
         box.delegate = delegate
         box.attempts = 0
+        box.wasConnected = false
         box.socket = -1
     }
 

@@ -325,7 +325,7 @@ package final class Exchange: TransferOwner {
         } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
-            perform(machine.failed(ExchangeError(error, upstream: client.plan, cause: transfer.easy.errorText)))
+            perform(machine.failed(ExchangeError(client.failure(error, of: transfer), upstream: client.plan)))
         } else {
             deliverTrailers(of: transfer)
             perform(machine.answerComplete())

@@ -6,26 +6,21 @@ internal import Curl
 internal import HTTPWire
 
 extension ExchangeError {
-    init(_ error: CurlError, upstream plan: UpstreamPlan, cause: String = "") {
-        let cause = cause.isEmpty ? error.description : cause
-        switch TransferFault(error) {
+    /// The error for a transfer that failed.
+    init(_ failure: TransferFailure, upstream plan: UpstreamPlan) {
+        let name = plan.name
+        let cause = failure.cause
+        switch TransferFault(failure) {
         case .protocolError(let reason):
-            self.init(.upstreamProtocol, detail: "Upstream \(plan.name): \(reason).", cause: cause)
+            self.init(.upstreamProtocol, detail: "Upstream \(name): \(reason).", cause: cause)
         case .timedOut(let reason):
-            self.init(.upstreamTimeout, detail: "Upstream \(plan.name): \(reason).", cause: cause)
-        case .tls:
-            self.init(
-                .upstreamTLS,
-                detail: """
-                    Upstream \(plan.name): the TLS handshake failed (name, expiry, authority or key of the certificate). \
-                    The daemon's log has the reason; `tls` of the upstream sets what is trusted.
-                    """,
-                cause: cause)
+            self.init(.upstreamTimeout, detail: "Upstream \(name): \(reason).", cause: cause)
+        case .tls(let reason):
+            self.init(.upstreamTLS, detail: "Upstream \(name): the TLS handshake failed: \(reason).", cause: cause)
         case .unreachable(let reason):
             self.init(
                 .upstreamUnreachable,
-                detail: "Upstream \(plan.name) cannot be reached: \(reason). The request was not sent again.",
-                cause: cause)
+                detail: "Upstream \(name) cannot be reached: \(reason). The request was not sent again.", cause: cause)
         }
     }
 
@@ -35,6 +30,11 @@ extension ExchangeError {
             .upstreamProtocol,
             detail: "The upstream \(plan.name) sent a response that cannot be passed on: \(fault.detail)",
             cause: fault.code.rawValue)
+    }
+
+    /// The error for a transfer that did not come about.
+    init(_ error: CurlError, upstream plan: UpstreamPlan) {
+        self.init(TransferFailure(error), upstream: plan)
     }
 
     /// The exchange's deadline passed.

@@ -2,16 +2,18 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Curl
 
 extension SideRequestError {
-    init(_ error: CurlError, origin: Origin, text: String) {
-        let text = text.isEmpty ? error.description : text
-        switch TransferFault(error) {
-        case .protocolError(let reason): self.init(.badAnswer, reason: "\(origin): \(reason) (\(text))")
-        case .timedOut: self.init(.timedOut, reason: "\(origin) did not answer in time (\(text))")
-        case .tls: self.init(.tls, reason: "\(origin): the TLS handshake failed (\(text))")
-        case .unreachable(let reason): self.init(.unreachable, reason: "\(origin): \(reason) (\(text))")
+    /// The error for a transfer to `origin` that failed.
+    init(_ failure: TransferFailure, origin: Origin) {
+        let kind: Kind
+        let words: String
+        switch TransferFault(failure) {
+        case .protocolError(let reason): (kind, words) = (.badAnswer, reason)
+        case .timedOut: (kind, words) = (.timedOut, "did not answer in time")
+        case .tls(let reason): (kind, words) = (.tls, reason)
+        case .unreachable(let reason): (kind, words) = (.unreachable, reason)
         }
+        self.init(kind, reason: "\(origin): \(words) (\(failure.cause))", told: words)
     }
 }

@@ -109,7 +109,8 @@ final class SideTransfer: TransferOwner {
         if let fault = transfer.fault {
             end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) broke HTTP: \(fault.detail)")))
         } else if let error {
-            end(.failure(SideRequestError(error, origin: request.url.origin, text: transfer.easy.errorText)))
+            let failure = TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
+            end(.failure(SideRequestError(failure, origin: request.url.origin)))
         } else if let response {
             end(.success(response))
         } else {

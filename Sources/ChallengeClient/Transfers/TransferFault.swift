@@ -3,29 +3,63 @@
 
 internal import Curl
 
-/// What libcurl's result means, for an exchange and for a side request alike.
-enum TransferFault {
+/// What libcurl's result means, for an exchange and for a side request alike. The words are for callers: they name no
+/// host, no address and no file.
+enum TransferFault: Equatable {
     case protocolError(String)
     case timedOut(String)
-    case tls
+    case tls(String)
     case unreachable(String)
 
-    init(_ error: CurlError) {
+    init(_ failure: TransferFailure) {
+        if let fault = TLSFault(failure) {
+            self = .tls(fault.words)
+        } else if let words = Self.proxyWords(failure) {
+            self = .unreachable(words)
+        } else {
+            self.init(failure.error, text: failure.text)
+        }
+    }
+
+    private init(_ error: CurlError, text: String) {
         switch error {
         case .couldNotResolveHost: self = .unreachable("its name cannot be resolved")
-        case .couldNotResolveProxy: self = .unreachable("the name of the proxy on the way cannot be resolved")
         case .couldNotConnect: self = .unreachable("it refuses the connection, or nothing listens there")
         case .operationTimedOut: self = .timedOut("no connection came about in time")
         case .gotNothing: self = .unreachable("it closed the connection without an answer")
-        case .partialFile: self = .unreachable("the connection was lost in the middle of the answer")
-        case .receiveError, .sendError, .sendFailRewind, .abortedByCallback:
+        case .partialFile: self = .unreachable("the connection was lost before the answer was complete")
+        case .receiveError, .sendError, .sendFailRewind, .abortedByCallback, .http2:
             self = .unreachable("the connection was lost before the answer was complete")
-        case .weirdServerReply, .unsupportedProtocol, .http2, .http2Stream, .writeError:
+        case .http2Stream: self = StreamReset(text).fault
+        case .weirdServerReply, .unsupportedProtocol, .writeError, .tooLarge:
             self = .protocolError("its answer is not HTTP as the standard has it")
-        case .sslConnectError, .peerFailedVerification, .sslCertificateProblem, .sslCAFile, .sslIssuerError,
-            .sslPinnedKeyMismatch, .sslCipher, .sslInvalidCertificateStatus, .sslClientCertificate:
-            self = .tls
         default: self = .unreachable("the transfer failed")
+        }
+    }
+
+    /// What is told where it was the proxy on the way that failed; `nil` where that did its part.
+    private static func proxyWords(_ failure: TransferFailure) -> String? {
+        if failure.error == .couldNotResolveProxy { return "the name of the proxy on the way cannot be resolved" }
+        guard failure.isProxied, !failure.wasConnected else { return nil }
+        if let fault = failure.socksFault { return words(fault) }
+        switch failure.error {
+        case .couldNotConnect: return "the proxy on the way refuses the connection, or nothing listens there"
+        case .receiveError where failure.proxyStatus == 407: return "the proxy on the way wants a login (407)"
+        case .receiveError where failure.proxyStatus >= 300:
+            return "the proxy on the way answered with \(failure.proxyStatus) and made no connection"
+        case .operationTimedOut, .outOfMemory: return nil
+        default: return "what answers at the address of the proxy on the way is no such proxy, or closed the connection"
+        }
+    }
+
+    private static func words(_ fault: SOCKSFault) -> String {
+        switch fault {
+        case .notAllowed: "the proxy on the way does not allow it"
+        case .noProxy: "what answers at the address of the proxy on the way is no such proxy, or closed the connection"
+        case .refused: "it refused the connection from the proxy on the way"
+        case .unreachable: "the proxy on the way cannot reach it, or does not know its name"
+        case .wantsLogin: "the proxy on the way wants a login"
+        case .other: "the proxy on the way made no connection"
         }
     }
 }

@@ -105,6 +105,11 @@ package final class UpstreamClient {
         return transfer
     }
 
+    /// All that is known of why `transfer` failed.
+    func failure(_ error: CurlError, of transfer: Transfer) -> TransferFailure {
+        TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
+    }
+
     /// Takes a transfer back; one that still runs is ended, with its connection.
     func giveBack(_ transfer: Transfer) {
         transfer.owner = nil

@@ -65,13 +65,16 @@ public struct SideRequestError: Error, Sendable, Equatable {
 
     /// What went wrong.
     public var kind: Kind
-    /// The reason in words, without secrets.
+    /// The reason in words, without secrets, for the log: it may name hosts and files.
     public var reason: String
+    /// The reason as a caller may read it, without a full stop; empty where the kind says it all.
+    public var told: String
 
     /// An error.
-    public init(_ kind: Kind, reason: String) {
+    public init(_ kind: Kind, reason: String, told: String = "") {
         self.kind = kind
         self.reason = reason
+        self.told = told
     }
 }
 

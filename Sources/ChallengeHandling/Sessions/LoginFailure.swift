@@ -19,6 +19,8 @@ public struct LoginFailure: Error, Sendable, Equatable {
         case rejected = "login-rejected"
         /// The server did not answer in time. Unknown; nothing latches.
         case timedOut = "login-timeout"
+        /// The TLS handshake with the server failed. Unknown; nothing latches.
+        case upstreamTLS = "upstream-tls"
     }
 
     /// The kind.
@@ -39,5 +41,5 @@ public struct LoginFailure: Error, Sendable, Equatable {
     }
 
     /// Whether nothing is known about the credential, so that a later try by itself does no harm.
-    public var isUnknown: Bool { code == .failed || code == .timedOut }
+    public var isUnknown: Bool { code == .failed || code == .timedOut || code == .upstreamTLS }
 }

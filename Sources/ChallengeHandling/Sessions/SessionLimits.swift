@@ -31,7 +31,7 @@ public struct SessionLimits: Sendable {
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
         let named = failure.retryAt.map { max(0, $0 - now) }
         switch failure.code {
-        case .failed, .timedOut:
+        case .failed, .timedOut, .upstreamTLS:
             let doubled = min(longestPause, firstPause << Int64(min(max(failures - 1, 0), 16)))
             let jittered = doubled / 2 + Int64(Double(doubled / 2) * min(max(chance, 0), 1))
             return max(jittered, min(named ?? 0, 3_600_000))

@@ -14,6 +14,7 @@ extension LocalReply.Code {
         case .noCredential: self = .noCredential
         case .rejected: self = .loginRejected
         case .timedOut: self = .loginTimeout
+        case .upstreamTLS: self = .upstreamTLS
         }
     }
 }

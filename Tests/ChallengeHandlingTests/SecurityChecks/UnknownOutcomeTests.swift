@@ -11,7 +11,7 @@ struct UnknownOutcomeTests {
     @Test(
         "a lost answer latches nothing",
         arguments: [
-            (.timedOut, .timedOut), (.unreachable, .failed), (.tls, .failed), (.badAnswer, .failed),
+            (.timedOut, .timedOut), (.unreachable, .failed), (.tls, .upstreamTLS), (.badAnswer, .failed),
             (.originNotAllowed, .failed),
         ] as [(SideRequestError.Kind, LoginFailure.Code)])
     func lost(kind: SideRequestError.Kind, code: LoginFailure.Code) async throws {
@@ -21,6 +21,17 @@ struct UnknownOutcomeTests {
         #expect(failure.code == code && failure.isUnknown && world.latches.all.isEmpty)
         #expect(!failure.detail.contains("as the test says"))
         #expect(world.steps.contains { $0.contains("as the test says") })
+    }
+
+    @Test(
+        "why no connection came about is told as far as a caller may know",
+        arguments: [SideRequestError.Kind.tls, .unreachable])
+    func told(kind: SideRequestError.Kind) async throws {
+        let lost = SideRequestError(kind, reason: "for the log", told: "its certificate has expired")
+        let failure = await World(.challenged() + [RejectionTests.answered.replying(.failure(lost))]).lose(
+            try Bank.login())
+        #expect(failure.detail.hasSuffix(": its certificate has expired."))
+        #expect(!failure.detail.contains("for the log"))
     }
 
     @Test(
