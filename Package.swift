@@ -67,7 +67,7 @@ let package = Package(
             "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
         module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
         .target(
-            name: "Settings", dependencies: ["ChallengeHandling", "CYAML", httpTypes],
+            name: "Settings", dependencies: ["ChallengeHandling", "Secrets", "CYAML", httpTypes],
             swiftSettings: settings,
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
@@ -94,7 +94,7 @@ let package = Package(
                 "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", httpTypes, logging,
             ]),
         tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
-        tests("Settings", ["ChallengeHandling", httpTypes]),
+        tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests("countersign", ["Systemd", logging, "Credentials", arguments]),
         .testTarget(

@@ -25,6 +25,8 @@ package final class EasyHandle {
     private let errorBuffer: UnsafeMutablePointer<CChar>
     /// The address of `setAddress`.
     private var address: OpaquePointer?
+    /// Those that options point to, by their numbers.
+    private var blobs: [UInt32: Blob] = [:]
 
     /// Throws `failedInit` where libcurl cannot be used, or the error of an option that the installed libcurl lacks.
     package init() throws(CurlError) {
@@ -113,6 +115,14 @@ package final class EasyHandle {
         guard let headers, headers.version != headersVersion else { return }
         try unsafe CurlError.check(ccurl_set_list(easy, CURLOPT_HTTPHEADER, headers.sealed()))
         headersVersion = headers.version
+    }
+
+    /// Sets bytes, which are kept, or takes the option back to libcurl's default.
+    package func set(_ option: EasyOption<Blob>, _ blob: Blob?) throws(CurlError) {
+        precondition(!isActive, "bytes set during a transfer")
+        try unsafe CurlError.check(ccurl_set_blob(easy, option.id, blob?.start, blob?.count ?? 0))
+        // The last one is let go of when libcurl no longer points to it.
+        blobs[option.id.rawValue] = blob
     }
 
     /// Sets a string from bytes without making a `String`. Throws `badFunctionArgument` if there is a NUL among them,

@@ -78,7 +78,7 @@ extension EasyOption<Int> {
     package static var maxIdleAge: Self { Self(CURLOPT_MAXAGE_CONN) }
     /// Which schemes libcurl may authenticate to a proxy with: `CURLAUTH_*` bits.
     package static var proxyAuth: Self { Self(CURLOPT_PROXYAUTH) }
-    /// The lowest TLS version: `CURL_SSLVERSION_*`.
+    /// The lowest TLS version: a raw value of `TLSVersion`.
     package static var sslVersion: Self { Self(CURLOPT_SSLVERSION) }
     /// 2: the certificate must be for the host's name (default); 0: whatever it is for.
     package static var sslVerifyHost: Self { Self(CURLOPT_SSL_VERIFYHOST) }
@@ -126,6 +126,8 @@ extension EasyOption<String> {
     package static var acceptEncoding: Self { Self(CURLOPT_ACCEPT_ENCODING) }
     /// The file with the authorities to trust instead of the system's.
     package static var caFile: Self { Self(CURLOPT_CAINFO) }
+    /// The folder of the authorities to trust, by their hashes. It has a default of its own, which stands beside a file's.
+    package static var caFolder: Self { Self(CURLOPT_CAPATH) }
     /// The method, where it is none of those that other options imply.
     package static var customRequest: Self { Self(CURLOPT_CUSTOMREQUEST) }
     /// The password for schemes that libcurl itself answers.
@@ -155,7 +157,7 @@ extension EasyOption<String> {
 
     static var all: [Self] {
         [
-            .acceptEncoding, .caFile, .customRequest, .password, .pinnedPublicKey, .proxy, .proxyPassword,
+            .acceptEncoding, .caFile, .caFolder, .customRequest, .password, .pinnedPublicKey, .proxy, .proxyPassword,
             .proxyUserName,
             .requestTarget, .serviceName, .sslCertificate, .sslKey, .unixSocketPath, .url, .userName, .protocols,
             .redirectProtocols,
@@ -165,6 +167,20 @@ extension EasyOption<String> {
     // Set once, for every handle.
     static var protocols: Self { Self(CURLOPT_PROTOCOLS_STR) }
     static var redirectProtocols: Self { Self(CURLOPT_REDIR_PROTOCOLS_STR) }
+}
+
+/// Options that are bytes, which libcurl reads where they lie.
+extension EasyOption<Blob> {
+    /// The authorities to trust instead of the system's, PEM; stands in place of `caFile`.
+    package static var authorities: Self { Self(CURLOPT_CAINFO_BLOB) }
+    /// Our certificate and what leads from it to an authority, PEM.
+    package static var certificate: Self { Self(CURLOPT_SSLCERT_BLOB) }
+    /// Our private key, PEM.
+    package static var key: Self { Self(CURLOPT_SSLKEY_BLOB) }
+
+    static var all: [Self] {
+        [.authorities, .certificate, .key]
+    }
 }
 
 /// Options that are a list of lines.
@@ -191,4 +207,12 @@ package enum HTTPVersion: Int, Sendable {
     case http2OverTLS = 4
     /// HTTP/2 also over plain connections, without asking.
     case http2PriorKnowledge = 5
+}
+
+/// The lowest version of TLS (`CURL_SSLVERSION_*`).
+package enum TLSVersion: Int, Sendable {
+    /// TLS 1.2 or later.
+    case tls12 = 6
+    /// TLS 1.3 or later.
+    case tls13 = 7
 }

@@ -7,6 +7,8 @@ internal import CCurl
 package enum OptionCatalog {
     /// The types of argument that we set.
     package enum Kind: Sendable {
+        /// `struct curl_blob *`.
+        case blob
         /// `struct curl_slist *`.
         case list
         /// `long`.
@@ -23,6 +25,7 @@ package enum OptionCatalog {
             + EasyOption<Duration>.all.map { ($0.id.rawValue, .long) }
             + EasyOption<Int64>.all.map { ($0.id.rawValue, .offset) }
             + EasyOption<String>.all.map { ($0.id.rawValue, .string) }
+            + EasyOption<Blob>.all.map { ($0.id.rawValue, .blob) }
             + EasyOption<HeaderList>.all.map { ($0.id.rawValue, .list) }
     }
 
@@ -34,6 +37,7 @@ package enum OptionCatalog {
         let type = unsafe option.pointee.type
         let agrees =
             switch kind {
+            case .blob: type == CURLOT_BLOB
             case .list: type == CURLOT_SLIST
             case .long: type == CURLOT_LONG || type == CURLOT_VALUES
             case .offset: type == CURLOT_OFF_T

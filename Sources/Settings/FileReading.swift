@@ -30,6 +30,15 @@ func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
     throw FileReadingError(reason: "is larger than 1 MiB, too large for settings")
 }
 
+/// The time as `YYYYMMDDhhmmss` in UTC.
+func utcDate() -> String {
+    var seconds = time(nil)
+    var parts = unsafe tm()
+    unsafe gmtime_r(&seconds, &parts)
+    let numbers = unsafe [parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec]
+    return unsafe "\(parts.tm_year + 1900)" + numbers.map { $0 < 10 ? "0\($0)" : "\($0)" }.joined()
+}
+
 private func openingFault(_ code: Int32) -> String {
     switch code {
     case ENOENT: "there is no such file"

@@ -5,7 +5,7 @@ import Settings
 
 /// The errors alone, for a value that is warned of as well.
 func errors(_ yaml: String) -> [String] {
-    problems(yaml).filter { !$0.contains(": warning: this version ") }
+    problems(yaml).filter { !$0.contains(": warning: ") }
 }
 
 /// The problems of a text as lines, its file called `f`.

@@ -141,6 +141,9 @@ struct WholeFileTests {
         #expect(
             problems(everything) == [
                 "f:5:12: listeners[0].users: \(users)", "f:8:58: listeners[0].routes[1].users: \(users)",
+                "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
+                "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
+                "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
                 "f:19:35: upstreams.bank.replay.disk: warning: this version keeps bodies in memory only: longer ones are "
                     + "refused where a login comes between",
                 "f:41:17: challenges[0].answer-url: \(notYet)",

@@ -56,13 +56,8 @@ final class SideTransfer: TransferOwner {
         let easy = transfer.easy
         // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
         // by the same way out.
-        var connections = plan.connections
-        if request.url.origin != plan.base.origin {
-            connections.certificate = nil
-            connections.key = nil
-            connections.pin = nil
-        }
-        try connections.apply(to: easy)
+        let isUpstream = request.url.origin == plan.base.origin
+        try (isUpstream ? plan.connections : plan.connections.elsewhere()).apply(to: easy)
         try easy.set(.url, request.url.origin.description + "/")
         try easy.set(.requestTarget, request.url.target)
         try easy.set(.connectTimeout, min(plan.timeouts.connect, request.timeout))

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Curl
+package import Curl
 
 /// How connections to an upstream are made.
 package struct ConnectionSettings: Sendable, Equatable {
@@ -18,13 +18,15 @@ package struct ConnectionSettings: Sendable, Equatable {
 
     /// The versions of HTTP.
     package var version = Version.auto
-    /// A file with the certificates of the authorities trusted, in place of the system's.
-    package var authorities: String?
-    /// A file with our certificate, PEM.
-    package var certificate: String?
-    /// A file with its key, PEM.
-    package var key: String?
-    /// The server's public key, `sha256//…`.
+    /// The lowest version of TLS.
+    package var minimum = TLSVersion.tls12
+    /// The certificates of the authorities trusted, in place of the system's, PEM.
+    package var authorities: Blob?
+    /// Our certificate, PEM.
+    package var certificate: Blob?
+    /// Its key, PEM.
+    package var key: Blob?
+    /// Public keys, one of which the server must have, `sha256//…`, separated by semicolons.
     package var pin: String?
     /// An HTTP or SOCKS5 proxy on the way out, as an address; `nil`: none, whatever the environment says.
     package var proxy: String?
@@ -37,16 +39,30 @@ package struct ConnectionSettings: Sendable, Equatable {
         version == .http2 || version == .auto && origin.scheme == .https
     }
 
+    /// The same for a login server at another origin: what is the upstream's own, and what is meant for it alone, stays.
+    /// It is met with the same authorities and by the same way out.
+    func elsewhere() -> ConnectionSettings {
+        var settings = self
+        settings.certificate = nil
+        settings.key = nil
+        settings.pin = nil
+        return settings
+    }
+
     /// Sets `easy` up. Done once per handle.
-    func apply(to easy: EasyHandle) throws(CurlError) {
+    package func apply(to easy: EasyHandle) throws(CurlError) {
         switch version {
         case .auto: try easy.set(.httpVersion, Curl.HTTPVersion.http2OverTLS.rawValue)
         case .http1: try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
         case .http2: try easy.set(.httpVersion, Curl.HTTPVersion.http2PriorKnowledge.rawValue)
         }
-        if let authorities { try easy.set(.caFile, authorities) }
-        if let certificate { try easy.set(.sslCertificate, certificate) }
-        if let key { try easy.set(.sslKey, key) }
+        try easy.set(.sslVersion, minimum.rawValue)
+        // A libcurl that was built with a folder of authorities trusts that besides bytes or a file; and where there is one
+        // it reads the system's file at each handshake, 50 ms long, and keeps it from one to the next where there is none.
+        if authorities != nil || easy.hasAuthorities { try easy.clear(.caFolder) }
+        if let authorities { try easy.set(.authorities, authorities) }
+        if let certificate { try easy.set(.certificate, certificate) }
+        if let key { try easy.set(.key, key) }
         if let pin { try easy.set(.pinnedPublicKey, pin) }
         if let proxy {
             try easy.set(.proxy, proxy)

@@ -48,12 +48,36 @@ extension TLSSettings {
         let settings = TLSSettings(
             ca: fields["ca"]?.filePath(), certificate: fields["certificate"]?.filePath(),
             key: fields["key"]?.filePath(),
-            pins: fields["pin"]?.listOrOne().compactMap { $0.pin() } ?? [])
+            pins: fields["pin"]?.listOrOne().compactMap { $0.pin() } ?? [],
+            minimum: fields["minimum"]?.choice(LowestTLS.self) ?? .tls12)
         fields.finish()
+        settings.checkFiles(value)
         if fields.has("key") != fields.has("certificate") {
             value.report("certificate and key go together: \(fields.has("key") ? "certificate" : "key") is missing")
         }
         return settings
+    }
+}
+
+extension TLSSettings {
+    /// Tells what can be told of the files now. The daemon may run as another user, or later: so these are warnings here,
+    /// and errors when it starts or reloads.
+    private func checkFiles(_ value: Value) {
+        let now = utcDate()
+        for (kind, path) in [(TLSFile.Kind.ca, ca), (.certificate, certificate), (.key, key)] {
+            guard let path else { continue }
+            var messages: [String]
+            do {
+                var file = try TLSFile(kind, at: path)
+                messages = file.warnings(now: now)
+                file.wipe()
+            } catch {
+                messages = [error.reason]
+            }
+            for message in messages {
+                value.reading.report(message, atPath: "\(value.path).\(kind.rawValue)", severity: .warning)
+            }
+        }
     }
 }
 

@@ -41,6 +41,16 @@ package struct TLSSettings: Sendable, Equatable {
     package var key: String?
     /// Digests of public keys, one of which the upstream must have: `sha256//` and base64. Empty: no pin.
     package var pins: [String]
+    /// The lowest version spoken.
+    package var minimum = LowestTLS.tls12
+}
+
+/// The lowest version of TLS that is spoken to an upstream.
+package enum LowestTLS: String, Sendable, CaseIterable {
+    /// TLS 1.2 or later.
+    case tls12 = "1.2"
+    /// TLS 1.3 or later.
+    case tls13 = "1.3"
 }
 
 /// Which HTTP is spoken to an upstream.

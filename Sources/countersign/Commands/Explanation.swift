@@ -46,12 +46,12 @@ struct Explanation {
         case .none: reason = "no route takes it (404, no-route)"
         case .notAllowed: reason = "the routes that take it are for certain users (403, caller-not-allowed)"
         case .found(let destination):
-            guard let settings = settings.upstream(named: destination.upstream),
-                let upstreamPlan = composition.upstreams().first(where: { $0.name == destination.upstream })
-            else {
+            guard let settings = settings.upstream(named: destination.upstream) else {
                 reason = "there is no upstream \(destination.upstream)"
                 return
             }
+            // Without the files of `tls`, which only the daemon's user may be able to read.
+            let upstreamPlan = composition.plan(settings, connections: ConnectionSettings())
             route = destination.route
             upstream = destination.upstream
             let path = String(url.path.utf8.dropFirst(destination.stripped)) ?? url.path

@@ -24,7 +24,7 @@ struct LoginRuns {
         world = try World(settings: settings, observer: PrintedLogin())
         let composition = GatewayComposition(settings: settings, clients: world.mobileFirstClients)
         let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
-        for (plan, upstream) in zip(composition.upstreams(), settings.upstreams) {
+        for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {
             for login in plan.logins.all {
                 var checks: [CredentialChallengeHandler] = []
                 if login.trigger == .mobileFirst, let api = upstream.mobileFirst?.api {

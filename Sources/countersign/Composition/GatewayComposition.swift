@@ -28,34 +28,27 @@ struct GatewayComposition {
                 hosts: HostPolicy(names: Self.hosts(of: address)), isOptional: settings.admin.addresses.isEmpty)
             for point in try points(address) { listeners.append((point, plan)) }
         }
-        return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: upstreams())
+        return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: try upstreams())
     }
 
-    /// The upstreams alone, for commands that open no listener.
-    func upstreams() -> [UpstreamPlan] {
-        let composition = LoginComposition(settings: settings, clients: clients)
-        return settings.upstreams.map { upstream in
-            let (logins, origins) = composition.logins(of: upstream)
-            var connections = ConnectionSettings()
-            connections.version =
-                switch upstream.http {
-                case .automatic: .auto
-                case .http1: .http1
-                case .http2: .http2
-                }
-            connections.authorities = upstream.tls.ca
-            connections.certificate = upstream.tls.certificate
-            connections.key = upstream.tls.key
-            connections.pin = upstream.tls.pins.isEmpty ? nil : upstream.tls.pins.joined(separator: ";")
-            connections.proxy = upstream.proxy?.url
-            return UpstreamPlan(
-                name: upstream.name, base: upstream.url, connections: connections,
-                timeouts: .init(
-                    connect: upstream.timeouts.connect, response: upstream.timeouts.response,
-                    idle: upstream.timeouts.idle),
-                replayMemory: upstream.replay.memory, forwarding: ForwardingPolicy(upstream), logins: logins,
-                loginOrigins: origins)
+    /// The upstreams alone, for commands that open no listener. Reads the files of `tls`; throws where one cannot be used.
+    func upstreams() throws(CompositionError) -> [UpstreamPlan] {
+        var plans: [UpstreamPlan] = []
+        for upstream in settings.upstreams {
+            plans.append(plan(upstream, connections: try ConnectionSettings(upstream)))
         }
+        return plans
+    }
+
+    /// How one upstream is reached, and what stands ready there.
+    func plan(_ upstream: UpstreamSettings, connections: ConnectionSettings) -> UpstreamPlan {
+        let (logins, origins) = LoginComposition(settings: settings, clients: clients).logins(of: upstream)
+        return UpstreamPlan(
+            name: upstream.name, base: upstream.url, connections: connections,
+            timeouts: .init(
+                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
+            replayMemory: upstream.replay.memory, forwarding: ForwardingPolicy(upstream), logins: logins,
+            loginOrigins: origins)
     }
 
     /// What a listener lets in and where it sends it.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import Glibc
+
+/// A server in a process of its own, from `Tests/Scripts` or the machine's, which ends with this object.
+final class Helper {
+    struct Problem: Error {
+        var doing: String
+    }
+
+    private let pid: pid_t
+    private let input: Int32
+    private let output: Int32
+
+    /// Starts a program; one without a slash is looked for as a shell does.
+    init(_ arguments: [String]) throws {
+        var (toChild, fromChild): ((Int32, Int32), (Int32, Int32)) = ((-1, -1), (-1, -1))
+        try Self.pipe(&toChild)
+        try Self.pipe(&fromChild)
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_adddup2(&actions, toChild.0, 0)
+        unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.1, 1)
+        // It is killed where this process ends in a way that leaves no time for `deinit`.
+        var strings = unsafe (["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] + arguments).map { unsafe strdup($0) }
+        unsafe strings.append(nil)
+        defer { unsafe strings.forEach { unsafe free($0) } }
+        var pid: pid_t = 0
+        let result = unsafe posix_spawn(&pid, "/usr/bin/setpriv", &actions, nil, strings, environ)
+        _ = (close(toChild.0), close(fromChild.1))
+        (input, output, self.pid) = (toChild.1, fromChild.0, pid)
+        guard result == 0 else { throw Problem(doing: "start \(arguments): \(result)") }
+    }
+
+    deinit {
+        end()
+        _ = (close(input), close(output))
+    }
+
+    /// Ends it now.
+    func end() {
+        kill(pid, SIGKILL)
+        var status: Int32 = 0
+        while unsafe waitpid(pid, &status, 0) < 0 && errno == EINTR {}
+    }
+
+    /// The first line that it prints.
+    func line() throws -> String {
+        var text: [UInt8] = []
+        while true {
+            var entry = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+            var byte: UInt8 = 0
+            guard unsafe poll(&entry, 1, 20_000) > 0, unsafe read(output, &byte, 1) == 1 else {
+                throw Problem(doing: "read a line")
+            }
+            if byte == 0x0A { return String(decoding: text, as: UTF8.self) }
+            text.append(byte)
+        }
+    }
+
+    /// The port that it prints.
+    func port() throws -> UInt16 {
+        guard let port = UInt16(try line()) else { throw Problem(doing: "read a port") }
+        return port
+    }
+
+    /// Runs a program to its end and returns whether that was a good one.
+    static func run(_ arguments: [String]) throws -> Bool {
+        let helper = try Helper(arguments)
+        var status: Int32 = 0
+        while unsafe waitpid(helper.pid, &status, 0) < 0 && errno == EINTR {}
+        return status == 0
+    }
+
+    /// The path of a script of `Tests/Scripts`.
+    static func script(_ name: String, file: String = #filePath) -> String {
+        // Through links, by which a build may see this folder.
+        guard let here = unsafe realpath(file, nil) else { return name }
+        defer { unsafe free(here) }
+        let folders = unsafe String(cString: here).split(separator: "/").dropLast(3)
+        return "/" + folders.joined(separator: "/") + "/Scripts/" + name
+    }
+
+    private static func pipe(_ ends: inout (Int32, Int32)) throws {
+        var pair: [Int32] = [-1, -1]
+        // Of a pair of sockets, as Glibc's module lacks pipe2, and a descriptor must not reach another test's child.
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw Problem(doing: "make a pipe: \(errno)") }
+        ends = (pair[0], pair[1])
+    }
+}
+
+/// Authorities, certificates and keys, as `Tests/Scripts/certificates` makes them; one set for all tests.
+enum Certificates {
+    /// The folder that they lie in, which goes when the process ends.
+    static let folder: String = {
+        var template = Array("/tmp/countersign-tls-XXXXXX".utf8CString)
+        unsafe mkdtemp(&template)
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        atexit { _ = try? Helper.run(["rm", "-rf", Certificates.folder]) }
+        _ = try? Helper.run([Helper.script("certificates"), path])
+        return path
+    }()
+
+    /// The path of one of them.
+    static func path(_ name: String) -> String { "\(folder)/\(name)" }
+
+    /// The bytes of one of them, as connections are given them.
+    static func blob(_ name: String) -> Blob { Blob(bytes(path(name)).span) }
+
+    /// The pin of the server's key.
+    static var pin: String { String(decoding: bytes(path("server.pin")), as: UTF8.self) }
+
+    /// The bytes of a file; none where there is none.
+    static func bytes(_ path: String) -> [UInt8] {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe read(descriptor, &bytes, bytes.count)
+        return Array(bytes.prefix(max(0, count)))
+    }
+}
