@@ -16,7 +16,7 @@ export SWIFT DESTDIR PREFIX
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo test check build install uninstall bench clean help
+.PHONY: demo test check build install uninstall bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -47,6 +47,11 @@ bench: build ## compare with nginx, interleaved, as ratios (QUICK=1: a few secon
 	@Tests/Scripts/setup bench
 	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--quick)
 	@Tests/Benchmarks/volume "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--rounds 1 --size 64)
+
+conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
+	@Tests/Scripts/setup build conformance
+	@$(SWIFT) build --product countersign
+	@Tests/Conformance/run --summary --start nginx --start haproxy --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 
 clean: ## remove everything that was built
 	@rm -rf .build

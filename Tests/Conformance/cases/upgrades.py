@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+"""`Upgrade` (RFC 9110 section 7.8, RFC 6455): byte-exact both ways when both ends want it, and nothing otherwise."""
+
+from case import (
+    AFTER, BODY, CLOSE, ECHO, HOST, Await, AwaitBytes, AwaitUpstream, Case, HalfClose, Leave, Pause, Reply, get, ok)
+from judge import Want, arrives, bad_gateway, both, either, ends, gets, that
+
+KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+ASK = (b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13", KEY)
+ACCEPT = b"HTTP/1.1 101 Switching Protocols\r\nX-Up: 1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+ALL = bytes(range(256)) * 40
+
+
+def _through(name, about, steps, sent, got, reply=None, **more):
+    """A tunnel: those bytes arrive upstream, and those come back."""
+    def holds(seen):
+        return bool(seen.requests) and seen.requests[0].tunnel == sent
+    return Case(
+        f"upgrades/{name}", "9110 7.8", about, steps,
+        both(gets(101), that("must", "the bytes upstream are not those sent", holds),
+            that("must", "the bytes that came back are not those of the upstream",
+            lambda seen: got is None or seen.callers[0].rest == got)),
+        upstream=(reply or Reply.of(ACCEPT + b"\r\n", ECHO),), level="MUST", contract=True, exempt=(b"rest",), **more)
+
+
+def cases():
+    no_101 = that("exploitable", "a 101 that the caller did not ask for",
+        lambda seen: not any(each.status == 101 for each in seen.callers[0].responses))
+    one = get(b"/x", *ASK)
+    return [
+        Case("upgrades/handshake", "9110 7.8",
+            "a handshake arrives with Upgrade and Connection, and its 101 comes back, or it is not forwarded as one",
+            (one, Await(1)),
+            either(both(gets(101, has=((b"upgrade", b"websocket"),
+            (b"sec-websocket-accept", b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))),
+                         that("must", "Connection: upgrade is missing",
+                         lambda seen: b"upgrade" in seen.finals()[0].fields.members(b"connection") and b"upgrade" in seen.requests[0].fields.members(b"connection")
+                              and seen.requests[0].fields.one(b"upgrade") == b"websocket")),
+                    both(gets(200), that("must", "Upgrade went up",
+                    lambda seen: not seen.requests[0].fields.all(b"upgrade")))),
+            upstream=(Reply.of(ACCEPT + b"\r\n", ECHO),), house=gets(101), exempt=(b"rest",)),
+        _through("echo", "bytes pass both ways", (one, Await(1), b"hello", AwaitBytes(b"HELLO")), b"hello", b"HELLO"),
+        _through("binary", "any bytes pass", (one, Await(1), ALL, AwaitUpstream(data=ALL), Pause(0.05)), ALL,
+            ALL.upper()),
+        _through("http-like", "what looks like HTTP is not read", (one, Await(1), AFTER, AwaitBytes(b"/AFTER")), AFTER,
+            AFTER.upper()),
+        _through("early-data", "bytes sent with the handshake go through the tunnel",
+            (one + b"early", AwaitBytes(b"EARLY")), b"early", b"EARLY"),
+        _through("upstream-first", "bytes sent with the 101 come through", (one, AwaitBytes(b"welcome")), b"",
+            b"welcome", reply=Reply.of(ACCEPT + b"\r\nwelcome", ECHO)),
+        _through("other-protocol", "any protocol passes",
+            (get(b"/x", b"Connection: upgrade", b"Upgrade: example/2"), Await(1), b"abc", AwaitBytes(b"ABC")), b"abc",
+            b"ABC",
+                 reply=Reply.of(ACCEPT.replace(b"websocket", b"example/2") + b"\r\n", ECHO)),
+        _through("list", "Connection may name more than upgrade",
+            (get(b"/x", b"Connection: keep-alive, Upgrade, x-foo", b"X-Foo: 1", *ASK[1:]), Await(1), b"abc",
+            AwaitBytes(b"ABC")), b"abc", b"ABC"),
+        _through("case", "upgrade compares in any case",
+            (get(b"/x", b"Connection: UPGRADE", b"Upgrade: WebSocket", *ASK[2:]), Await(1), b"abc", AwaitBytes(b"ABC")),
+            b"abc", b"ABC"),
+        _through("caller-leaves", "what the caller sent before its end arrives",
+            (one, Await(1), b"last", AwaitUpstream(data=b"last"), Leave(), Pause(0.05)), b"last", None, finals={}),
+        _through("half-close", "an end in one direction does not cut the other",
+            (one, Await(1), b"last", HalfClose(), AwaitBytes(b"LAST")), b"last", b"LAST"),
+        Case("upgrades/upstream-ends", "9110 7.8", "the upstream's end is the caller's",
+            (one, Await(1), AwaitBytes(b"bye")),
+            both(gets(101), that("must", "the end did not come through",
+            lambda seen: seen.callers[0].rest == b"bye" and seen.callers[0].ended != "open")),
+            upstream=(Reply.of(ACCEPT + b"\r\nbye", CLOSE),), contract=True, exempt=(b"rest",), closes=2.0),
+        Case("upgrades/refused", "9110 7.8", "an upgrade that the upstream does not want is an exchange like any other",
+            (one + AFTER,),
+            both(gets(200, body=b"plain"), either(gets(200, number=1, body=b"GET /after"), both(ends(), that(
+                "should", "it is ended, and the answer does not say close", lambda seen: seen.finals()[0].says_close())))),
+            upstream=(Reply.of(ok(b"plain")),), finals={0: 2}),
+        Case("upgrades/refused-next", "9110 7.8", "after a refused upgrade the next request is served, or the connection was ended",
+            (one, Await(1), AFTER),
+            both(gets(200, body=b"plain"), either(gets(200, number=1, body=b"GET /after"), both(ends(), that(
+                "should", "it is ended, and the answer does not say close", lambda seen: seen.finals()[0].says_close())))),
+            upstream=(Reply.of(ok(b"plain")),), finals={0: 2}),
+        Case("upgrades/refused-403", "9110 7.8", "a refused upgrade reaches the caller", (one,), gets(403, body=b"no"),
+            upstream=(Reply.of(ok(b"no", status=b"403 Forbidden")),)),
+        Case("upgrades/426", "9110 15.5.22", "a 426 reaches the caller", (get(),), gets(426),
+            upstream=(Reply.of(ok(b"no", b"Connection: upgrade", b"Upgrade: example/2",
+            status=b"426 Upgrade Required")),)),
+        Case("upgrades/1.0", "9110 7.8", "Upgrade in HTTP/1.0 is ignored",
+            (b"GET /x HTTP/1.0\r\n" + HOST + b"\r\n".join(ASK) + b"\r\n\r\n",),
+            both(arrives(Want(lacks=(b"upgrade",))), no_101)),
+        Case("upgrades/not-named", "9110 7.8", "Upgrade that Connection does not name asks for nothing",
+            (get(b"/x", b"Upgrade: websocket", *ASK[2:]),),
+            both(arrives(Want()), that("should", "Upgrade went up",
+            lambda seen: not seen.requests[0].fields.all(b"upgrade"))), level="SHOULD"),
+        Case("upgrades/no-protocol", "9110 7.8", "Connection: upgrade without Upgrade asks for nothing",
+            (get(b"/x", b"Connection: upgrade") + AFTER,),
+            both(arrives(Want(), Want(b"/after")), no_101), finals={0: 2}),
+        Case("upgrades/empty-protocol", "9110 7.8", "an empty Upgrade asks for nothing",
+            (get(b"/x", b"Connection: upgrade", b"Upgrade:") + AFTER,),
+            both(arrives(Want(), Want(b"/after")), no_101), finals={0: 2}),
+        Case("upgrades/101-unasked", "9110 7.8", "a 101 that nobody asked for is no answer", (get(), Pause(0.1), AFTER),
+            both(no_101, bad_gateway()),
+            upstream=(Reply.of(ACCEPT + b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", ECHO),)),
+        Case("upgrades/101-unasked-1.0", "9110 7.8", "a 101 that nobody asked for is no answer to HTTP/1.0",
+            (b"GET /x HTTP/1.0\r\n" + HOST + b"\r\n",), both(no_101, bad_gateway()),
+            upstream=(Reply.of(ACCEPT + b"\r\n", ECHO),)),
+        Case("upgrades/101-unasked-post", "9110 7.8",
+            "after a 101 that nobody asked for nothing of the caller's passes as it is",
+            (b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello", Pause(0.1), AFTER), both(no_101, that(
+                 "exploitable", "bytes went through a tunnel",
+                 lambda seen: not any(each.tunnel for each in seen.requests))),
+                 upstream=(Reply.of(ACCEPT + b"\r\n", ECHO),)),
+        Case("upgrades/101-other-protocol", "9110 7.8", "a 101 to another protocol than asked for is no answer",
+            (one, Await(1)), either(bad_gateway(), gets(101)),
+            house=bad_gateway(), upstream=(Reply.of(ACCEPT.replace(b"websocket", b"h2c") + b"\r\n", ECHO),),
+            level="safety", exempt=(b"rest",)),
+        Case("upgrades/101-no-upgrade", "9110 7.8", "a 101 that does not say to what is no answer", (one, Await(1)),
+            either(bad_gateway(), gets(101)),
+            upstream=(Reply.of(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", ECHO),), level="safety", exempt=(b"rest",)),
+        Case("upgrades/h2c", "9113 3.1",
+            "an upgrade to h2c whose settings Connection names is stripped, refused, or passes whole",
+            (get(b"/x", b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABk"),
+            Await(1)),
+            that("must", "HTTP2-Settings went up",
+            lambda seen: not seen.requests or not seen.requests[0].fields.all(b"http2-settings")), level="safety"),
+        Case("upgrades/split-reply", "9110 7.8", "a 101 in pieces is one", (one, AwaitBytes(b"welcome")),
+            both(gets(101), that("must", "the bytes are not those sent",
+            lambda seen: seen.callers[0].rest == b"welcome")),
+            upstream=(Reply((BODY, ACCEPT[:40], ACCEPT[40:], b"\r", b"\nwel", b"come", ECHO)),), contract=True,
+            exempt=(b"rest",)),
+        Case("upgrades/reset", "9110 7.8", "a caller that resets its tunnel ends the upstream's",
+            (one, Await(1), b"abc", AwaitBytes(b"ABC"), Leave(reset=True), Pause(0.15)),
+            gets(101), upstream=(Reply.of(ACCEPT + b"\r\n", ECHO),), contract=True, exempt=(b"rest",), finals={}),
+    ]
