@@ -8,7 +8,7 @@ import Gateway
 import Testing
 
 @Suite("TLS handshakes with upstreams")
-struct HandshakeTests {
+struct TLSHandshakeTests {
     /// What a request of `path` comes to at an upstream of TLS.
     private func fetch(
         _ path: String = "/who", from upstream: TLSUpstream, host: String = "localhost",
