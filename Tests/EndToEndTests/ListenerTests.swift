@@ -44,6 +44,33 @@ struct ListenerTests {
         }
     }
 
+    @Test("another user's program is told from ours, at a listener and at a route", .enabled(if: getuid() == 0))
+    func otherUsers() async throws {
+        var configuration = BankConfiguration()
+        configuration.listeners = """
+            address: 127.0.0.1:${PROXY_PORT}
+            users: ["\(getuid())", nobody]
+            routes:
+              - { path: /open/, users: [nobody], upstream: server }
+              - { path: /basic/, upstream: server }
+            """
+        try await withBank(configuration) { bank in
+            func status(_ path: String, _ user: String...) async throws -> String {
+                try await Command.run(
+                    (user.isEmpty ? [] : ["/usr/bin/setpriv", "--clear-groups", "--reuid"] + user) + [
+                        "/usr/bin/curl", "-q", "-s", "--noproxy", "*", "--max-time", "10", "-o", "/dev/null", "-w",
+                        "%{http_code}", "http://127.0.0.1:\(bank.port)\(path)",
+                    ], in: bank.folder
+                ).output
+            }
+            #expect(try await status("/open/x", "nobody") == "200")
+            #expect(try await status("/open/x") == "403")
+            #expect(try await status("/basic/x") == "401")
+            #expect(try await status("/basic/x", "daemon") == "403")
+            #expect(bank.record.hits.count == 2)
+        }
+    }
+
     @Test("a port that is taken ends the start with a word about it")
     func portTaken() async throws {
         try await withBank { bank in

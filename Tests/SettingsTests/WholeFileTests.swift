@@ -135,12 +135,9 @@ struct WholeFileTests {
 
     @Test("what this version does not answer yet is warned about, and nothing else is")
     func warnings() {
-        let users =
-            "warning: this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
         let notYet = "warning: this version does not answer this yet: the challenge passes to the caller"
         #expect(
             problems(everything) == [
-                "f:5:12: listeners[0].users: \(users)", "f:8:58: listeners[0].routes[1].users: \(users)",
                 "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
                 "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",

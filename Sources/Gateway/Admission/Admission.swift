@@ -35,7 +35,9 @@ enum Admission {
             return .refused(
                 LocalReply(
                     .callerNotAllowed,
-                    detail: "The routes that take this request are for other users (`routes[].users`)."))
+                    detail: user == nil
+                        ? "\(stranger) The routes that take this request have `users`."
+                        : "The routes that take this request are for other users (`routes[].users`)."))
         case .none:
             return .refused(
                 LocalReply(
@@ -60,6 +62,10 @@ enum Admission {
     /// The methods that are served by name; others pass as well.
     static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
+    private static let stranger =
+        "The kernel does not tell which user this caller is: it calls from another machine or another network "
+        + "namespace, or has closed its side."
+
     private static func refusal(
         _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?
     ) -> LocalReply? {
@@ -74,7 +80,10 @@ enum Admission {
         }
         if let users = plan.users, !(user.map(users.contains) ?? false) {
             return LocalReply(
-                .callerNotAllowed, detail: "The caller's user is not under `users` of listener \(plan.name).")
+                .callerNotAllowed,
+                detail: user == nil
+                    ? "\(stranger) Listener \(plan.name) has `users`."
+                    : "The caller's user is not under `users` of listener \(plan.name).")
         }
         let signs = Signs(head, in: bytes, hosts: plan.allowsBrowsers ? nil : plan.hosts)
         if signs.isCrossSite {

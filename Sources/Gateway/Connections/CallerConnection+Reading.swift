@@ -98,6 +98,7 @@ extension CallerConnection {
             answer(by: service, request)
             return
         }
+        let user = listener.asksForUser ? user : nil
         let verdict = head.withSpan { Admission.decide(request, in: $0, plan: listener, user: user) }
         switch verdict {
         case .refused(let refusal):

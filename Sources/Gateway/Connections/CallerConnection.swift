@@ -36,8 +36,8 @@ final class CallerConnection: ReadinessHandler {
     let descriptor: Int32
     let worker: Worker
     private let acceptor: Acceptor
-    /// The caller's uid, where it is known.
-    let user: UInt32?
+    /// The caller's uid, once it was asked for and the kernel knew.
+    private var knownUser: UInt32?
 
     var phase = Phase.head
     var input = ByteQueue()
@@ -77,11 +77,10 @@ final class CallerConnection: ReadinessHandler {
     /// Whether the worker has it on its list for this turn.
     var isNoted = false
 
-    init(descriptor: Int32, worker: Worker, acceptor: Acceptor, user: UInt32?) {
+    init(descriptor: Int32, worker: Worker, acceptor: Acceptor) {
         self.descriptor = descriptor
         self.worker = worker
         self.acceptor = acceptor
-        self.user = user
         parser = RequestHeadParser(limits: acceptor.plan.headLimits)
         timer = LazyTimer(loop: worker.loop)
         timer.onExpiry = { [unowned self] in timeLimitPassed() }
@@ -91,6 +90,12 @@ final class CallerConnection: ReadinessHandler {
 
     /// What it lets in, as of the last reload.
     var listener: ListenerPlan { acceptor.plan }
+
+    /// The caller's uid, where the kernel tells it. Asked for only where a listener or a route is for certain users.
+    var user: UInt32? {
+        if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
+        return knownUser
+    }
 
     /// Whether the caller came over a Unix socket.
     var isUnixSocket: Bool { acceptor.isUnix }

@@ -15,6 +15,8 @@ final class Acceptor: ReadinessHandler {
     private unowned let worker: Worker
     /// Whether callers come over a Unix socket.
     let isUnix: Bool
+    /// Whether the kernel has been seen to tell whose sockets are connected to this one.
+    private var knowsUsers = false
     private let timer: LazyTimer
     /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
     private static let mostPerTurn = 64
@@ -43,17 +45,28 @@ final class Acceptor: ReadinessHandler {
                 pause(after: -accepted)
                 return
             }
-            var user: UInt32?
-            if isUnix {
-                var uid: UInt32 = 0
-                if unsafe clinux_peer_uid(accepted, &uid) == 0 { user = uid }
-            } else {
+            if !isUnix {
                 var one: Int32 = 1
                 unsafe setsockopt(
                     accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
             }
-            worker.accept(accepted, by: self, user: user)
+            worker.accept(accepted, by: self)
         }
+    }
+
+    /// The uid of the caller at the other end of `connection`, which came in here; `nil` where the kernel does not tell.
+    func user(of connection: Int32) -> UInt32? {
+        if isUnix {
+            var uid: UInt32 = 0
+            guard unsafe clinux_peer_uid(connection, &uid) == 0 else { return nil }
+            return UserNamespace.isAmbiguous(uid) ? nil : uid
+        }
+        if !knowsUsers { knowsUsers = worker.owners.canSee(connection) }
+        guard knowsUsers else {
+            worker.logBlindness(of: plan)
+            return nil
+        }
+        return worker.owners.caller(of: connection)
     }
 
     /// Out of descriptors or memory, the caller stays in the queue and the socket stays ready: asked again at every turn,

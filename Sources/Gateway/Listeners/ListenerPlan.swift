@@ -25,6 +25,8 @@ package final class ListenerPlan: Sendable {
     package let hosts: HostPolicy
     /// The uids allowed; `nil`: all.
     package let users: Set<UInt32>?
+    /// Whether it takes the caller's uid to decide about a request.
+    package let asksForUser: Bool
     /// Whether requests that browsers make on behalf of other sites are let in.
     package let allowsBrowsers: Bool
     /// Limits on request heads.
@@ -43,6 +45,7 @@ package final class ListenerPlan: Sendable {
         self.router = router
         self.hosts = hosts
         self.users = users
+        asksForUser = users != nil || router.routes.contains { $0.users != nil }
         self.allowsBrowsers = allowsBrowsers
         self.headLimits = headLimits
     }

@@ -16,6 +16,8 @@ final class Worker: WaitHook {
     let limits: WorkerLimits
     /// `limits.idleTime` for the loop.
     let idleDelay: LoopDelay
+    /// Who calls over TCP.
+    let owners = SocketOwners()
     private(set) var isDraining = false
     private let number: Int
     private let services: ClientServices
@@ -72,9 +74,9 @@ final class Worker: WaitHook {
     // MARK: Connections
 
     /// Takes an accepted connection.
-    func accept(_ descriptor: Int32, by acceptor: Acceptor, user: UInt32?) {
+    func accept(_ descriptor: Int32, by acceptor: Acceptor) {
         figures.connectionOpened()
-        let connection = CallerConnection(descriptor: descriptor, worker: self, acceptor: acceptor, user: user)
+        let connection = CallerConnection(descriptor: descriptor, worker: self, acceptor: acceptor)
         connections[descriptor] = connection
         if connections.count > limits.callers {
             connection.refuse(
@@ -137,6 +139,15 @@ final class Worker: WaitHook {
                 "upstream": "\(upstream)", "reason": "\(error.detail)", "cause": "\(error.cause)",
                 "rounds": "\(rounds)",
             ])
+    }
+
+    /// Logs that nobody's uid is known at a listener that asks for it.
+    func logBlindness(of listener: ListenerPlan) {
+        let detail = "the kernel does not tell whose sockets are connected: `users` lets nobody in"
+        guard figures.isNewTrouble(upstream: "listener \(listener.name)", detail: detail, now: wallClock()) else {
+            return
+        }
+        logger.warning("callers unknown", metadata: ["listener": "\(listener.name)", "reason": "\(detail)"])
     }
 
     func wallClock() -> Int64 { services.wallClock() }

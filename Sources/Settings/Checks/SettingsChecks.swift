@@ -36,11 +36,10 @@ struct SettingsChecks {
         }
     }
 
-    /// The uid of a caller is known on Unix sockets only, so far; who is not known is not let in.
+    /// The kernel knows the user of a caller on this machine; who is not known is not let in.
     private func checkUsers() {
-        for listener in listeners {
-            guard case .tcp = listener.value.address else { continue }
-            let message = "this version knows the user of callers on Unix sockets only: on TCP nobody is let in by it"
+        for listener in listeners where !listener.value.address.isLocal {
+            let message = "callers from other machines have no user here: none of them is let in by it"
             if listener.value.users != nil {
                 reading.report(message, atPath: "\(listener.path).users", severity: .warning)
             }
