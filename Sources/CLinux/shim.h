@@ -96,6 +96,21 @@ static inline int clinux_peer_uid(int fd, uint32_t *_Nonnull uid) {
     return 0;
 }
 
+/// Has a socket drop all that comes in from the network from now on (SO_ATTACH_FILTER, socket(7)).
+static inline int clinux_deafen(int fd) {
+    // As linux/filter.h has them, which defines more than Swift's Glibc module can bear. The one instruction: return 0.
+    struct {
+        uint16_t code;
+        uint8_t jt, jf;
+        uint32_t k;
+    } nothing = {.code = 6};
+    struct {
+        unsigned short length;
+        void *_Nonnull instructions;
+    } program = {1, &nothing};
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ? -errno : 0;
+}
+
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline int clinux_set_thread_name(const char *_Nonnull name) {
     return prctl(PR_SET_NAME, name, 0, 0, 0) < 0 ? -errno : 0;

@@ -13,6 +13,7 @@ struct ListenerProblemTests {
                 "users: []",
                 "f:1:62: listeners[0].users: is empty: nobody could call; leave the key out to allow everybody"
             ),
+            ("callers: 0", "f:1:64: listeners[0].callers: \"0\" is no whole number from 1 to 1048576"),
             ("users: [a b]", "f:1:63: listeners[0].users[0]: \"a b\" is no user name"),
             ("users: 4294967295", "f:1:62: listeners[0].users: \"4294967295\" is no user id"),
             (

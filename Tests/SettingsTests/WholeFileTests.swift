@@ -25,6 +25,7 @@ struct WholeFileTests {
                     ], browsers: .allow))
         #expect(
             settings.listeners.map(\.address.description).dropFirst() == ["unix:/run/c.sock?mode=0660", "systemd:http"])
+        #expect(settings.listeners.map(\.callers) == [nil, 7, nil])
         #expect(settings.admin.addresses.map(\.description) == ["unix:/run/admin.sock", "[::1]:9180"])
         #expect(
             settings.upstream(named: "bank")

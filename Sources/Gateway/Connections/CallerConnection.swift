@@ -36,6 +36,8 @@ final class CallerConnection: ReadinessHandler {
     let descriptor: Int32
     let worker: Worker
     private let acceptor: Acceptor
+    /// Where it is counted besides at its listener.
+    private let counter: SharedCount?
     /// The caller's uid, once it was asked for and the kernel knew.
     private var knownUser: UInt32?
 
@@ -77,7 +79,8 @@ final class CallerConnection: ReadinessHandler {
     /// Whether the worker has it on its list for this turn.
     var isNoted = false
 
-    init(descriptor: Int32, worker: Worker, acceptor: Acceptor) {
+    init(descriptor: Int32, worker: Worker, acceptor: Acceptor, counter: SharedCount?) {
+        self.counter = counter
         self.descriptor = descriptor
         self.worker = worker
         self.acceptor = acceptor
@@ -314,6 +317,8 @@ final class CallerConnection: ReadinessHandler {
             unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
         }
         _ = Glibc.close(descriptor)
+        acceptor.callers.leave()
+        counter?.leave()
         worker.connectionClosed(self)
     }
 
@@ -324,13 +329,6 @@ final class CallerConnection: ReadinessHandler {
         worker.tunnelOpened()
         tunnel = Tunnel(self, upstream)
         worker.note(self)
-    }
-
-    /// Turns a caller away before it has said anything.
-    func refuse(_ refusal: LocalReply) {
-        keepsAlive = false
-        isBodyComplete = false
-        reply(refusal)
     }
 
     private func release() {

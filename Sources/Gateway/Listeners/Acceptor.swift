@@ -11,7 +11,11 @@ final class Acceptor: ReadinessHandler {
     var plan: ListenerPlan
     /// Whether it still accepts; connections of one that does not close after their response.
     private(set) var isOpen = true
+    /// The callers connected through its listener, on all workers.
+    let callers: SharedCount
     private let descriptor: Int32
+    /// Whether nobody else accepts from the socket once we do not.
+    private let isOurs: Bool
     private unowned let worker: Worker
     /// Whether callers come over a Unix socket.
     let isUnix: Bool
@@ -20,9 +24,13 @@ final class Acceptor: ReadinessHandler {
     private let timer: LazyTimer
     /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
     private static let mostPerTurn = 64
+    /// More than the kernel keeps in any queue (net.core.somaxconn is 4096 where nobody changed it).
+    private static let mostWaiting = 65_536
 
-    init(descriptor: Int32, plan: ListenerPlan, worker: Worker) {
-        self.descriptor = descriptor
+    init(socket: ListenSocket, plan: ListenerPlan, worker: Worker) {
+        descriptor = socket.descriptor
+        callers = socket.callers
+        isOurs = socket.isOurs
         self.plan = plan
         self.worker = worker
         isUnix = Self.family(of: descriptor) == AF_UNIX
@@ -31,19 +39,23 @@ final class Acceptor: ReadinessHandler {
         worker.loop.watch(descriptor, for: .read, handler: self)
     }
 
-    /// Accepts nothing more. The socket itself is others' to close.
+    /// Accepts nothing more, after those who wait already where the socket is about to be closed: they are connected and
+    /// may have sent their request. The socket itself is others' to close.
     func stop() {
         isOpen = false
         timer.cancel()
         worker.loop.unwatch(descriptor)
+        if isOurs { takeCallers(atMost: Self.mostWaiting) }
     }
 
-    func ready(_ fd: Int32, _ events: Readiness) {
-        for _ in 0..<Self.mostPerTurn {
+    func ready(_ fd: Int32, _ events: Readiness) { takeCallers(atMost: Self.mostPerTurn) }
+
+    private func takeCallers(atMost limit: Int) {
+        for _ in 0..<limit {
             let accepted = clinux_accept(descriptor)
             guard accepted >= 0 else {
-                pause(after: -accepted)
-                return
+                guard overcome(-accepted) else { return }
+                continue
             }
             if !isUnix {
                 var one: Int32 = 1
@@ -69,12 +81,24 @@ final class Acceptor: ReadinessHandler {
         return worker.owners.caller(of: connection)
     }
 
-    /// Out of descriptors or memory, the caller stays in the queue and the socket stays ready: asked again at every turn,
-    /// it would take all of the processor. Otherwise the caller is gone again, or another worker's.
-    private func pause(after error: Int32) {
-        guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error) else { return }
-        worker.loop.relax(descriptor)
-        timer.arm(at: worker.loop.now + .milliseconds(100))
+    /// Whether to go on after a failure to accept.
+    ///
+    /// Out of descriptors, callers are told so. If even that fails, or memory is short, they stay in the queue and the
+    /// socket stays ready: asked again at every turn, it would take all of the processor.
+    private func overcome(_ error: Int32) -> Bool {
+        switch error {
+        case EAGAIN, EINVAL:
+            return false
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+            if [EMFILE, ENFILE].contains(error), worker.refuseFirst(at: descriptor, of: plan) { return true }
+            guard isOpen else { return false }
+            worker.loop.relax(descriptor)
+            timer.arm(at: worker.loop.now + .milliseconds(100))
+            return false
+        default:
+            // This caller is gone again (accept(2) tells errors of the network, too).
+            return true
+        }
     }
 
     private static func family(of descriptor: Int32) -> Int32 {

@@ -22,10 +22,34 @@ package enum ListenPoint: Sendable, Hashable {
         }
     }
 
+    /// Lets no new callers into the queue of a socket that `open` returned and that is about to be closed: they are
+    /// refused, while those who wait there can still be accepted.
+    func seal(_ descriptor: Int32) {
+        switch self {
+        case .inherited: break
+        // A TCP socket that is shut down would reset those in its queue. One that is deaf to the network keeps them.
+        case .tcp: _ = clinux_deafen(descriptor)
+        case .unix: _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        }
+    }
+
     /// Closes a socket that `open` returned, and removes what it left in the file system.
     package func close(_ descriptor: Int32) {
-        _ = Glibc.close(descriptor)
+        // Before it is closed: afterwards the path may be another's already.
         if case .unix(let path, _) = self { unsafe unlink(path) }
+        _ = Glibc.close(descriptor)
+    }
+
+    /// Whether both are one place to listen at.
+    func isSamePlace(as other: ListenPoint) -> Bool {
+        if case .unix(let path, _) = self, case .unix(path, _) = other { return true }
+        return self == other
+    }
+
+    /// Gives a socket that is open at the same place the permissions that are asked for here.
+    func setPermissions() throws(ListenError) {
+        guard case .unix(let path, let mode) = self, unsafe chmod(path, mode_t(mode)) != 0 else { return }
+        throw ListenError("unix:\(path)", errno: errno)
     }
 
     private static func openTCP(host: String, port: UInt16) throws(ListenError) -> Int32 {

@@ -25,6 +25,8 @@ package final class ListenerPlan: Sendable {
     package let hosts: HostPolicy
     /// The uids allowed; `nil`: all.
     package let users: Set<UInt32>?
+    /// The most callers connected at once; `nil`: only `limits.callers` bounds them.
+    package let callers: Int?
     /// Whether it takes the caller's uid to decide about a request.
     package let asksForUser: Bool
     /// Whether requests that browsers make on behalf of other sites are let in.
@@ -34,12 +36,19 @@ package final class ListenerPlan: Sendable {
     /// Whether the gateway serves without it where its address cannot be had: nobody has asked for it.
     package let isOptional: Bool
 
+    /// Whether it answers by itself: its callers do not count among those whom `limits.callers` bounds.
+    var isLocal: Bool {
+        if case .local = service { true } else { false }
+    }
+
     /// A plan.
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
-        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits(), isOptional: Bool = false
+        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
+        isOptional: Bool = false
     ) {
         self.isOptional = isOptional
+        self.callers = callers
         self.name = name
         self.service = service
         self.router = router

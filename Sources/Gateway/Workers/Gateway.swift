@@ -19,31 +19,38 @@ package final class Gateway {
     private let limits: WorkerLimits
     private let logger: Logger
     private var crews: [Crew] = []
-    private var sockets: [(point: ListenPoint, descriptor: Int32)] = []
+    private var sockets: [ListenSocket] = []
+    private let counts: SharedCounts
+    /// The callers of each listener, by its name.
+    private var listenerCallers: [String: SharedCount] = [:]
 
     /// A gateway of `workers` threads, not yet started. `limits` are those of all workers together.
     package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
         self.services = services
         self.logger = logger
+        self.limits = limits
+        counts = SharedCounts(
+            callers: SharedCount(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
         let workers = max(1, workers)
-        var own = limits
-        own.callers = Self.share(of: limits.callers, among: workers)
-        own.exchanges = Self.share(of: limits.exchanges, among: workers)
-        self.limits = own
-        for number in 0..<workers { crews.append(try startWorker(number)) }
+        let upstreamConnections = max(64, min(limits.exchanges / workers, 1024))
+        for number in 0..<workers {
+            crews.append(try startWorker(number, upstreamConnections: upstreamConnections))
+        }
     }
 
-    /// Rounded up, at least one.
-    private static func share(of limit: Int, among workers: Int) -> Int {
-        max(1, limit / workers + (limit % workers > 0 ? 1 : 0))
+    /// Sets the bounds of all workers together; callers and exchanges that are there already stay.
+    package func setLimits(callers: Int, exchanges: Int) {
+        counts.callers.setLimit(callers)
+        counts.exchanges.setLimit(exchanges)
     }
 
-    private func startWorker(_ number: Int) throws -> Crew {
+    private func startWorker(_ number: Int, upstreamConnections: Int) throws -> Crew {
         let handover = Handover<LoopBound<Worker>>()
-        let (services, limits, figures, logger) = (services, limits, figures, logger)
+        let (services, limits, counts, figures, logger) = (services, limits, counts, figures, logger)
         let thread = try EventLoopThread(name: "worker-\(number)") { loop in
             let worker = try? Worker(
-                loop: loop, number: number, services: services, limits: limits, figures: figures, logger: logger)
+                loop: loop, number: number, services: services, limits: limits, counts: counts,
+                upstreamConnections: upstreamConnections, figures: figures, logger: logger)
             handover.put(worker.map { LoopBound($0, to: loop) })
         }
         guard handover.wait() != nil else { throw GatewayError.noLibcurl }
@@ -53,15 +60,35 @@ package final class Gateway {
     /// Opens the listeners of `plan` that are not open yet, has all workers accept, and closes those that the plan has
     /// no more. Throws with nothing changed if one cannot be opened that is not optional.
     package func apply(_ plan: GatewayPlan) throws(ListenError) {
-        var opened: [(point: ListenPoint, descriptor: Int32)] = []
-        var served: [(point: ListenPoint, plan: ListenerPlan)] = []
+        let (opened, served) = try open(plan)
+        do throws(ListenError) {
+            try setPermissions(of: opened)
+        } catch {
+            closeNew(opened)
+            throw error
+        }
+        for (socket, (_, listener)) in zip(opened, served) { socket.callers.setLimit(listener.callers) }
+        let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams)
+        let gone = sockets.filter { old in !opened.contains { $0.descriptor == old.descriptor } }
+        for old in gone { old.point.seal(old.descriptor) }
+        onEveryWorker { $0.apply(plan, sockets: opened) }
+        for old in gone { old.point.close(old.descriptor) }
+        sockets = opened
+        let names = Set(plan.listeners.map(\.name))
+        listenerCallers = listenerCallers.filter { names.contains($0.key) }
+    }
+
+    private typealias Served = [(point: ListenPoint, plan: ListenerPlan)]
+
+    /// The sockets of a plan, those already open and new ones, and what is served at them.
+    private func open(_ plan: GatewayPlan) throws(ListenError) -> ([ListenSocket], Served) {
+        var opened: [ListenSocket] = []
+        var served: Served = []
         for (point, listener) in zip(plan.points, plan.listeners) {
             do throws(ListenError) {
-                if let known = sockets.first(where: { $0.point == point }) {
-                    opened.append(known)
-                } else {
-                    opened.append((point, try point.open()))
-                }
+                let known = sockets.first { $0.point.isSamePlace(as: point) }
+                let descriptor = if let known { known.descriptor } else { try point.open() }
+                opened.append(ListenSocket(point: point, descriptor: descriptor, callers: callers(of: listener)))
                 served.append((point, listener))
             } catch {
                 if listener.isOptional {
@@ -69,17 +96,42 @@ package final class Gateway {
                         "listener left out", metadata: ["listener": "\(listener.name)", "reason": "\(error.reason)"])
                     continue
                 }
-                for new in opened where !sockets.contains(where: { $0.descriptor == new.descriptor }) {
-                    new.point.close(new.descriptor)
-                }
+                closeNew(opened)
                 throw error
             }
         }
-        let descriptors = opened.map(\.descriptor)
-        let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams)
-        onEveryWorker { $0.apply(plan, sockets: descriptors) }
-        for old in sockets where !descriptors.contains(old.descriptor) { old.point.close(old.descriptor) }
-        sockets = opened
+        return (opened, served)
+    }
+
+    private func callers(of listener: ListenerPlan) -> SharedCount {
+        if let known = listenerCallers[listener.name] { return known }
+        let count = SharedCount(limit: listener.callers)
+        listenerCallers[listener.name] = count
+        return count
+    }
+
+    /// Sets the permissions of sockets that stay open and are to have others, all or none.
+    private func setPermissions(of opened: [ListenSocket]) throws(ListenError) {
+        var changed: [ListenPoint] = []
+        for socket in opened {
+            guard let old = sockets.first(where: { $0.descriptor == socket.descriptor }), old.point != socket.point
+            else {
+                continue
+            }
+            do throws(ListenError) {
+                try socket.point.setPermissions()
+                changed.append(old.point)
+            } catch {
+                for point in changed { try? point.setPermissions() }
+                throw error
+            }
+        }
+    }
+
+    private func closeNew(_ opened: [ListenSocket]) {
+        for new in opened where !sockets.contains(where: { $0.descriptor == new.descriptor }) {
+            new.point.close(new.descriptor)
+        }
     }
 
     /// The descriptors of the listening sockets, in the plan's order.
@@ -92,6 +144,7 @@ package final class Gateway {
     package func drain(_ done: @escaping @Sendable () -> Void) {
         // Closed before anything is waited for, so that a new caller is refused and can go elsewhere, instead of waiting in
         // a queue that nobody serves. One that the service manager holds too stays open there.
+        for socket in sockets { socket.point.seal(socket.descriptor) }
         onEveryWorker { $0.stopAccepting() }
         closeSockets()
         let left = Counter(crews.count)

@@ -25,46 +25,49 @@ final class Worker: WaitHook {
     private let logger: Logger
     private var clients: [String: UpstreamClient] = [:]
     private var acceptors: [Int32: Acceptor] = [:]
+    private let counts: SharedCounts
+    private let refused: RefusedCallers
     private var connections: [Int32: CallerConnection] = [:]
     private var noted: [CallerConnection] = []
     /// The memory for the next turn's list; two that take turns, so that a turn costs no allocation.
     private var spare: [CallerConnection] = []
-    private var exchanges = 0
     private var dateSecond: Int64 = -1
     private var dateText = ""
     private var onDrained: (() -> Void)?
 
     init(
-        loop: EventLoop, number: Int, services: ClientServices, limits: WorkerLimits, figures: GatewayFigures,
-        logger: Logger
+        loop: EventLoop, number: Int, services: ClientServices, limits: WorkerLimits, counts: SharedCounts,
+        upstreamConnections: Int, figures: GatewayFigures, logger: Logger
     ) throws(CurlError) {
         self.loop = loop
         self.number = number
         self.services = services
         self.limits = limits
+        self.counts = counts
+        refused = RefusedCallers(loop: loop)
         idleDelay = LoopDelay(limits.idleTime)
         self.figures = figures
         self.logger = logger
         runtime = try ClientRuntime(
-            loop: loop, worker: number, services: services, connections: max(64, min(limits.exchanges, 1024)))
+            loop: loop, worker: number, services: services, connections: upstreamConnections)
         loop.add(self)
     }
 
     // MARK: Plans
 
     /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
-    func apply(_ plan: GatewayPlan, sockets: [Int32]) {
+    func apply(_ plan: GatewayPlan, sockets: [ListenSocket]) {
         clients = Dictionary(
             plan.upstreams.map { ($0.name, UpstreamClient(plan: $0, runtime: runtime)) }, uniquingKeysWith: { $1 })
-        for (fd, acceptor) in acceptors where !sockets.contains(fd) {
+        for (fd, acceptor) in acceptors where !sockets.contains(where: { $0.descriptor == fd }) {
             acceptor.stop()
             acceptors[fd] = nil
         }
-        for (fd, listener) in zip(sockets, plan.listeners) {
-            if let acceptor = acceptors[fd] {
+        for (socket, listener) in zip(sockets, plan.listeners) {
+            if let acceptor = acceptors[socket.descriptor] {
                 acceptor.plan = listener
             } else {
-                acceptors[fd] = Acceptor(descriptor: fd, plan: listener, worker: self)
+                acceptors[socket.descriptor] = Acceptor(socket: socket, plan: listener, worker: self)
             }
         }
     }
@@ -73,16 +76,37 @@ final class Worker: WaitHook {
 
     // MARK: Connections
 
-    /// Takes an accepted connection.
+    /// Takes an accepted connection, or turns it away where there is no room for it.
     func accept(_ descriptor: Int32, by acceptor: Acceptor) {
-        figures.connectionOpened()
-        let connection = CallerConnection(descriptor: descriptor, worker: self, acceptor: acceptor)
-        connections[descriptor] = connection
-        if connections.count > limits.callers {
-            connection.refuse(
-                LocalReply(
-                    .overloaded, detail: "As many callers are connected as `limits.callers` allows.", retryAfter: 1))
+        guard acceptor.callers.enter() else {
+            refuse(descriptor, .atListener)
+            return
         }
+        // Whoever wants to know how an overloaded daemon does must get in.
+        let counter = acceptor.plan.isLocal ? nil : counts.callers
+        guard counter?.enter() ?? true else {
+            acceptor.callers.leave()
+            refuse(descriptor, .everywhere)
+            return
+        }
+        figures.connectionOpened()
+        connections[descriptor] = CallerConnection(
+            descriptor: descriptor, worker: self, acceptor: acceptor, counter: counter)
+    }
+
+    private func refuse(_ descriptor: Int32, _ reason: NoRoom) {
+        figures.replied(.overloaded)
+        refused.refuse(descriptor, reason)
+    }
+
+    /// Turns away whoever waits first where there is no descriptor left. Whether there was somebody.
+    func refuseFirst(at socket: Int32, of listener: ListenerPlan) -> Bool {
+        logTrouble(
+            "callers refused", at: listener,
+            "no file descriptor is left: raise LimitNOFILE= of the unit, or lower limits.callers")
+        guard refused.refuseFirst(at: socket) else { return false }
+        figures.replied(.overloaded)
+        return true
     }
 
     func connectionClosed(_ connection: CallerConnection) {
@@ -113,13 +137,12 @@ final class Worker: WaitHook {
 
     /// Whether another exchange may begin; then it counts.
     func admitExchange() -> Bool {
-        guard exchanges < limits.exchanges else { return false }
-        exchanges += 1
+        guard counts.exchanges.enter() else { return false }
         figures.exchangeBegan()
         return true
     }
 
-    func exchangeEnded() { exchanges -= 1 }
+    func exchangeEnded() { counts.exchanges.leave() }
 
     func tunnelOpened() { figures.tunnelOpened() }
 
@@ -143,11 +166,16 @@ final class Worker: WaitHook {
 
     /// Logs that nobody's uid is known at a listener that asks for it.
     func logBlindness(of listener: ListenerPlan) {
-        let detail = "the kernel does not tell whose sockets are connected: `users` lets nobody in"
+        logTrouble(
+            "callers unknown", at: listener,
+            "the kernel does not tell whose sockets are connected: `users` lets nobody in")
+    }
+
+    private func logTrouble(_ message: Logger.Message, at listener: ListenerPlan, _ detail: String) {
         guard figures.isNewTrouble(upstream: "listener \(listener.name)", detail: detail, now: wallClock()) else {
             return
         }
-        logger.warning("callers unknown", metadata: ["listener": "\(listener.name)", "reason": "\(detail)"])
+        logger.warning(message, metadata: ["listener": "\(listener.name)", "reason": "\(detail)"])
     }
 
     func wallClock() -> Int64 { services.wallClock() }
@@ -183,6 +211,7 @@ final class Worker: WaitHook {
     /// Closes what is left.
     func abandon() {
         for connection in connections.values { connection.close() }
+        refused.closeAll()
     }
 
     private func tellIfDrained() {

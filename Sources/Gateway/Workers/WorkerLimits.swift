@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The bounds of one worker, and its patience with callers.
+/// The bounds of all workers together, and their patience with callers.
 package struct WorkerLimits: Sendable {
     /// Connections of callers at once.
     package var callers: Int

@@ -22,6 +22,7 @@ extension ListenerSettings {
         let routes = routesValue.map(RouteSettings.read) ?? []
         let hosts = fields["hosts"]?.listOrOne().compactMap { $0.hostName() }
         let users = fields["users"]?.users()
+        let callers = fields["callers"]?.integer(in: LimitSettings.counts)
         let browsers = fields["browsers"]?.choice(BrowserPolicy.self)
         fields.finish()
         if upstreamValue == nil, routesValue == nil {
@@ -34,7 +35,7 @@ extension ListenerSettings {
         }
         return address.map {
             ListenerSettings(
-                address: $0, upstream: upstream, hosts: hosts ?? [], users: users, routes: routes,
+                address: $0, upstream: upstream, hosts: hosts ?? [], users: users, callers: callers, routes: routes,
                 browsers: browsers ?? .refuse)
         }
     }

@@ -2,11 +2,13 @@
 // Copyright the Countersign authors
 
 extension LimitSettings {
+    /// What a number of callers or exchanges can be.
+    static let counts = 1...1_048_576
+
     /// `limits:`.
     static func read(_ value: Value) -> LimitSettings {
         var settings = LimitSettings()
         guard let fields = value.fields() else { return settings }
-        let counts = 1...1_048_576
         if let callers = fields["callers"]?.integer(in: counts) { settings.callers = callers }
         if let exchanges = fields["exchanges"]?.integer(in: counts) { settings.exchanges = exchanges }
         if let waiters = fields["waiters"]?.integer(in: counts) { settings.waiters = waiters }

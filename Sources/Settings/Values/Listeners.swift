@@ -13,6 +13,8 @@ package struct ListenerSettings: Sendable, Equatable {
     package var hosts: [String]
     /// The callers allowed; `nil` is everybody.
     package var users: [UserReference]?
+    /// The most callers connected at once; `nil`: `limits.callers` alone bounds them.
+    package var callers: Int?
     /// The routes, the first that takes a request wins.
     package var routes: [RouteSettings]
     /// Whether requests that a web page of another site caused are served.

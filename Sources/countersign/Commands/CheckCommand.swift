@@ -16,7 +16,14 @@ struct CheckCommand: ParsableCommand {
         let libcurl = CurlFeatures.installed
         Process.say(libcurl.summary)
         for sentence in libcurl.missing() { Process.complain(sentence) }
-        let (settings, problems) = Settings.load(path: configuration.config, environment: Process.environment)
+        var (settings, problems) = Settings.load(path: configuration.config, environment: Process.environment)
+        OpenFiles.raiseLimit()
+        if let limits = settings?.limits, let shortage = OpenFiles.shortage(for: limits) {
+            problems.append(
+                Problem(
+                    file: configuration.config, mark: nil, keyPath: "limits.callers", message: shortage,
+                    severity: .warning))
+        }
         let report = CheckReport(file: configuration.config, problems: problems)
         for line in report.lines { Process.complain(line) }
         Process.say(report.summary)

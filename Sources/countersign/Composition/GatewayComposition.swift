@@ -10,6 +10,9 @@ internal import Settings
 
 /// From settings to the gateway's plan.
 struct GatewayComposition {
+    /// The most callers of the admin listener, for whom there is room beside `limits.callers`.
+    private static let adminCallers = 64
+
     let settings: Settings
     let clients: MobileFirstClients
     /// The sockets that the service manager opened, by name.
@@ -25,7 +28,8 @@ struct GatewayComposition {
         for address in AdminAddresses.of(settings) {
             let plan = ListenerPlan(
                 name: "admin \(address)", service: .local(admin), router: Router(fallback: nil),
-                hosts: HostPolicy(names: Self.hosts(of: address)), isOptional: settings.admin.addresses.isEmpty)
+                hosts: HostPolicy(names: Self.hosts(of: address)), callers: Self.adminCallers,
+                isOptional: settings.admin.addresses.isEmpty)
             for point in try points(address) { listeners.append((point, plan)) }
         }
         return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: try upstreams())
@@ -67,7 +71,8 @@ struct GatewayComposition {
             hosts: HostPolicy(
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
             users: try uids(listener.users), allowsBrowsers: listener.browsers == .allow,
-            headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head))
+            headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head),
+            callers: listener.callers)
     }
 
     private func points(_ address: ListenAddress) throws(CompositionError) -> [ListenPoint] {

@@ -32,6 +32,7 @@ final class Daemon {
     init(
         settings: Settings, path: String, observer: (any LoginObserver)? = nil, stateDirectory: String? = nil
     ) throws {
+        OpenFiles.raiseLimit()
         // Before any thread is there: it changes the environment.
         sockets = try ListenSockets.take()
         self.settings = settings
@@ -57,6 +58,7 @@ final class Daemon {
     func run() throws {
         try gateway.apply(try plan(settings))
         status.accepts(true)
+        tellOpenFiles(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
         notifier.send(.ready, .status(readySentence))
         StartUpMemory.giveBack()
@@ -84,6 +86,11 @@ final class Daemon {
         return plan
     }
 
+    private func tellOpenFiles(_ limits: LimitSettings) {
+        guard let shortage = OpenFiles.shortage(for: limits) else { return }
+        logger.warning("limits.callers cannot be held", metadata: ["reason": "\(shortage)"])
+    }
+
     // MARK: Signals
 
     private func beat(_ watchdog: Watchdog?) {
@@ -104,6 +111,8 @@ final class Daemon {
         do {
             guard let loaded else { throw CompositionError("\(path) has errors") }
             try gateway.apply(try plan(loaded))
+            gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
+            tellOpenFiles(loaded.limits)
             world.reload(loaded)
             settings = loaded
             output.level = Logger.Level(loaded.log.level)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Gateway
+import Glibc
+import HTTPWire
+import Synchronization
+import Testing
+
+@Suite("Listeners that close or change")
+struct ClosingTests {
+    /// Keeps its worker from turning until it is let go.
+    private final class Block: LocalService {
+        private let isHolding = Atomic<Bool>(false)
+        private let isReleased = Atomic<Bool>(false)
+
+        func answer(_ request: LocalRequest) -> LocalAnswer {
+            isHolding.store(true, ordering: .releasing)
+            while !isReleased.load(ordering: .acquiring) { usleep(1000) }
+            return LocalAnswer(status: 200, contentType: "text/plain", body: [])
+        }
+
+        func waitUntilHolding() {
+            while !isHolding.load(ordering: .acquiring) { usleep(1000) }
+        }
+
+        func release() { isReleased.store(true, ordering: .releasing) }
+    }
+
+    private static let path = "/tmp/countersign-closing-\(getpid())"
+    private static let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+
+    private func caller(of proxy: Proxy, at point: ListenPoint) throws -> Peer {
+        if case .unix(let path, _) = point { try Peer(path: path) } else { try proxy.connect() }
+    }
+
+    @Test(
+        "callers whom nobody has accepted yet when a listener closes are served",
+        arguments: [true, false], [any, .unix(path: path + "-queue", mode: 0o600)])
+    func queue(isDrain: Bool, point: ListenPoint) throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let block = Block()
+        let admin = (
+            point: ListenPoint.tcp(host: "::1", port: 0),
+            plan: ListenerPlan(
+                name: "admin", service: .local(block), router: Router(fallback: nil), hosts: HostPolicy())
+        )
+        let proxy = try Proxy(
+            GatewayPlan(listeners: [(point: point, plan: .proxy()), admin], upstreams: [.bank(port: upstream.port)]))
+        let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: proxy.gateway.descriptors[1])))
+        try holder.send(get())
+        block.waitUntilHolding()
+        // They are connected, and one has sent nothing yet.
+        let callers = try (0..<20).map { _ in try caller(of: proxy, at: point) }
+        for caller in callers.dropLast() { try caller.send(get()) }
+        startThread {
+            usleep(50_000)
+            block.release()
+        }
+        let isDone = Flag()
+        if isDrain {
+            proxy.gateway.drain { isDone.set() }
+        } else {
+            try proxy.gateway.apply(GatewayPlan(listeners: [admin], upstreams: [.bank(port: upstream.port)]))
+        }
+        try callers.last?.send(get())
+        for caller in callers {
+            let (head, body) = try caller.message()
+            #expect(body == "in")
+            #expect(head.contains("Connection: close\r\n"))
+            try caller.expectEnd()
+        }
+        if isDrain { proxy.wait("the end") { isDone.isSet } }
+    }
+
+    @Test("a reload gives a Unix socket other permissions, and its callers stay")
+    func permissions() throws {
+        let path = Self.path + "-mode"
+        func mode() -> mode_t {
+            var status = stat()
+            #expect(unsafe stat(path, &status) == 0)
+            return status.st_mode & 0o777
+        }
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        func plan(_ points: ListenPoint...) -> GatewayPlan {
+            GatewayPlan(
+                listeners: points.map { (point: $0, plan: .proxy()) }, upstreams: [.bank(port: upstream.port)])
+        }
+        let proxy = try Proxy(plan(.unix(path: path, mode: 0o600)))
+        let caller = try Peer(path: path)
+        try caller.send(get())
+        #expect(try caller.message().body == "in")
+        try proxy.gateway.apply(plan(.unix(path: path, mode: 0o660)))
+        #expect(mode() == 0o660)
+        try caller.send(get())
+        #expect(try caller.message().body == "in")
+        // One that fails elsewhere changes nothing.
+        #expect(throws: ListenError.self) {
+            try proxy.gateway.apply(
+                plan(.unix(path: path, mode: 0o666), .tcp(host: "127.0.0.1", port: upstream.port)))
+        }
+        #expect(mode() == 0o660)
+        // One that fails over another socket's permissions leaves those alone that it had changed.
+        let gone = Self.path + "-gone"
+        try proxy.gateway.apply(plan(.unix(path: path, mode: 0o660), .unix(path: gone, mode: 0o600)))
+        #expect(unsafe unlink(gone) == 0)
+        #expect(throws: ListenError.self) {
+            try proxy.gateway.apply(plan(.unix(path: path, mode: 0o600), .unix(path: gone, mode: 0o660)))
+        }
+        #expect(mode() == 0o660)
+        let second = try Peer(path: path)
+        try second.send(get())
+        #expect(try second.message().body == "in")
+    }
+}
