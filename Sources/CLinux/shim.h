@@ -8,6 +8,7 @@
 #define CLINUX_SHIM_H
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,6 +17,7 @@
 
 // Declared here, because with _GNU_SOURCE the headers would define types otherwise than Swift's Glibc module does, and
 // Swift refuses a program with two definitions of fd_set.
+extern int malloc_trim(size_t pad);
 extern int accept4(int fd, struct sockaddr *_Nullable address, socklen_t *_Nullable length, int flags);
 struct clinux_ucred {
     pid_t pid;
@@ -109,6 +111,11 @@ static inline int clinux_deafen(int fd) {
         void *_Nonnull instructions;
     } program = {1, &nothing};
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ? -errno : 0;
+}
+
+/// Has the allocator return the pages that it does not use to the kernel (malloc_trim(3)).
+static inline void clinux_return_memory(void) {
+    malloc_trim(0);
 }
 
 /// Names the calling thread; the kernel keeps 15 bytes.

@@ -44,15 +44,11 @@ extension CallerConnection {
             if phase == .exchange { input.withSpan { exchange?.receiveBody($0.extracting(range.bounds)) } }
             input.consume(consumed)
             awaitsContinue = false
-            isBodyHeld = false
-            if phase == .exchange { setTimeLimit(worker.limits.bodyTime) }
+            if phase == .exchange { bodyCame(consumed) }
             return phase == .exchange || phase == .reply
         case .needMore(let consumed):
             input.consume(consumed)
-            if isBodyHeld, !awaitsContinue {
-                isBodyHeld = false
-                setTimeLimit(worker.limits.bodyTime)
-            }
+            if phase == .exchange, !awaitsContinue { bodyCame(consumed) }
             return false
         case .end(let consumed):
             if phase == .exchange, !body.trailers.isEmpty { takeTrailers() }
@@ -98,7 +94,6 @@ extension CallerConnection {
             answer(by: service, request)
             return
         }
-        let user = listener.asksForUser ? user : nil
         let verdict = head.withSpan { Admission.decide(request, in: $0, plan: listener, user: user) }
         switch verdict {
         case .refused(let refusal):

@@ -66,12 +66,17 @@ final class CallerConnection: ReadinessHandler {
     /// What the present request asks its connection to be switched to.
     var offer: UpgradeOffer?
     private var tunnel: Tunnel?
+    /// How much of the body has come since the time limit was set.
+    var bodyArrived = 0
     /// Whether the present request counts among the worker's exchanges.
     var isAdmitted = false
-    private let timer: LazyTimer
+    let timer: LazyTimer
+    private var writeLimit: WriteLimit?
     private(set) var hasEnded = false
     /// Whether a request was answered.
-    private var hasServed = false
+    private(set) var hasServed = false
+    /// Whether it holds nothing that only a request needs.
+    var isQuiet = false
     /// Whether a drain waits for the first request, which will be the only one.
     private var isLastAwaited = false
     private var wantsWrite = false
@@ -94,8 +99,9 @@ final class CallerConnection: ReadinessHandler {
     /// What it lets in, as of the last reload.
     var listener: ListenerPlan { acceptor.plan }
 
-    /// The caller's uid, where the kernel tells it. Asked for only where a listener or a route is for certain users.
+    /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.
     var user: UInt32? {
+        guard listener.asksForUser else { return nil }
         if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
         return knownUser
     }
@@ -112,6 +118,12 @@ final class CallerConnection: ReadinessHandler {
         let made = Exchange(runtime: worker.runtime, caller: self)
         exchange = made
         return made
+    }
+
+    /// Lets go of the exchange object, which does nothing at present.
+    func dropExchange() {
+        exchange?.close()
+        exchange = nil
     }
 
     /// Whether a further request is not read because the caller has not taken the answers before it.
@@ -222,12 +234,28 @@ final class CallerConnection: ReadinessHandler {
     /// Writes what the socket takes.
     func flush() {
         guard phase != .closed else { return }
+        let waiting = output.count
         let failure = output.send(to: descriptor, keepingCapacity: Self.inputWindow)
         if failure == 0 {
+            writeLimit?.end()
             if phase == .closing { finishClosing() }
-        } else if failure != EAGAIN {
+        } else if failure == EAGAIN {
+            limitWriting(taken: waiting - output.count)
+        } else {
             close()
         }
+    }
+
+    private func limitWriting(taken: Int) {
+        let limit =
+            writeLimit
+            ?? WriteLimit(loop: worker.loop, time: worker.limits.writeTime, pace: worker.limits.writePace) {
+                [unowned self] in
+                worker.logStall(of: listener)
+                close(resetting: true)
+            }
+        writeLimit = limit
+        limit.waits(taken: taken)
     }
 
     private func finishClosing() {
@@ -267,17 +295,13 @@ final class CallerConnection: ReadinessHandler {
         response.reset(isHead: false, version: .http11)
         if staysOpen {
             phase = .head
-            timer.arm(at: worker.loop.now + worker.idleDelay)
+            awaitRequest()
         } else {
             phase = .closing
-            timer.arm(at: worker.loop.now + worker.limits.headTime)
+            // What is left is bound by the time for writing.
+            timer.disarm()
         }
         worker.note(self)
-    }
-
-    /// A request has begun to come in, or an exchange takes over with time limits of its own.
-    func setTimeLimit(_ limit: Duration?) {
-        if let limit { timer.arm(at: worker.loop.now + limit) } else { timer.disarm() }
     }
 
     /// A drain closes it if no request is under way.
@@ -303,8 +327,8 @@ final class CallerConnection: ReadinessHandler {
         guard phase != .closed else { return }
         phase = .closed
         timer.cancel()
-        exchange?.close()
-        exchange = nil
+        writeLimit?.cancel()
+        dropExchange()
         if let tunnel {
             self.tunnel = nil
             tunnel.close()
@@ -334,21 +358,5 @@ final class CallerConnection: ReadinessHandler {
     private func release() {
         if isAdmitted { worker.exchangeEnded() }
         isAdmitted = false
-    }
-
-    private func timeLimitPassed() {
-        switch phase {
-        case .head where !parser.isIdle || !input.isEmpty:
-            // Slow or stuck in the middle of a head: 408 (RFC 9110 §15.5.9).
-            keepsAlive = false
-            isBodyComplete = false
-            reply(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
-        case .reply:
-            close()
-        case .exchange:
-            breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
-        case .head, .closing, .lingering, .closed, .tunnel:
-            close()
-        }
     }
 }

@@ -14,7 +14,9 @@ final class Worker: WaitHook {
     let loop: EventLoop
     let runtime: ClientRuntime
     let limits: WorkerLimits
-    /// `limits.idleTime` for the loop.
+    /// `limits.quietTime` for the loop.
+    let quietDelay: LoopDelay
+    /// What is left of `limits.idleTime` then.
     let idleDelay: LoopDelay
     /// Who calls over TCP.
     let owners = SocketOwners()
@@ -27,6 +29,7 @@ final class Worker: WaitHook {
     private var acceptors: [Int32: Acceptor] = [:]
     private let counts: SharedCounts
     private let refused: RefusedCallers
+    private let memory: SpareMemory
     private var connections: [Int32: CallerConnection] = [:]
     private var noted: [CallerConnection] = []
     /// The memory for the next turn's list; two that take turns, so that a turn costs no allocation.
@@ -45,7 +48,10 @@ final class Worker: WaitHook {
         self.limits = limits
         self.counts = counts
         refused = RefusedCallers(loop: loop)
-        idleDelay = LoopDelay(limits.idleTime)
+        let quietTime = min(limits.quietTime, limits.idleTime)
+        quietDelay = LoopDelay(quietTime)
+        idleDelay = LoopDelay(limits.idleTime - quietTime)
+        memory = SpareMemory(loop: loop)
         self.figures = figures
         self.logger = logger
         runtime = try ClientRuntime(
@@ -133,6 +139,9 @@ final class Worker: WaitHook {
         return WaitAdvice(didWork: true)
     }
 
+    /// A connection has given back so many bytes of memory.
+    func gaveBack(_ bytes: Int) { memory.gaveBack(bytes) }
+
     // MARK: Exchanges
 
     /// Whether another exchange may begin; then it counts.
@@ -169,6 +178,11 @@ final class Worker: WaitHook {
         logTrouble(
             "callers unknown", at: listener,
             "the kernel does not tell whose sockets are connected: `users` lets nobody in")
+    }
+
+    /// Logs that a response was cut off because its caller did not take it.
+    func logStall(of listener: ListenerPlan) {
+        logTrouble("caller cut off", at: listener, "it has not read its response for a while")
     }
 
     private func logTrouble(_ message: Logger.Message, at listener: ListenerPlan, _ detail: String) {
@@ -212,6 +226,7 @@ final class Worker: WaitHook {
     func abandon() {
         for connection in connections.values { connection.close() }
         refused.closeAll()
+        memory.close()
     }
 
     private func tellIfDrained() {
