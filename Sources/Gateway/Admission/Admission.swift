@@ -130,17 +130,22 @@ private struct Signs {
     /// How often it has come through countersign.
     var passes = 0
 
+    /// What browsers say of requests that no other site's page caused (Fetch Metadata); the one word beside these is
+    /// `cross-site`, and what is no word of theirs is not trusted.
+    private static let sameSites: [StaticString] = ["same-origin", "same-site", "none"]
+
     /// `hosts`: those that pages may be from; `nil`: browsers are let in whatever their pages.
     init(_ head: RequestHead, in bytes: Span<UInt8>, hosts: HostPolicy?) {
         for line in head.fields {
             switch line.kind {
             case .secFetchSite where hosts != nil:
-                if bytes.matches(line.value, ignoringCase: "cross-site") { isCrossSite = true }
+                if !Self.sameSites.contains(where: { bytes.matches(line.value, ignoringCase: $0) }) {
+                    isCrossSite = true
+                }
             case .origin:
                 guard let hosts else { continue }
                 // `null` is a page without an origin of its own: another site's sandbox, or a file.
-                let host = Self.originHost(bytes.text(line.value))
-                if !(host.map { hosts.accepts(host: $0) } ?? false) { isCrossSite = true }
+                if !Self.isServed(line.value, in: bytes, by: hosts) { isCrossSite = true }
             case .via:
                 passes += LoopGuard.passes(line.value, in: bytes)
             default:
@@ -149,14 +154,13 @@ private struct Signs {
         }
     }
 
-    /// The host of a serialised origin, `scheme://host[:port]` (RFC 6454 §6.2).
-    private static func originHost(_ origin: String) -> String? {
-        let parts = origin.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0].hasSuffix(":"), parts[1].isEmpty, !parts[2].isEmpty else { return nil }
-        let authority = parts[2]
-        if authority.hasPrefix("[") {
-            return authority.firstIndex(of: "]").map { String(authority[...$0]) }
-        }
-        return String(authority.prefix { $0 != ":" })
+    /// Whether the host of a serialised origin, `scheme://host[:port]` (RFC 6454 §6.2), is one that is served.
+    private static func isServed(_ origin: ByteRange, in bytes: Span<UInt8>, by hosts: HostPolicy) -> Bool {
+        var index = origin.start
+        while index < origin.end, bytes[index] != UInt8(ascii: ":") { index += 1 }
+        guard index > origin.start, origin.end - index > 3, bytes[index + 1] == UInt8(ascii: "/"),
+            bytes[index + 2] == UInt8(ascii: "/")
+        else { return false }
+        return hosts.accepts(ByteRange(start: index + 3, end: origin.end), in: bytes)
     }
 }

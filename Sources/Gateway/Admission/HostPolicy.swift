@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Glibc
 package import HTTPWire
 
 /// Which host names a listener serves (local access is closed by default).
@@ -39,23 +40,36 @@ package struct HostPolicy: Sendable {
         return true
     }
 
-    /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3).
+    /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3), and so are all
+    /// addresses of 127.0.0.0/8 (RFC 1122 §3.2.1.3).
     package func accepts(host: String) -> Bool {
         let name = Self.canonical(host)
-        return names.contains(name) || name.hasSuffix(".localhost") || Self.isLoopback(name)
+        return names.contains(name) || name.hasSuffix(".localhost") || Self.isLoopbackAddress(name)
     }
 
-    /// Whether it is an address of 127.0.0.0/8, all of which is this machine (RFC 1122 §3.2.1.3), in its usual spelling.
-    private static func isLoopback(_ name: String) -> Bool {
-        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0).map(String.init) == String($0) }
-    }
-
-    /// A host name as names are compared: in lower case, without a dot at its end, an IPv6 address with its brackets.
+    /// A host name as names are compared: in lower case, without a dot at its end, an IPv6 address with its brackets and
+    /// in its shortest spelling (RFC 5952).
     static func canonical(_ host: String) -> String {
         var name = host.lowercased()
-        if name.hasSuffix("."), name.count > 1 { name.removeLast() }
-        if name.utf8.contains(UInt8(ascii: ":")), !name.hasPrefix("[") { name = "[\(name)]" }
-        return name
+        if name.hasSuffix("."), name.utf8.count > 1 { name.removeLast() }
+        guard name.utf8.contains(UInt8(ascii: ":")) else { return name }
+        let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
+        let address = isBracketed ? String(name.dropFirst().dropLast()) : name
+        return "[\(shortest(address) ?? address)]"
+    }
+
+    private static func shortest(_ address: String) -> String? {
+        var bytes = in6_addr()
+        guard unsafe inet_pton(AF_INET6, address, &bytes) == 1 else { return nil }
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard unsafe inet_ntop(AF_INET6, &bytes, &text, socklen_t(text.count)) != nil else { return nil }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// As four plain numbers only: `127.1` and `2130706433` are names that some resolver may take for an address.
+    private static func isLoopbackAddress(_ name: String) -> Bool {
+        guard name.hasPrefix("127.") else { return false }
+        var address = in_addr()
+        return unsafe inet_pton(AF_INET, name, &address) == 1
     }
 }

@@ -52,6 +52,11 @@ struct AdmissionTests {
             "Origin: http://localhost http://evil.example\r\n", "Origin: http://evil.example#localhost\r\n",
             "Origin: localhost\r\n", "Origin: http://localhost/path\r\n", "Origin: http://a@localhost\r\n",
             "Origin: http://[::2]\r\n", "Origin: file://\r\n",
+            "Origin: http://localhost\r\nOrigin: http://evil.example\r\n", "Origin: http://localhost, null\r\n",
+            "Origin: http://[::1]evil.example\r\n", "Origin: http://localhost:80:80\r\n", "Origin: http:///\r\n",
+            "Origin: http://localhost:evil\r\n", "Origin: http:/localhost\r\n", "Origin: ://localhost\r\n",
+            "Origin: NULL\r\n", "ORIGIN: http://evil.example\r\n",
+            "Sec-Fetch-Site: cross-site, none\r\n", "Sec-Fetch-Site: \r\n", "Sec-Fetch-Site: else\r\n",
         ])
     func crossSite(fields: String) throws {
         #expect(try status(head(fields)) == 403)
@@ -63,6 +68,8 @@ struct AdmissionTests {
         arguments: [
             "", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\n", "Origin: http://localhost:3000\r\n",
             "Origin: http://[::1]:8080\r\n", "Origin: https://bank.example\r\n", "Origin: http://127.0.0.1\r\n",
+            "Origin: HTTP://LocalHost:3000\r\n", "Origin: http://app.localhost\r\n", "Origin: http://bank.example.\r\n",
+            "Sec-Fetch-Site: same-site\r\n", "Sec-Fetch-Site: NONE\r\nOrigin: http://localhost\r\n",
         ])
     func sameSite(fields: String) throws {
         #expect(try status(head(fields)) == 200)
