@@ -63,11 +63,11 @@ struct ListenerTests {
                     ], in: bank.folder
                 ).output
             }
-            #expect(try await status("/open/x", "nobody") == "200")
-            #expect(try await status("/open/x") == "403")
-            #expect(try await status("/basic/x") == "401")
-            #expect(try await status("/basic/x", "daemon") == "403")
-            #expect(bank.record.hits.count == 2)
+            let statuses = [
+                try await status("/open/x", "nobody"), try await status("/open/x"), try await status("/basic/x"),
+                try await status("/basic/x", "daemon"),
+            ]
+            #expect(statuses == ["200", "403", "401", "403"])
         }
     }
 
