@@ -45,17 +45,19 @@ extension Settings {
         let admin = fields["admin"].map(AdminSettings.read) ?? []
         let challenges =
             fields["challenges"].map { ChallengeSettings.read($0, upstreams: upstreams.map(\.value)) } ?? []
+        let limits = fields["limits"].map(LimitSettings.read) ?? LimitSettings()
         let settings = Settings(
             listeners: listeners.map(\.value), admin: AdminSettings(addresses: admin.map(\.value)),
             upstreams: upstreams.map(\.value),
             credentialSources: fields["credentials"].map(CredentialSource.read) ?? CredentialSource.standard,
-            challenges: challenges.map(\.value), limits: fields["limits"].map(LimitSettings.read) ?? LimitSettings(),
+            challenges: challenges.map(\.value), limits: limits,
             audit: fields["audit"]?.choice(AuditDestination.self) ?? .journal,
             workers: fields["workers"].map(WorkerCount.read) ?? .automatic,
             log: fields["log"].map(LogSettings.read) ?? LogSettings())
         fields.finish()
         SettingsChecks(
-            reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges
+            reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges,
+            limits: limits
         ).run()
         return settings
     }

@@ -22,9 +22,6 @@ enum Support {
         Gap(
             shape: "challenges[].login", values: ["at-start"],
             message: "this version wins the session at the first request, not at the start"),
-        Gap(
-            shape: "upstreams.*.replay.disk",
-            message: "this version keeps bodies in memory only: longer ones are refused where a login comes between"),
         Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),
     ]
 

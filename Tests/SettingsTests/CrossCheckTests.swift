@@ -25,6 +25,19 @@ struct CrossCheckTests {
             ])
     }
 
+    @Test("a body may not take more of the disk than all bodies together")
+    func replay() {
+        func yaml(_ disk: String, _ limit: String) -> String {
+            frame(upstream: "replay: { disk: \(disk) }", "limits: { replay: \(limit) }")
+        }
+        let message = "is more than `limits.replay`, which all bodies share: longer ones are not kept"
+        #expect(problems(yaml("2MiB", "1MiB")) == ["f:3:84: upstreams.u.replay.disk: warning: \(message)"])
+        #expect(problems(yaml("1MiB", "1MiB")) == [])
+        // Nothing is kept on disk at all then, which is meant.
+        #expect(problems(yaml("2MiB", "0")) == [])
+        #expect(problems(frame("limits: { replay: 1MiB }")) == [])
+    }
+
     @Test("two challenges have two names")
     func names() {
         let yaml = frame(

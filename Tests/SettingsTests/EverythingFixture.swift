@@ -82,7 +82,7 @@ let everything = """
           field: X-Auth
           prefix: Token
       - { name: key, upstream: ledger, inject: { X-Api-Key: "{key}", X-Tenant: blue }, credential: ledger-key }
-    limits: { callers: 1, exchanges: 2, waiters: 3, head: 4KiB }
+    limits: { callers: 1, exchanges: 2, waiters: 3, head: 4KiB, replay: 2GiB }
     audit: none
     workers: 2
     log: { level: debug, format: json }

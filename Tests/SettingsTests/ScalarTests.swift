@@ -79,6 +79,10 @@ struct ScalarTests {
             ("limits: { callers: 0 }", "limits.callers: \"0\" is no whole number from 1 to 1048576", 20),
             ("limits: { head: 1B }", "limits.head: must be from 1KiB to 1MiB", 17),
             (
+                "limits: { replay: lots }",
+                "limits.replay: \"lots\" is no size; write a whole number and B, KiB, MiB or GiB: 64KiB, 16MiB", 19
+            ),
+            (
                 "log: { level: inf }",
                 "log.level: \"inf\" is none of trace, debug, info, notice, warning, error, critical; did you mean \"info\"?",
                 15

@@ -48,7 +48,8 @@ struct WholeFileTests {
         #expect(
             settings.credentialSources
                 == [.environment, .systemd, .keyring(path: "/k", keyFile: "/f"), .exec(["/h", "-x"])])
-        #expect(settings.limits == LimitSettings(callers: 1, exchanges: 2, waiters: 3, head: 4096))
+        #expect(
+            settings.limits == LimitSettings(callers: 1, exchanges: 2, waiters: 3, head: 4096, replay: 2_147_483_648))
         #expect(settings.audit == .none)
         #expect(settings.workers == .exactly(2))
         #expect(settings.log == LogSettings(level: .debug, format: .json))
@@ -142,8 +143,6 @@ struct WholeFileTests {
                 "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
                 "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
-                "f:19:35: upstreams.bank.replay.disk: warning: this version keeps bodies in memory only: longer ones are "
-                    + "refused where a login comes between",
                 "f:41:17: challenges[0].answer-url: \(notYet)",
                 "f:42:12: challenges[0].login: warning: this version wins the session at the first request, not at the "
                     + "start",
@@ -179,7 +178,8 @@ struct WholeFileTests {
                                 platform: .ios,
                                 version: "1.0", scope: []))
                     ], credentialSources: [.environment, .systemd], challenges: [],
-                    limits: LimitSettings(callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536), audit: .journal,
-                    workers: .automatic, log: LogSettings(level: .info, format: .automatic)))
+                    limits: LimitSettings(
+                        callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536, replay: 268_435_456),
+                    audit: .journal, workers: .automatic, log: LogSettings(level: .info, format: .automatic)))
     }
 }

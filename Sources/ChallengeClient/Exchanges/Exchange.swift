@@ -22,7 +22,9 @@ package final class Exchange: TransferOwner {
     private var request = ExchangeRequest(method: .get, framing: .none)
     /// Path and query as they go upstream.
     private var target = ByteQueue()
-    private var body = ReplayBuffer(limit: 0, isEmpty: true)
+    private var body = ReplayBuffer(tiers: .none, isEmpty: true)
+    /// Whether the body is known to be longer than what is kept.
+    private var isTooLong = false
     /// What came behind the request's body.
     private var trailers = TrailerLines()
     private var transfer: Transfer?
@@ -56,11 +58,11 @@ package final class Exchange: TransferOwner {
         machine = ExchangeMachine()
         ticket = runtime.nextTicket()
         trailers.removeAll()
-        body.reset(limit: client.plan.replayMemory, isEmpty: !request.hasBody)
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
         let route = client.route(method: request.method, target: target)
         self.route = route
+        prepareBody(client, route)
         // Not emptied: it shares the route's memory, and that would be copied.
         used = []
         timer.arm(at: runtime.loop.now + client.responseDelay)
@@ -69,7 +71,18 @@ package final class Exchange: TransferOwner {
     /// Starts what `begin` took over. The exchange may be over when this returns.
     package func start() {
         guard let client, let route else { return }
-        perform(machine.start(missing: client.missing(in: route, forBodyOf: request)))
+        perform(machine.start(missing: client.missing(in: route, for: request, aheadOfBody: isTooLong)))
+    }
+
+    private func prepareBody(_ client: UpstreamClient, _ route: RouteSessions) {
+        guard request.hasBody else {
+            isTooLong = false
+            body.reset(tiers: .none, spool: nil, isEmpty: true)
+            return
+        }
+        let keeping = client.keeping(bodyOf: request, at: route)
+        isTooLong = keeping.isTooLong
+        body.reset(tiers: keeping.tiers, spool: runtime.services.replay, isEmpty: false)
     }
 
     // MARK: The request's body
@@ -157,6 +170,8 @@ package final class Exchange: TransferOwner {
 
     private func deliverHead() {
         guard let client, let transfer else { return }
+        // The answer is final: nothing is sent again, however long it lasts.
+        if request.hasBody { body.stopKeeping() }
         if let refusal { client.remember(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
@@ -180,6 +195,8 @@ package final class Exchange: TransferOwner {
     private func end() {
         timer.disarm()
         releaseTransfer()
+        // At once: the file is a share of the budget of all, and a kept connection may rest for minutes.
+        if request.hasBody { body.discard() }
         if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
         waitingFor = nil
         refusal = nil
@@ -232,7 +249,7 @@ package final class Exchange: TransferOwner {
 
     private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
         guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
-        let missing = client.missing(in: route, forBodyOf: request)
+        let missing = client.missing(in: route, for: request, aheadOfBody: isTooLong)
         return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
     }
 
@@ -294,7 +311,18 @@ package final class Exchange: TransferOwner {
             refusal = finding.refusal
             if let grown = finding.route { self.route = grown }
         }
-        perform(machine.headReceived(verdict, canReplay: body.canReplay))
+        let action = machine.headReceived(verdict, canReplay: body.canReplay)
+        if machine.isUnreplayable { giveUpReplay(verdict) }
+        perform(action)
+    }
+
+    /// The exchange ends because its body is gone. The caller is told to send it again, so the session is won meanwhile.
+    private func giveUpReplay(_ verdict: ExchangeMachine.Verdict) {
+        guard let client, let route else { return }
+        runtime.services.replay?.figures.wasNotReplayable()
+        guard case .challenge(let slot, _) = verdict, slot < route.slots.count else { return }
+        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
+        runtime.winUnawaited(route, slot: slot, rejected: rejected, ticket: ticket, of: client)
     }
 
     /// Passes the body on, or swallows that of a challenge.
@@ -322,6 +350,8 @@ package final class Exchange: TransferOwner {
         if transfer.isExpectationRefused {
             request.expectsContinue = false
             perform(machine.expectationRefused(canReplay: body.canReplay))
+        } else if error != nil, body.isBroken {
+            perform(machine.failed(.bodyLost))
         } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
@@ -342,6 +372,7 @@ package final class Exchange: TransferOwner {
         guard !machine.isSettling else { return .pause }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
+        if body.isBroken { return .abort }
         guard body.isExhausted else { return .pause }
         return trailers.isEmpty || supplyTrailers() ? .end : .abort
     }

@@ -43,6 +43,23 @@ package struct ExchangeError: Error, Sendable, Equatable {
         self.cause = cause
     }
 
+    /// A challenge came too late.
+    package static let bodyNotReplayable = ExchangeError(
+        .bodyNotReplayable,
+        detail: """
+            The upstream asked for a login after more of the request's body had gone by than is kept for sending it \
+            again. Send the request again in a moment: the session is being won meanwhile. To have longer bodies kept, \
+            raise `replay` of the upstream, and `limits.replay` where many are under way at once.
+            """)
+
+    /// What was kept of the body on disk cannot be read back.
+    static let bodyLost = ExchangeError(
+        .bodyNotReplayable,
+        detail: """
+            The request was to be sent again after a login, and the part of its body that was kept on disk could not \
+            be read back. Send the request again; the daemon's log has the reason.
+            """)
+
     /// The login that the exchange waited for failed.
     init(_ failure: LoginFailure) {
         self.init(.login(failure), detail: failure.detail)

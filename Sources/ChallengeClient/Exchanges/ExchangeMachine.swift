@@ -75,6 +75,8 @@ package struct ExchangeMachine: Sendable, Equatable {
     private var conflicts = 0
     /// The slot whose session was won during this exchange, last.
     private var wonSlot: Int?
+    /// Whether the exchange has ended because its body could not be sent again.
+    package private(set) var isUnreplayable = false
 
     /// An exchange at its beginning.
     package init() {}
@@ -213,13 +215,7 @@ package struct ExchangeMachine: Sendable, Equatable {
 
     private mutating func endUnreplayable() -> Action {
         state = .ended
-        return .fail(
-            ExchangeError(
-                .bodyNotReplayable,
-                detail: """
-                    The upstream asked for a login after the request's body had gone by, and the body is longer than \
-                    what is kept for sending it again. Send the request again: it goes out on the session that is \
-                    won meanwhile; or raise `replay` of the upstream.
-                    """))
+        isUnreplayable = true
+        return .fail(.bodyNotReplayable)
     }
 }

@@ -16,6 +16,14 @@ extension ClientRuntime {
         return decision
     }
 
+    /// Has the session of a slot won for whoever comes next; the exchange that met the challenge does not wait for it.
+    func winUnawaited(
+        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient
+    ) {
+        _ = requestSession(route, slot: slot, rejected: rejected, ticket: ticket, of: client)
+        directory.leave(route.slots[slot].key, waiter: ticket)
+    }
+
     /// Starts the renewals that are due on a route whose sessions still serve.
     func renew(_ route: RouteSessions, of client: UpstreamClient, now: Int64) {
         // Looked at again in a second, whoever does it.

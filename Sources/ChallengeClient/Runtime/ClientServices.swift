@@ -12,6 +12,8 @@ package final class ClientServices: Sendable {
     let credentials: any CredentialProvider
     let latches: any LatchBook
     let state: any StateStore
+    /// Where bodies go that memory does not keep; without it there is no disk tier.
+    package let replay: ReplaySpool?
     /// Tells milliseconds since 1970.
     package let wallClock: @Sendable () -> Int64
     /// Told of logins.
@@ -20,7 +22,7 @@ package final class ClientServices: Sendable {
     /// Services; `wallClock` tells milliseconds since 1970.
     package init(
         limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
-        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver
+        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil
     ) {
         directory = SessionDirectory(limits: limits)
         self.credentials = credentials
@@ -28,6 +30,7 @@ package final class ClientServices: Sendable {
         self.state = state
         self.wallClock = wallClock
         self.observer = observer
+        self.replay = replay
     }
 
     /// Hands the end of a login to those who waited for it, each on its own worker.

@@ -28,6 +28,8 @@ package final class RouteSessions {
 
     /// The logins, in the order in which responses are shown to them.
     package let slots: [Slot]
+    /// Whether any of them answers challenges, rather than only adding fields.
+    let canBeChallenged: Bool
     /// The fields of the sessions held.
     private(set) var fields = SessionFields.none
     /// Per slot, the generation of the session held; 0 where there is none.
@@ -41,6 +43,7 @@ package final class RouteSessions {
 
     init(slots: [Slot]) {
         self.slots = slots
+        canBeChallenged = slots.contains { $0.login.trigger != .ahead }
         generations = Array(repeating: 0, count: slots.count)
     }
 

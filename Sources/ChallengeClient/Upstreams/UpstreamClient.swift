@@ -68,12 +68,10 @@ package final class UpstreamClient {
     }
 
     /// The first login whose session must be there before anything is sent: one that goes ahead of every request, or
-    /// any that a body too long to be kept will otherwise meet in vain.
-    func missing(in route: RouteSessions, forBodyOf request: ExchangeRequest) -> Int? {
+    /// any that a body too long to be kept (`aheadOfBody`) will otherwise meet in vain.
+    func missing(in route: RouteSessions, for request: ExchangeRequest, aheadOfBody isTooLong: Bool) -> Int? {
         guard !route.slots.isEmpty else { return nil }
         route.refresh(from: runtime.directory, now: runtime.wallClock())
-        var isTooLong = false
-        if case .length(let length) = request.framing { isTooLong = length > UInt64(plan.replayMemory) }
         for slot in route.slots.indices where route.generations[slot] == 0 {
             // The caller sees to its authorization itself; fixed fields of ours go along.
             if request.keepsCredentials, route.slots[slot].login.trigger != .ahead { continue }

@@ -32,8 +32,8 @@ package struct UpstreamPlan: Sendable {
     package let connections: ConnectionSettings
     /// The time limits.
     package let timeouts: Timeouts
-    /// How much of a request's body is kept in memory for sending it again, in bytes.
-    package let replayMemory: Int
+    /// How much of a request's body is kept for sending it again.
+    package let replay: ReplayTiers
     /// What it is told of callers' requests.
     package let forwarding: ForwardingPolicy
     /// What stands ready.
@@ -48,7 +48,7 @@ package struct UpstreamPlan: Sendable {
     /// A plan.
     package init(
         name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
-        timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024,
+        timeouts: Timeouts = Timeouts(), replay: ReplayTiers = ReplayTiers(memory: 64 * 1024, disk: 16 * 1024 * 1024),
         forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: StandingLogins = StandingLogins(), loginOrigins: Set<Origin> = []
     ) {
@@ -56,7 +56,7 @@ package struct UpstreamPlan: Sendable {
         self.base = base
         self.connections = connections
         self.timeouts = timeouts
-        self.replayMemory = replayMemory
+        self.replay = replay
         self.forwarding = forwarding
         self.logins = logins
         self.loginOrigins = loginOrigins.union([base.origin])

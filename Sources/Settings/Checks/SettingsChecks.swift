@@ -10,6 +10,7 @@ struct SettingsChecks {
     let admin: [Placed<ListenAddress>]
     let upstreams: [Placed<UpstreamSettings>]
     let challenges: [Placed<ChallengeSettings>]
+    let limits: LimitSettings
 
     /// Reports all of it.
     func run() {
@@ -20,6 +21,7 @@ struct SettingsChecks {
         checkRivals()
         checkReach()
         checkPlaintext()
+        checkReplay()
     }
 
     private func checkAddresses() {
@@ -95,6 +97,17 @@ struct SettingsChecks {
                     ? "; without a scheme and a port 80 is meant: write https:// before it" : ""
                 reading.report("covers nothing at any upstream\(advice)", atPath: place.path, severity: .warning)
             }
+        }
+    }
+
+    /// One body alone may then take more than all together.
+    private func checkReplay() {
+        guard limits.replay > 0 else { return }
+        for upstream in upstreams where upstream.value.replay.disk > limits.replay {
+            guard upstream.value.replay.disk != ReplaySettings().disk else { continue }
+            reading.report(
+                "is more than `limits.replay`, which all bodies share: longer ones are not kept",
+                atPath: "\(upstream.path).replay.disk", severity: .warning)
         }
     }
 

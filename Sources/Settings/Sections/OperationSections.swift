@@ -19,6 +19,7 @@ extension LimitSettings {
                 head.report("must be from 1KiB to 1MiB")
             }
         }
+        if let replay = fields["replay"]?.size() { settings.replay = replay }
         fields.finish()
         return settings
     }

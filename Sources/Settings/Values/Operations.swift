@@ -11,6 +11,8 @@ package struct LimitSettings: Sendable, Equatable {
     package var waiters = 1024
     /// Bytes of a request's head.
     package var head = 65_536
+    /// Bytes that all request bodies kept on disk may take together; zero: none is kept there.
+    package var replay = 268_435_456
 }
 
 /// Where conversations are recorded.

@@ -51,8 +51,8 @@ struct GatewayComposition {
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: .init(
                 connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
-            replayMemory: upstream.replay.memory, forwarding: ForwardingPolicy(upstream), logins: logins,
-            loginOrigins: origins)
+            replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
+            forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins)
     }
 
     /// What a listener lets in and where it sends it.

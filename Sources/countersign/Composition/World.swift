@@ -5,6 +5,7 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
 internal import Glibc
+internal import Logging
 internal import Secrets
 internal import Settings
 internal import Synchronization
@@ -32,11 +33,29 @@ final class World: Sendable {
         sources = ReplaceableSources(CredentialComposition.sources(settings))
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
-            state: state, wallClock: Process.wallClock, observer: observer)
+            state: state, wallClock: Process.wallClock, observer: observer, replay: Self.replay(settings))
     }
 
-    /// Takes up the credential sources of new settings.
-    func reload(_ settings: Settings) { sources.replace(CredentialComposition.sources(settings)) }
+    /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.
+    private static func replay(_ settings: Settings) -> ReplaySpool {
+        let logger = Logger(label: "replay")
+        return ReplaySpool(
+            directory: RuntimeDirectory.locate(environment: Process.environment), limit: settings.limits.replay,
+            now: Process.wallClock
+        ) { trouble in
+            if let trouble {
+                logger.warning("request bodies are not kept on disk", metadata: ["reason": "\(trouble.reason)"])
+            } else {
+                logger.notice("request bodies are kept on disk again")
+            }
+        }
+    }
+
+    /// Takes up the credential sources and the budget for bodies of new settings.
+    func reload(_ settings: Settings) {
+        sources.replace(CredentialComposition.sources(settings))
+        services.replay?.limit = settings.limits.replay
+    }
 }
 
 /// The clients of the upstreams' MobileFirst servers, one per upstream.

@@ -20,6 +20,8 @@ enum DaemonSignals {
         var set = wanted()
         // A write to a connection that is gone is an error to be read, not a reason to die.
         signal(SIGPIPE, SIG_IGN)
+        // The same for a file that reaches RLIMIT_FSIZE.
+        signal(SIGXFSZ, SIG_IGN)
         guard unsafe pthread_sigmask(SIG_BLOCK, &set, nil) == 0 else {
             throw CompositionError("the signals cannot be blocked")
         }

@@ -70,16 +70,23 @@ final class DaemonStatus: Sendable {
                 }
             }
         }
+        var counts = [
+            "connections": figures.openConnections, "connections_accepted": figures.acceptedConnections,
+            "exchanges": figures.begunExchanges, "tunnels": figures.openTunnels,
+            "local_replies": figures.localReplies.values.reduce(0, +),
+        ]
+        if let replay = world.services.replay {
+            counts["replay_bytes_on_disk"] = replay.figures.bytesInUse
+            counts["replay_budget_bytes"] = replay.limit
+            counts["replayed_bytes_from_memory"] = replay.figures.bytesFromMemory
+            counts["replayed_bytes_from_disk"] = replay.figures.bytesFromDisk
+            counts["bodies_not_replayable"] = replay.figures.unreplayableExchanges
+        }
         return HealthReport(
             isAccepting: isAccepting, upstreams: upstreams.map(\.name), logins: logins,
             latches: world.latches.all(now: now).map {
                 .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
             },
-            figures: [
-                "connections": figures.openConnections, "connections_accepted": figures.acceptedConnections,
-                "exchanges": figures.begunExchanges, "tunnels": figures.openTunnels,
-                "local_replies": figures.localReplies.values.reduce(0, +),
-            ],
-            now: now, version: Version.text)
+            figures: counts, now: now, version: Version.text)
     }
 }

@@ -103,6 +103,7 @@ struct ExchangeMachineTests {
             return
         }
         #expect(error.kind == .bodyNotReplayable)
+        #expect(machine.isUnreplayable)
     }
 
     @Test("sessions needed ahead are won one after the other before anything is sent")

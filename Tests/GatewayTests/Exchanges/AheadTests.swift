@@ -98,7 +98,7 @@ struct AheadTests {
     func longBody() throws {
         let upstream = try ScriptedUpstream()
         let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
-        let proxy = try Proxy(.bank(port: upstream.port, replayMemory: 4, logins: [login]))
+        let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 4), logins: [login]))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
         let server = try upstream.accept()

@@ -58,7 +58,7 @@ struct ChaosTests {
         let proxy = try Proxy(
             .bank(
                 port: upstream.port, timeouts: .init(response: .milliseconds(300), idle: .milliseconds(200)),
-                replayMemory: 1000, logins: [login]), workers: 2, limits: limits)
+                replay: ReplayTiers(memory: 1000), logins: [login]), workers: 2, limits: limits)
         var callers: [Peer] = []
         for round in 0..<150 {
             let caller = try proxy.connect()

@@ -179,7 +179,7 @@ struct EarlyAnswerTests {
             await gate.pass()
             return .bearer("one")
         }
-        let proxy = try Proxy(.bank(port: upstream.port, replayMemory: 1000, logins: [login]))
+        let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 1000), logins: [login]))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n")
         let server = try upstream.accept()
@@ -203,7 +203,7 @@ struct EarlyAnswerTests {
     func tooLong() throws {
         let upstream = try ScriptedUpstream()
         let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
-        let proxy = try Proxy(.bank(port: upstream.port, replayMemory: 1000, logins: [login]))
+        let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 1000), logins: [login]))
         let caller = try proxy.connect()
         try caller.send(
             "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2710\r\n"
@@ -215,7 +215,7 @@ struct EarlyAnswerTests {
         let (head, body) = try caller.message()
         #expect(head.hasPrefix("HTTP/1.1 413 "))
         #expect(body.contains("body-not-replayable"))
-        #expect(proxy.log.count == 0)
+        proxy.wait("the login for the next request") { proxy.log.finished == 1 }
     }
 
     @Test("an answer that comes early and well is passed on while the body goes on")

@@ -101,7 +101,7 @@ struct ExpectationTests {
     func challenged() throws {
         let upstream = try ScriptedUpstream()
         let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
-        let proxy = try Proxy(.bank(port: upstream.port, replayMemory: 1, logins: [login]))
+        let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 1), logins: [login]))
         let caller = try proxy.connect()
         try caller.send(head.replacing("Content-Length: 5", with: "Transfer-Encoding: chunked"))
         let server = try upstream.accept()

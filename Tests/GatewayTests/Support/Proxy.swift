@@ -19,12 +19,12 @@ final class Proxy {
 
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
-        _ plan: GatewayPlan
+        spool: ReplaySpool? = nil, _ plan: GatewayPlan
     ) throws {
         let clock = clock
         services = ClientServices(
             limits: sessions, credentials: NoCredentials(), latches: NoLatches(), state: NoState(),
-            wallClock: { clock.now }, observer: log)
+            wallClock: { clock.now }, observer: log, replay: spool)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
@@ -34,10 +34,11 @@ final class Proxy {
     /// One listener before one upstream.
     convenience init(
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
-        sessions: SessionLimits = SessionLimits(), router: Router = Router(fallback: "bank")
+        sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
+        router: Router = Router(fallback: "bank")
     ) throws {
         try self.init(
-            workers: workers, limits: limits, sessions: sessions,
+            workers: workers, limits: limits, sessions: sessions, spool: spool,
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]))
     }
@@ -88,14 +89,15 @@ extension ListenerPlan {
 extension UpstreamPlan {
     /// An upstream named `bank` on a port of 127.0.0.1.
     static func bank(
-        port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(), replayMemory: Int = 64 * 1024,
-        forwarding: ForwardingPolicy = ForwardingPolicy(), logins: [StandingLogin] = []
+        port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(),
+        replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), forwarding: ForwardingPolicy = ForwardingPolicy(),
+        logins: [StandingLogin] = []
     ) -> UpstreamPlan {
         var standing = StandingLogins()
         for login in logins { standing.stand(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: path),
-            timeouts: timeouts, replayMemory: replayMemory, forwarding: forwarding, logins: standing)
+            timeouts: timeouts, replay: replay, forwarding: forwarding, logins: standing)
     }
 }
 

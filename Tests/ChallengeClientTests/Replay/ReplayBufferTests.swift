@@ -11,7 +11,7 @@ struct ReplayBufferTests {
 
     @Test("what was taken is there again after a rewind, as long as it is within the limit")
     func replay() {
-        let buffer = Body(limit: 10, isEmpty: false)
+        let buffer = TestBody(memory: 10)
         buffer.append([1, 2, 3])
         #expect(buffer.take(2) == [1, 2])
         #expect(buffer.rewind())
@@ -26,11 +26,11 @@ struct ReplayBufferTests {
 
     @Test("a body of exactly the limit is kept, one of a byte more is not once it was taken")
     func limit() {
-        let exact = Body(limit: 4, isEmpty: false)
+        let exact = TestBody(memory: 4)
         exact.append([1, 2, 3, 4])
         #expect(exact.take(4).count == 4)
         #expect(exact.rewind())
-        let longer = Body(limit: 4, isEmpty: false)
+        let longer = TestBody(memory: 4)
         longer.append([1, 2, 3, 4, 5])
         #expect(longer.canReplay)
         #expect(longer.rewind())
@@ -42,7 +42,7 @@ struct ReplayBufferTests {
 
     @Test("what grows beyond the limit after a rewind is not lost before it was taken again")
     func growsAfterRewind() {
-        let buffer = Body(limit: 4, isEmpty: false)
+        let buffer = TestBody(memory: 4)
         buffer.append([1, 2, 3])
         #expect(buffer.take(3) == [1, 2, 3])
         #expect(buffer.rewind())
@@ -53,7 +53,7 @@ struct ReplayBufferTests {
 
     @Test("an empty body is complete from the beginning")
     func empty() {
-        let buffer = Body(limit: 0, isEmpty: true)
+        let buffer = TestBody(memory: 0, isEmpty: true)
         #expect(buffer.isComplete && buffer.isExhausted && !buffer.wantsMore)
         #expect(buffer.take(4) == [])
         #expect(buffer.rewind())
@@ -61,7 +61,7 @@ struct ReplayBufferTests {
 
     @Test("drained is not exhausted: more may come")
     func drained() {
-        let buffer = Body(limit: 0, isEmpty: false)
+        let buffer = TestBody(memory: 0)
         #expect(buffer.isDrained && buffer.wantsMore && !buffer.isExhausted)
         buffer.append([1])
         #expect(!buffer.isDrained)
@@ -73,7 +73,7 @@ struct ReplayBufferTests {
 
     @Test("a window of unsent body stops the caller, and taking some lets it go on")
     func pressure() {
-        let buffer = Body(limit: 0, isEmpty: false)
+        let buffer = TestBody(memory: 0)
         buffer.append([UInt8](repeating: 1, count: window - 1))
         #expect(buffer.wantsMore)
         buffer.append([1])
@@ -86,7 +86,7 @@ struct ReplayBufferTests {
         "a long body streams through in order, with no more held than limit, window and one piece",
         arguments: [0, 1000, 64 * 1024, 200_000])
     func streaming(limit: Int) {
-        let buffer = Body(limit: limit, isEmpty: false)
+        let buffer = TestBody(memory: limit)
         var random = SeededRandom(seed: 7)
         var (sent, received, held) = (0, 0, 0)
         let total = 600_000
@@ -104,45 +104,5 @@ struct ReplayBufferTests {
         }
         #expect(held <= limit + window + 65_536)
         #expect(!buffer.canReplay)
-    }
-}
-
-/// A replay buffer that `#expect` can look at.
-private final class Body {
-    private var buffer: ReplayBuffer
-
-    init(limit: Int, isEmpty: Bool) { buffer = ReplayBuffer(limit: limit, isEmpty: isEmpty) }
-
-    var canReplay: Bool { buffer.canReplay }
-    var isComplete: Bool { buffer.isComplete }
-    var isDrained: Bool { buffer.isDrained }
-    var isExhausted: Bool { buffer.isExhausted }
-    var wantsMore: Bool { buffer.wantsMore }
-
-    func append(_ bytes: [UInt8]) { buffer.append(bytes.span) }
-    func complete() { buffer.complete() }
-    func rewind() -> Bool { buffer.rewind() }
-
-    /// What a transfer is given that asks for `count` bytes.
-    func take(_ count: Int) -> [UInt8] {
-        unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { space in
-            let count = unsafe buffer.read(into: space)
-            return unsafe Array(space.prefix(count))
-        }
-    }
-}
-
-/// Random numbers that are the same at every run (SplitMix64).
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }
