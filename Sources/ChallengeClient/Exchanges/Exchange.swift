@@ -11,30 +11,32 @@ package import HTTPWire
 /// What happens when is decided by `ExchangeMachine`; this carries it out. Made once per caller's connection and used
 /// for one request after the other, so that a keep-alive request allocates nothing here.
 package final class Exchange: TransferOwner {
-    private let runtime: ClientRuntime
+    let runtime: ClientRuntime
     /// Strong, as a weak reference costs every use of its object; `close` lets go of it.
     private var caller: (any ExchangeCaller)?
     private let timer: LazyTimer
 
     private var machine = ExchangeMachine()
-    private var client: UpstreamClient?
-    private var route: RouteSessions?
-    private var request = ExchangeRequest(method: .get, framing: .none)
+    var client: UpstreamClient?
+    var route: RouteSessions?
+    var request = ExchangeRequest(method: .get, framing: .none)
     /// Path and query as they go upstream.
     private var target = ByteQueue()
-    private var body = ReplayBuffer(tiers: .none, isEmpty: true)
+    var body = ReplayBuffer(tiers: .none, isEmpty: true)
     /// Whether the body is known to be longer than what is kept.
-    private var isTooLong = false
+    var isTooLong = false
+    /// Since when the upstream is asked whether it takes the body, until libcurl asks for that.
+    var expectingSince = LoopInstant.never
     /// What came behind the request's body.
-    private var trailers = TrailerLines()
-    private var transfer: Transfer?
+    var trailers = TrailerLines()
+    var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
-    private var used: [UInt64] = []
+    var used: [UInt64] = []
     private var waitingFor: SessionKey?
     private var swallowed = 0
     private var refusal: RefusedUse?
     /// Names this exchange to the session directory; a new one for each request.
-    private var ticket = ExchangeTicket(worker: 0, exchange: 0)
+    var ticket = ExchangeTicket(worker: 0, exchange: 0)
 
     /// An exchange for the requests of `caller`, one at a time.
     package init(runtime: ClientRuntime, caller: any ExchangeCaller) {
@@ -72,17 +74,6 @@ package final class Exchange: TransferOwner {
     package func start() {
         guard let client, let route else { return }
         perform(machine.start(missing: client.missing(in: route, for: request, aheadOfBody: isTooLong)))
-    }
-
-    private func prepareBody(_ client: UpstreamClient, _ route: RouteSessions) {
-        guard request.hasBody else {
-            isTooLong = false
-            body.reset(tiers: .none, spool: nil, isEmpty: true)
-            return
-        }
-        let keeping = client.keeping(bodyOf: request, at: route)
-        isTooLong = keeping.isTooLong
-        body.reset(tiers: keeping.tiers, spool: runtime.services.replay, isEmpty: false)
     }
 
     // MARK: The request's body
@@ -273,6 +264,7 @@ package final class Exchange: TransferOwner {
             transfer.fields.reset()
             try caller.writeFields(into: transfer.fields, overriddenBy: sessions)
             try client.prepare(transfer, request: request, target: target, sessions: sessions)
+            expectingSince = request.expectsContinue ? runtime.loop.now : .never
             timer.arm(at: runtime.loop.now + client.responseDelay)
             try client.start(transfer, request: request, target: target)
             return nil
@@ -316,15 +308,6 @@ package final class Exchange: TransferOwner {
         perform(action)
     }
 
-    /// The exchange ends because its body is gone. The caller is told to send it again, so the session is won meanwhile.
-    private func giveUpReplay(_ verdict: ExchangeMachine.Verdict) {
-        guard let client, let route else { return }
-        runtime.services.replay?.figures.wasNotReplayable()
-        guard case .challenge(let slot, _) = verdict, slot < route.slots.count else { return }
-        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
-        runtime.winUnawaited(route, slot: slot, rejected: rejected, ticket: ticket, of: client)
-    }
-
     /// Passes the body on, or swallows that of a challenge.
     package func transferHasBody(_ transfer: Transfer) {
         if machine.hasDelivered {
@@ -349,6 +332,7 @@ package final class Exchange: TransferOwner {
         guard let client else { return }
         if transfer.isExpectationRefused {
             request.expectsContinue = false
+            client.noteExpectation(isHonored: false)
             perform(machine.expectationRefused(canReplay: body.canReplay))
         } else if error != nil, body.isBroken {
             perform(machine.failed(.bodyLost))
@@ -370,26 +354,12 @@ package final class Exchange: TransferOwner {
     package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         // The answer is there and asks for another request; its end is still to come.
         guard !machine.isSettling else { return .pause }
+        if expectingSince != .never { noteExpectation() }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
         if body.isBroken { return .abort }
         guard body.isExhausted else { return .pause }
         return trailers.isEmpty || supplyTrailers() ? .end : .abort
-    }
-
-    /// Those that a session's fields take the place of stay here, as they would among the fields of the head.
-    private func supplyTrailers() -> Bool {
-        guard let transfer, let sessions = route?.fields else { return false }
-        do throws(CurlError) {
-            try trailers.forEach { (name, value) throws(CurlError) in
-                let kind = FieldName(name, ByteRange(start: 0, end: name.count))
-                if sessions.override(kind, named: name) { return }
-                try transfer.easy.appendTrailer(name: name, value: value)
-            }
-            return true
-        } catch {
-            return false
-        }
     }
 
     /// Asks the caller for more of the body where there is room for it.

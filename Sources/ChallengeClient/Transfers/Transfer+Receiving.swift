@@ -27,6 +27,7 @@ extension Transfer: TransferDelegate {
             return refuse(error.code)
         }
         if scanner.head.isInterim {
+            if scanner.head.status == 100 { upload.wasContinued = true }
             let isTaken = head.withSpan { interims.append($0) }
             head.removeAll()
             driver.note(self)

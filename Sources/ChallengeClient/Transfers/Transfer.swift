@@ -171,6 +171,8 @@ extension Transfer {
         private var left: UInt64? = 0
         /// Whether 100 is waited for, which a 417 would refuse.
         private(set) var awaitsContinue = false
+        /// Whether 100 has come.
+        var wasContinued = false
 
         init() {}
 

@@ -20,6 +20,8 @@ package final class UpstreamClient {
     private let uniform: RouteSessions
     var routes = RouteMemory()
     var refusals = RefusalMemory()
+    /// Until when no body waits for the upstream's word, which it has not given lately.
+    var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
     private var lessons: UInt64 = 0
     private var idle: [Transfer] = []
     /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.

@@ -79,6 +79,7 @@ struct DiskFaultTests {
         startThread(sending: post(LongBody(count: 2_000_000)), to: caller)
         #expect(try caller.message().body == "well")
         #expect(upstream.uploads.count == 1)
+        #expect(upstream.heads.first?.contains("\r\nExpect: 100-continue\r\n") == true)
         #expect(spool.figures.bytesFromDisk == 0)
     }
 
