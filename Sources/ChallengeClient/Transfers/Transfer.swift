@@ -153,13 +153,15 @@ package final class Transfer {
             // Whatever became of the rest of the request, or came behind the answer.
             self.error = nil
         } else if let error {
-            self.error = error
+            // libcurl has no words of its own for a line that it cannot store.
+            let isUnstorable = error == .badFunctionArgument || error == .outOfMemory || error == .tooLarge
+            self.error = isUnstorable ? .weirdServerReply : error
         } else if isHeadComplete, !answerBody.isUntilEnd {
             self.error = .partialFile
         }
         // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
-        // final head comes in place of 100.
-        if error == nil, !upload.isComplete { driver.dropConnection(of: self) }
+        // final head comes in place of 100, and one that ended in the middle of a head.
+        if error == nil, !upload.isComplete || !isHeadComplete { driver.dropConnection(of: self) }
         driver.note(self)
     }
 }
