@@ -91,6 +91,15 @@ static inline const char *_Nullable ccurl_get_string(CURL *_Nonnull easy, CURLIN
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
 }
 
+/// How many bytes OpenSSL has decrypted on the connection of a transfer under way that libcurl has not read; 0 without TLS, and
+/// where TLS is another library's. `pending`: the address of OpenSSL's SSL_pending.
+static inline int ccurl_tls_pending(CURL *_Nonnull easy, void *_Nonnull pending) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session) return 0;
+    if (session->backend != CURLSSLBACKEND_OPENSSL || !session->internals) return 0;
+    return ((int (*)(const void *))pending)(session->internals);
+}
+
 /// What was set as CURLOPT_PRIVATE.
 static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
     char *value = NULL;

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import CCurl
+internal import Glibc
 
 /// What is known of the last transfer, or of the one under way.
 extension EasyHandle {
@@ -22,6 +23,13 @@ extension EasyHandle {
 
     /// The socket that libcurl last watched for the transfer, until it is closed; -1: none.
     package var socket: Int32 { ledger?.isOpen(box) == true ? box.socket : -1 }
+
+    /// Whether TLS has something more for the transfer under way that is not read yet; also for others, over HTTP/2. False where
+    /// it cannot be told.
+    package var hasUnreadTLS: Bool {
+        guard let tlsPending = unsafe tlsPending else { return false }
+        return unsafe ccurl_tls_pending(easy, tlsPending) > 0
+    }
 
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
@@ -47,3 +55,6 @@ extension EasyHandle {
         return unsafe ccurl_get_long(easy, info, &value) == CURLE_OK ? value : 0
     }
 }
+
+/// Looked up in what libcurl has brought along, so that nothing links against OpenSSL but libcurl.
+nonisolated(unsafe) private let tlsPending = unsafe dlsym(nil, "SSL_pending")

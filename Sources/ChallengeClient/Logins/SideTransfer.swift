@@ -29,7 +29,8 @@ final class SideTransfer: TransferOwner {
     ) {
         do throws(CurlError) {
             let transfer = try Transfer(
-                driver: driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: request.url.origin))
+                driver: driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: request.url.origin),
+                isOverTLS: request.url.origin.scheme == .https)
             let side = SideTransfer(transfer, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
             try driver.start(transfer)

@@ -19,6 +19,8 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// The memory for the next turn's list; two that take turns, so that telling costs no allocation.
     private var spare: [Transfer] = []
     private var hasWork = false
+    /// How often libcurl was let loose on its sockets: what comes in one go, it has read at once.
+    private(set) var goes: UInt64 = 0
     /// Those whose answer may have ended without libcurl having told so.
     private var doubtful: [Transfer] = []
 
@@ -55,6 +57,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
 
     /// Lets a paused transfer go on. libcurl may call back from within.
     func unpause(_ transfer: Transfer) {
+        goes &+= 1
         if let error = transfer.easy.unpause() { transfer.transferEnded(transfer.easy, error: error) }
         takeEffects()
         hasWork = true
@@ -69,6 +72,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
 
     /// A socket of libcurl's is ready.
     package func ready(_ fd: Int32, _ events: Readiness) {
+        goes &+= 1
         multi.socketReady(
             fd, readable: events.isReadable, writable: events.isWritable, error: events.isBroken)
         takeEffects()
@@ -82,6 +86,15 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         guard fd >= 0, transfer.easy.speaksHTTP1 else { return }
         // libcurl finds it dead when it looks for one to take up.
         _ = shutdown(fd, Int32(SHUT_RDWR))
+    }
+
+    /// The connection of a transfer that has just ended well is not used again if something waits there: it answers no request,
+    /// and the next one may go out before `IdleConnections` hears of it.
+    func dropStrayConnection(of transfer: Transfer) {
+        let fd = transfer.easy.socket
+        var byte: UInt8 = 0
+        guard fd >= 0, unsafe recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
+        dropConnection(of: transfer)
     }
 
     /// `transfer`'s sending is paused, and only the end of the connection ends its answer: libcurl stops reading there, but
@@ -100,6 +113,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         var didWork = false
         if deadline <= now {
             deadline = .never
+            goes &+= 1
             multi.timeout()
             takeEffects()
             hasWork = true

@@ -42,6 +42,8 @@ extension Transfer: TransferDelegate {
         }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         isHeadComplete = true
+        headGo = driver.goes
+        received = 0
         if mayMissEnd { driver.doubt(self) }
         driver.note(self)
         return true
@@ -69,10 +71,14 @@ extension Transfer: TransferDelegate {
             return .pause
         }
         driver.note(self)
+        bodyGo = driver.goes
+        received += data.count
         let bytes = unsafe Span<UInt8>(_unsafeElements: data.assumingMemoryBound(to: UInt8.self))
         switch answerBody.take(bytes, into: &body) {
         case .taken:
-            return .consumed
+            // Behind the end of a body TLS may keep for the next answer what came with it; no socket would tell.
+            let isAtEnd = isOverTLS && answerBody.isWhole && easy.speaksHTTP1
+            return isAtEnd && easy.hasUnreadTLS ? .abort : .consumed
         case .beyondEnd:
             // The answer is whole; its connection ends here, as what came behind it belongs to no request.
             return .abort

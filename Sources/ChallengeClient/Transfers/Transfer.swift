@@ -35,8 +35,9 @@ package final class Transfer {
     var isHeadRequest = false
     /// What of the request's body is still to be sent.
     var upload = Upload()
-    /// Whether the connection may turn out to be one of HTTP/2.
+    /// Whether the connection may turn out to be one of HTTP/2, and whether it is over TLS.
     let mayBeHTTP2: Bool
+    let isOverTLS: Bool
     /// Heads of interim responses that were not told yet.
     var interims = InterimHeads()
     var scanner = ResponseHeadScanner()
@@ -44,6 +45,11 @@ package final class Transfer {
 
     let driver: CurlDriver
     var isHeadComplete = false
+    /// The go of the driver in which the head ended, and that of the last piece of the body.
+    var headGo: UInt64 = 0
+    var bodyGo: UInt64 = 0
+    /// How many bytes of body have come, framing included.
+    var received = 0
     /// Whether it failed because the upstream will not say 100 (RFC 9110 §15.5.18).
     var isExpectationRefused = false
     private var isHeadTold = false
@@ -57,11 +63,12 @@ package final class Transfer {
     var hasNews = false
 
     /// A transfer with a handle of its own; throws when libcurl is out of memory. `mayBeHTTP2`: whether the handle will be
-    /// allowed to speak HTTP/2.
-    package init(driver: CurlDriver, mayBeHTTP2: Bool) throws(CurlError) {
+    /// allowed to speak HTTP/2; `isOverTLS`: whether it will speak TLS.
+    package init(driver: CurlDriver, mayBeHTTP2: Bool, isOverTLS: Bool) throws(CurlError) {
         easy = try EasyHandle()
         self.driver = driver
         self.mayBeHTTP2 = mayBeHTTP2
+        self.isOverTLS = isOverTLS
         try easy.set(.httpHeader, fields)
         try easy.set(.httpTransferDecoding, false)
     }
@@ -143,6 +150,12 @@ package final class Transfer {
         driver.unpause(self)
     }
 
+    /// Whether libcurl has read head and body by one call for as much as there was: then it would have told what came behind
+    /// them. Later calls ask for no more than the body, and of an answer without one it tells nothing.
+    private var isReadAtOnce: Bool {
+        bodyGo == headGo && received > 0 && head.count + received < 16_384
+    }
+
     /// Whether its sending is paused while only the end of the connection can end the answer.
     var mayMissEnd: Bool { awaitsBody && !isEnded && isHeadComplete && answerBody.isUntilEnd }
 
@@ -161,7 +174,13 @@ package final class Transfer {
         }
         // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
         // final head comes in place of 100, and one that ended in the middle of a head.
-        if error == nil, !upload.isComplete || !isHeadComplete { driver.dropConnection(of: self) }
+        if error == nil {
+            if !upload.isComplete || !isHeadComplete {
+                driver.dropConnection(of: self)
+            } else if !isReadAtOnce {
+                driver.dropStrayConnection(of: self)
+            }
+        }
         driver.note(self)
     }
 }

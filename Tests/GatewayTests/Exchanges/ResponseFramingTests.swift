@@ -93,6 +93,38 @@ struct ResponseFramingTests {
         #expect(try received(good + stray, until: end).contains("hello"))
     }
 
+    /// The next request is there already, so it is sent as soon as the answer is complete.
+    @Test(
+        "what comes behind an answer, and after its head, answers no other request",
+        arguments: [
+            ("GET", "Content-Length: 5\r\n\r\n", "hello"), ("GET", "Transfer-Encoding: chunked\r\n\r\n", "0\r\n\r\n"),
+            ("HEAD", "Content-Length: 5\r\n\r\n", ""), ("GET", "Content-Length: 0\r\n\r\n", ""),
+        ], [0, 40_000])
+    func behindLater(answered: (method: String, fields: String, body: String), padding: Int) throws {
+        let stray = String(repeating: "x", count: padding) + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+        for _ in 0..<5 {
+            let upstream = try ScriptedUpstream()
+            let proxy = try Proxy(.bank(port: upstream.port))
+            let caller = try proxy.connect()
+            try caller.send("\(answered.method) /1 HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/2"))
+            let server = try upstream.accept()
+            _ = try server.head()
+            if answered.body.isEmpty {
+                try server.send("HTTP/1.1 200 OK\r\n\(answered.fields)\(stray)")
+                _ = try caller.head()
+            } else {
+                try server.send("HTTP/1.1 200 OK\r\n\(answered.fields)")
+                _ = try caller.head()
+                try server.send(answered.body + stray)
+                try caller.expect(answered.body)
+            }
+            let next = server.peekHead() == nil ? try upstream.accept() : server
+            #expect(try next.head().hasPrefix("GET /2 "))
+            try next.send(answer("200 OK", "own"))
+            #expect(try caller.message().body == "own")
+        }
+    }
+
     @Test("an answer that begins with a folded line is 502, also on the heels of a good one")
     func foldedFirstLine() throws {
         let upstream = try ScriptedUpstream()
