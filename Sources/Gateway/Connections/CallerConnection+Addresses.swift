@@ -18,7 +18,7 @@ extension CallerConnection {
         }
         let own = authority ?? Array((SocketName.local(of: descriptor).authority ?? "localhost").utf8)
         var here = Place(upstream.plan, prefix: prefix)
-        here.aliases = aliases(of: upstream.plan, authority: own)
+        here.addAliases(upstream.plan.forwarding, authority: own)
         return AddressMap(
             authority: own, here: here, router: listener.router, methods: Array(Set(["GET", method])), user: user,
             elsewhere: { [listener, worker] in
@@ -29,22 +29,19 @@ extension CallerConnection {
                 }
             })
     }
-
-    /// What the upstream takes for its own address besides its `url`, because we have told it so.
-    private func aliases(of plan: UpstreamPlan, authority: [UInt8]) -> [Origin] {
-        let range = ByteRange(start: 0, end: authority.count)
-        var schemes: [Origin.Scheme] = []
-        if plan.forwarding.host == .pass { schemes.append(plan.base.origin.scheme) }
-        if plan.forwarding.caller != .none { schemes.append(.http) }
-        var origins: [Origin] = []
-        for scheme in schemes {
-            if let origin = Origin(scheme: scheme, authority.span, range) { origins.append(origin) }
-        }
-        return origins
-    }
 }
 
 extension Place {
+    /// Adds what the upstream takes for its own address besides its `url`, because it was told the caller's: many servers
+    /// take the name from `Host` and the port from their own socket.
+    fileprivate mutating func addAliases(_ policy: ForwardingPolicy, authority: [UInt8]) {
+        let range = ByteRange(start: 0, end: authority.count)
+        if policy.host == .pass, let told = Origin(scheme: origin.scheme, authority.span, range) {
+            aliases = [told, Origin(scheme: origin.scheme, host: told.host, port: origin.port)]
+        }
+        if policy.caller != .none, let told = Origin(scheme: .http, authority.span, range) { aliases.append(told) }
+    }
+
     fileprivate init(_ plan: UpstreamPlan, prefix: [UInt8], host: String? = nil) {
         self.init(
             upstream: plan.name, origin: plan.base.origin, base: plan.basePath, prefix: prefix, host: host)

@@ -15,8 +15,8 @@ final class TLSFront: Sendable {
     private let folder: Folder
     private let child: Child
 
-    /// Starts it in front of that port.
-    init(before upstreamPort: UInt16) async throws {
+    /// Starts it in front of that port, with further locations as its configuration writes them.
+    init(before upstreamPort: UInt16, locations: String = "") async throws {
         folder = try Folder()
         certificate = folder.path(of: "certificate.pem")
         let key = folder.path(of: "key.pem")
@@ -30,12 +30,13 @@ final class TLSFront: Sendable {
             daemon off; master_process off; pid \(folder.path)/pid; error_log \(folder.path)/error.log;
             events {}
             http {
-                access_log \(folder.path)/access.log; client_max_body_size 0;
+                log_format via '$request_uri $http_via'; access_log \(folder.path)/access.log via; client_max_body_size 0;
                 client_body_temp_path temporary/a; proxy_temp_path temporary/b; fastcgi_temp_path temporary/c;
                 uwsgi_temp_path temporary/d; scgi_temp_path temporary/e;
                 server {
                     listen 127.0.0.1:\(port) ssl http2; listen 127.0.0.2:\(port) ssl http2;
                     ssl_certificate \(certificate); ssl_certificate_key \(key);
+                    \(locations)
                     location / {
                         proxy_pass http://127.0.0.1:\(upstreamPort); proxy_http_version 1.1;
                         add_header X-Protocol $server_protocol always;
@@ -57,6 +58,9 @@ final class TLSFront: Sendable {
             throw ChildError(description: "nginx: \(folder.text(of: "error.log"))\(folder.text(of: "err"))")
         }
     }
+
+    /// The requests that came, each with its `Via`.
+    var requests: [String] { folder.text(of: "access.log").split(separator: "\n").map(String.init) }
 
     /// Ends it.
     func stop() async { await child.end() }

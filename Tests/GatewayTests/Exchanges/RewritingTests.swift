@@ -9,11 +9,12 @@ import Testing
 /// Redirects and cookies through a whole gateway.
 @Suite("Answers that name their upstream")
 struct RewritingTests {
-    /// An upstream that answers with those fields; UP stands for its authority.
+    /// An upstream that answers with those fields; UP stands for its authority, PORT for what the caller's X-Port says.
     private func upstream(_ fields: String) throws -> AnsweringUpstream {
         try AnsweringUpstream { head, _ in
             let host = head.split(separator: "\r\n").first { $0.hasPrefix("Host: ") }?.dropFirst(6) ?? ""
-            return answer("302 Found", "", fields.replacing("UP", with: host))
+            let port = head.split(separator: "\r\n").first { $0.hasPrefix("X-Port: ") }?.dropFirst(8) ?? ""
+            return answer("302 Found", "", fields.replacing("UP", with: host).replacing("PORT", with: port))
         }
     }
 
@@ -68,10 +69,13 @@ struct RewritingTests {
 
     @Test("an upstream that is told the caller's host is understood when it names itself by that")
     func passedHost() throws {
-        let upstream = try upstream("Location: http://UP/api/a\r\n")
+        let upstream = try upstream("Location: http://UP/api/a\r\nContent-Location: http://localhost:PORT/api/b\r\n")
         for policy in [ForwardingPolicy(host: .pass), ForwardingPolicy(host: .pass, caller: .forwarded)] {
             let proxy = try Proxy(.bank(port: upstream.port, path: "/api/", forwarding: policy))
-            #expect(fields(try proxy.fetch(get("/")).head) == ["Location: http://localhost/a"])
+            #expect(
+                fields(try proxy.fetch(get("/", "X-Port: \(upstream.port)\r\n")).head) == [
+                    "Location: http://localhost/a", "Content-Location: http://localhost/b",
+                ])
         }
     }
 
