@@ -350,6 +350,7 @@ final class CallerConnection: ReadinessHandler {
     func beginTunnel(on upstream: UpstreamConnection) {
         phase = .tunnel
         timer.disarm()
+        writeLimit?.end()
         worker.tunnelOpened()
         tunnel = Tunnel(self, upstream)
         worker.note(self)
