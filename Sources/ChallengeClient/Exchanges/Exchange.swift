@@ -290,7 +290,7 @@ package final class Exchange: TransferOwner {
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
-        if transfer.answer.status == 101 {
+        if transfer.handshake != nil, transfer.answer.status == 101 {
             perform(machine.switched())
             return
         }

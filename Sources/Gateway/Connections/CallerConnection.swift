@@ -353,6 +353,7 @@ final class CallerConnection: ReadinessHandler {
         writeLimit?.end()
         worker.tunnelOpened()
         tunnel = Tunnel(self, upstream)
+        head.removeAll(keepingCapacity: 0)
         worker.note(self)
     }
 

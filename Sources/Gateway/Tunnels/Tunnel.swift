@@ -67,7 +67,11 @@ final class Tunnel: ReadinessHandler {
         var rounds = 0
         while up.canMove || down.canMove, rounds < Self.roundsPerTurn {
             rounds += 1
-            guard moveUp(), moveDown() else { return fail() }
+            if moveUp(), moveDown() { continue }
+            // What one end had said before it was gone still goes to the other, as far as that takes it now.
+            _ = moveUp()
+            _ = moveDown()
+            return fail()
         }
         passEnds()
         if up.endIsPassed, down.endIsPassed {
@@ -114,11 +118,7 @@ final class Tunnel: ReadinessHandler {
     }
 
     private func moveDown() -> Bool {
-        if down.wantsSource, down.sourceIsReady, !receive() {
-            // What came before the failure still goes, as far as it can.
-            _ = down.bytes.send(to: caller.descriptor, keepingCapacity: 0)
-            return false
-        }
+        if down.wantsSource, down.sourceIsReady, !receive() { return false }
         guard down.wantsSink, down.sinkIsReady else { return true }
         let before = down.bytes.count
         let failure = down.bytes.send(to: caller.descriptor, keepingCapacity: TunnelFlow.window)

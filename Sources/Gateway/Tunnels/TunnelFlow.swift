@@ -11,7 +11,7 @@ package struct TunnelFlow: ~Copyable {
     /// The most that waits, in bytes.
     package static let window = 64 * 1024
     /// What an idle direction may keep of its memory, in bytes.
-    package static let keptMemory = 16 * 1024
+    package static let keptMemory = 4 * 1024
 
     /// What waits for the sink.
     package var bytes = ByteQueue()

@@ -10,6 +10,8 @@ final class TLSFront: Sendable {
     let port = Ports.next()
     /// The certificate, which is also its own authority; for `localhost` and 127.0.0.1.
     let certificate: String
+    /// The key's file.
+    let key: String
     /// The pin of its key, as `tls.pin` wants it.
     let pin: String
     private let folder: Folder
@@ -19,7 +21,7 @@ final class TLSFront: Sendable {
     init(before upstreamPort: UInt16, locations: String = "") async throws {
         folder = try Folder()
         certificate = folder.path(of: "certificate.pem")
-        let key = folder.path(of: "key.pem")
+        key = folder.path(of: "key.pem")
         let made = try await Command.run(
             ["/bin/sh", "-c", Self.makeCertificate], environment: ["KEY": key, "CERTIFICATE": certificate], in: folder)
         guard made.exit == 0 else { throw ChildError(description: "no certificate: \(made.errors)") }

@@ -17,7 +17,7 @@ private let nonsense: [String] = [
 ]
 
 @Suite("Requests for another protocol")
-struct HandshakeTests {
+struct UpgradeTests {
     let server: ScriptedUpstream
     let proxy: Proxy
 

@@ -7,7 +7,7 @@ import Gateway
 import Testing
 
 @Suite("Challenges to requests for another protocol")
-struct ChallengedHandshakeTests {
+struct ChallengedUpgradeTests {
     let server: ScriptedUpstream
 
     init() throws { server = try ScriptedUpstream() }
