@@ -167,5 +167,7 @@ package final class EasyHandle {
         try set(.suppressConnectHeaders, true)
         try set(.tcpNoDelay, true)
         try set(.proxy, "")
+        // It has the last word on a proxy that is set, too.
+        try set(.noProxy, "")
     }
 }

@@ -130,6 +130,8 @@ extension EasyOption<String> {
     package static var caFolder: Self { Self(CURLOPT_CAPATH) }
     /// The method, where it is none of those that other options imply.
     package static var customRequest: Self { Self(CURLOPT_CUSTOMREQUEST) }
+    /// Hosts that are reached without the proxy. The empty string, our default: none, whatever the environment says.
+    package static var noProxy: Self { Self(CURLOPT_NOPROXY) }
     /// The password for schemes that libcurl itself answers.
     package static var password: Self { Self(CURLOPT_PASSWORD) }
     /// Where the server's key must match: `sha256//…` or a file.
@@ -157,7 +159,8 @@ extension EasyOption<String> {
 
     static var all: [Self] {
         [
-            .acceptEncoding, .caFile, .caFolder, .customRequest, .password, .pinnedPublicKey, .proxy, .proxyPassword,
+            .acceptEncoding, .caFile, .caFolder, .customRequest, .noProxy, .password, .pinnedPublicKey, .proxy,
+            .proxyPassword,
             .proxyUserName,
             .requestTarget, .serviceName, .sslCertificate, .sslKey, .unixSocketPath, .url, .userName, .protocols,
             .redirectProtocols,

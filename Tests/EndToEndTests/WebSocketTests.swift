@@ -70,7 +70,9 @@ struct WebSocketTests {
             }
             try await bank.startDaemon()
             let local = "ws://127.0.0.1:\(bank.port)/prices"
-            #expect(try await WebSocketServer.call(local, in: bank.folder) == "same\n")
+            let said = try await WebSocketServer.call(local, in: bank.folder)
+            let log = try bank.daemon.log
+            #expect(said == "same\n", "\(log)")
             #expect(bank.record.registrations == 1)
             #expect(bank.record.tokens.count == 1)
             await server.stop()

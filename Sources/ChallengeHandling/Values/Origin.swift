@@ -40,7 +40,8 @@ public struct Origin: Sendable, Hashable {
     public var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }
         let octets = host.split(separator: ".", omittingEmptySubsequences: false)
-        return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
+        // As it is always written: what begins with 0 is octal to some, and 08 a name to be looked up.
+        return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0).map(String.init) == String($0) }
     }
 }
 

@@ -28,7 +28,8 @@ extension CallerConnection: ExchangeCaller {
         // (RFC 9112 §9.6).
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
         self.keepsAlive = transfer.head.withSpan {
-            response.writeHead(answer, in: $0, keepsAlive: keepsAlive, to: &output, addresses: addressMap)
+            response.writeHead(
+                answer, in: $0, keepsAlive: keepsAlive, to: &output, date: worker.date, addresses: addressMap)
         }
         worker.note(self)
     }

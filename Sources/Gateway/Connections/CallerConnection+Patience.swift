@@ -34,7 +34,7 @@ extension CallerConnection {
     /// The time that the timer was set for is over.
     func timeLimitPassed() {
         switch phase {
-        case .head where parser.isIdle && !output.isEmpty:
+        case .head where parser.isIdle && !output.isEmpty, .closing where !output.isEmpty:
             // The caller still takes the answers before; that has a limit of its own.
             timer.arm(at: worker.loop.now + worker.quietDelay)
         case .head where !parser.isIdle || !input.isEmpty:

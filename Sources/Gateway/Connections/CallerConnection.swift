@@ -240,7 +240,8 @@ final class CallerConnection: ReadinessHandler {
             writeLimit?.end()
             if phase == .closing { finishClosing() }
         } else if failure == EAGAIN {
-            limitWriting(taken: waiting - output.count)
+            // A tunnel is bound by the upstream's idle time alone, both its ways together.
+            if phase != .tunnel { limitWriting(taken: waiting - output.count) }
         } else {
             close()
         }

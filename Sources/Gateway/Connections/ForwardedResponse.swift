@@ -46,10 +46,11 @@ struct ForwardedResponse {
     }
 
     /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`; `addresses` is asked for what
-    /// names the upstream, if something does. Returns whether the connection can be kept after this response.
+    /// names the upstream, if something does, and `date` for the time, if the upstream tells none. Returns whether the
+    /// connection can be kept after this response.
     mutating func writeHead(
         _ head: ResponseHead, in bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue,
-        addresses: () -> AddressMap?
+        date: () -> String, addresses: () -> AddressMap?
     ) -> Bool {
         hasBegun = true
         let isBodyless = isHead || head.status == 204 || head.status == 304
@@ -68,6 +69,10 @@ struct ForwardedResponse {
         writeFields(of: head, in: bytes, to: &output, addresses: addresses)
         // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
+        // RFC 9110 §6.6.1: whoever forwards a response without one adds the time at which it came.
+        if !head.fields.contains(where: { $0.kind == .date && !$0.isNominated }) {
+            ResponseWriter.field("Date", date(), to: &output)
+        }
         output.append(Self.via(head))
         // RFC 9110 §15.5.22: it must say what is required.
         if head.status == 426 { Self.writeUpgrade(of: head, in: bytes, to: &output) }

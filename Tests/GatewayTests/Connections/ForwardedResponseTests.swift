@@ -20,13 +20,14 @@ struct ForwardedResponseTests {
         var scanner = ResponseHeadScanner()
         try scanner.scan(bytes.span)
         let stays = response.writeHead(
-            scanner.head, in: bytes.span, keepsAlive: keepsAlive, to: &output, addresses: { nil })
+            scanner.head, in: bytes.span, keepsAlive: keepsAlive, to: &output,
+            date: { "Sat, 21 Nov 2026 16:00:00 GMT" }, addresses: { nil })
         for piece in body { response.writeBody(Array(piece.utf8).span, to: &output) }
         response.writeEnd(to: &output)
         return (output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }, stays)
     }
 
-    private let via = "Via: 1.1 countersign\r\n"
+    private let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"
 
     @Test("a body of known length goes as it is")
     func length() throws {
@@ -55,6 +56,15 @@ struct ForwardedResponseTests {
         let known = try written("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", body: ["ab"], version: .http10)
         #expect(known.text == "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(via)Connection: keep-alive\r\n\r\nab")
         #expect(known.keepsAlive)
+    }
+
+    @Test("a response without a date gets ours, one with its own keeps that")
+    func date() throws {
+        let own = "Date: Tue, 15 Nov 1994 08:12:31 GMT\r\n"
+        let (text, _) = try written("HTTP/1.1 200 OK\r\n\(own)Content-Length: 0\r\n\r\n")
+        #expect(text.contains(own))
+        #expect(!text.contains("2026"))
+        #expect(try written("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").text.contains(via))
     }
 
     @Test("a connection that ends is told so")

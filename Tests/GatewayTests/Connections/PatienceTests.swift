@@ -103,6 +103,7 @@ struct PatienceTests {
                 headTime: .milliseconds(100), writeTime: .milliseconds(400), idleTime: .milliseconds(100)))
         let caller = try proxy.connect(receiveBuffer: 4096)
         _ = try? caller.send(String(repeating: get(), count: 500))
+        proxy.wait("the caller is accepted") { proxy.gateway.figures.acceptedConnections == 1 }
         proxy.expectNoConnections()
         #expect(try caller.readAll() == nil)
     }

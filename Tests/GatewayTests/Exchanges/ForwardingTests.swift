@@ -19,7 +19,8 @@ struct ForwardingTests {
                 + "Via: 1.1 countersign\r\n\r\n")
         try server.send(answer("200 Fine", "hello", "X-Three: 3\r\nKeep-Alive: timeout=5\r\n"))
         try caller.expect(
-            "HTTP/1.1 200 Fine\r\nX-Three: 3\r\nContent-Length: 5\r\nVia: 1.1 countersign\r\n\r\nhello")
+            "HTTP/1.1 200 Fine\r\nX-Three: 3\r\nContent-Length: 5\r\nDate: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n\r\nhello"
+        )
     }
 
     @Test("a connection is kept on both sides")
@@ -107,7 +108,8 @@ struct ForwardingTests {
         try server.expect("3\r\nabc\r\n0\r\n\r\n")
         try server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwxyz\r\n0\r\nX-Trailer: 1\r\n\r\n")
         try caller.expect(
-            "HTTP/1.1 200 OK\r\nVia: 1.1 countersign\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwxyz\r\n0\r\n\r\n")
+            "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwxyz\r\n0\r\n\r\n"
+        )
     }
 
     @Test("an old caller gets a body of unknown length until the connection ends")

@@ -11,7 +11,8 @@ struct InterimTests {
     private let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
     private let passedHints =
         "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nVia: 1.1 countersign\r\n\r\n"
-    private let final = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nVia: 1.1 countersign\r\n\r\nwell"
+    private let final =
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nDate: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n\r\nwell"
 
     @Test("they pass in their order, each at once, and the final one behind them")
     func passed() throws {

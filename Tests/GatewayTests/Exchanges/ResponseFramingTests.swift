@@ -8,7 +8,7 @@ import Testing
 /// How an upstream's answer is framed, and how the caller's is (RFC 9112 §6.3), through a whole gateway.
 @Suite("The framing of responses")
 struct ResponseFramingTests {
-    private static let via = "Via: 1.1 countersign\r\n"
+    private static let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"
     private static let chunked = "Transfer-Encoding: chunked\r\n"
 
     /// What the caller gets for `bytes`, up to `end`; then another request must get its own answer, on whatever connection.
