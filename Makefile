@@ -26,6 +26,7 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 test: ## build and run all tests
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/test
+	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 
 check: ## format, house rules, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build test
