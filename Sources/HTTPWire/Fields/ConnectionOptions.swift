@@ -9,7 +9,7 @@ struct ConnectionOptions: Equatable, Sendable {
     private(set) var close = false
     private(set) var keepAlive = false
     private(set) var upgrade = false
-    /// The tokens that name fields: all but the two that speak of the connection itself.
+    /// The tokens that name fields: all but `keep-alive`, whose field goes no further anyway.
     private var nominated: [(name: ByteRange, kind: FieldName)] = []
     private var count = 0
 
@@ -26,6 +26,8 @@ struct ConnectionOptions: Equatable, Sendable {
             guard count <= ConnectionOptions.maximum else { throw .connectionInvalid }
             if bytes.matches(element, ignoringCase: "close") {
                 close = true
+                // No field of that name is registered, but a peer can make one up, and it concerns this connection only.
+                nominated.append((element, .other))
             } else if bytes.matches(element, ignoringCase: "keep-alive") {
                 keepAlive = true
             } else {
