@@ -65,17 +65,22 @@ struct LocationParts {
     }
 
     /// `text` with percent-encoded unreserved characters decoded and the digits of all others in upper case
-    /// (RFC 3986 §6.2.2.1 and §6.2.2.2).
+    /// (RFC 3986 §6.2.2.1 and §6.2.2.2). A percent sign of its own becomes `%25`: decoded digits behind it, as in `%%34%31`,
+    /// would else make another encoded character.
     static func normalized(_ text: Substring) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
         var output: [UInt8] = []
         var rest = text.utf8[...]
         while let byte = rest.popFirst() {
             let digits = rest.prefix(2)
-            guard byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(Self.isHexDigit),
+            guard byte == UInt8(ascii: "%") else {
+                output.append(byte)
+                continue
+            }
+            guard digits.count == 2, digits.allSatisfy(Self.isHexDigit),
                 let decoded = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
             else {
-                output.append(byte)
+                output += Array("%25".utf8)
                 continue
             }
             rest.removeFirst(2)
@@ -118,7 +123,8 @@ extension LocationParts {
                 throw LocationError(reason: "the bracket of the IPv6 address is not closed")
             }
             host = authority[...bracket]
-            guard host.count > 2, host.dropFirst().dropLast().allSatisfy({ $0.isHexDigit || ":.".contains($0) }) else {
+            guard host.contains(":"), host.dropFirst().dropLast().allSatisfy({ $0.isHexDigit || ":.".contains($0) })
+            else {
                 throw LocationError(reason: "there is no IPv6 address between the brackets")
             }
             let rest = authority[bracket...].dropFirst()

@@ -81,7 +81,10 @@ public struct WebURL: Sendable, Hashable {
         if authority.hasPrefix("[") {
             guard let bracket = authority.firstIndex(of: "]") else { return nil }
             let address = authority[authority.index(after: authority.startIndex)..<bracket]
-            guard !address.isEmpty, address.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+            // Without a colon it is no IPv6 address, and its origin would read as another host: `[8]` as the IPv4 address 8.
+            guard address.contains(":"), address.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else {
+                return nil
+            }
             let rest = authority[authority.index(after: bracket)...]
             if rest.isEmpty { return (String(address), nil) }
             guard rest.hasPrefix(":"), let number = portNumber(rest.dropFirst()) else { return nil }
@@ -105,7 +108,10 @@ public struct WebURL: Sendable, Hashable {
                 return false
             }
         }
-        return host.isEmpty || !allowed ? nil : (String(host), port)
+        // One dot at the end is dropped; more, or one at the start, make empty labels, which no name has (RFC 1035 §2.3.1).
+        let labels = (host.hasSuffix(".") ? host.dropLast() : host).split(
+            separator: ".", omittingEmptySubsequences: false)
+        return !allowed || labels.contains("") ? nil : (String(host), port)
     }
 
     private static func portNumber(_ digits: Substring) -> UInt16? {

@@ -94,6 +94,22 @@ struct LocationPatternTests {
         #expect(throws: LocationError.self) { try Location(uri) }
     }
 
+    @Test("decoded digits behind a percent sign of its own make no other encoded character")
+    func loneSigns() throws {
+        let pattern = try LocationPattern("a/%%34%31")
+        #expect(pattern.text == "a/%2541")
+        #expect(try LocationPattern(pattern.text) == pattern)
+        #expect(try !pattern.covers(Location("a/A")))
+        #expect(try pattern.covers(Location("a/%%34%31")))
+        #expect(try LocationPattern("a/%") == LocationPattern("a/%25"))
+    }
+
+    @Test("what holds no colon is no IPv6 address", arguments: ["[8]", "[]", "[.]", "[ab]:80"])
+    func brackets(_ text: String) {
+        #expect(throws: LocationError.self) { try Location(text) }
+        #expect(throws: LocationError.self) { try LocationPattern(text) }
+    }
+
     @Test("an address and its text are the same location")
     func fromWebURL() throws {
         for text in ["https://A.example.com./a/%62//", "http://[::1]:8080/x?y", "http://a.com"] {
