@@ -6,6 +6,12 @@ import Testing
 
 @Suite("What the commands print")
 struct ReportTests {
+    @Test("a problem is one line, whatever stands in the keys of the file")
+    func oneLine() {
+        let told = problems("\"a\\nb\\e[2J\\u2028\": 1\nlisteners: []\nupstreams: {}\n")
+        #expect(told.contains { $0.hasPrefix("f:1:1: a\\u000Ab\\u001B[2J\\u2028: unknown key") }, "\(told)")
+    }
+
     @Test(
         "check counts errors and warnings in its last line",
         arguments: [

@@ -52,10 +52,32 @@ package struct Mark: Sendable, Hashable, Comparable {
 }
 
 extension Problem: CustomStringConvertible {
-    /// `FILE:LINE:COL: key.path: message`, the message of a warning led by that word.
+    /// `FILE:LINE:COL: key.path: message`, the message of a warning led by that word. One line, whatever keys and values of
+    /// the file it quotes: their controls and line ends are written as `\u000A`.
     package var description: String {
         let place = mark.map { "\(file):\($0.line):\($0.column)" } ?? file
         let path = keyPath.isEmpty ? "" : "\(keyPath): "
-        return "\(place): \(path)\(severity == .warning ? "warning: " : "")\(message)"
+        return escaped("\(place): \(path)\(severity == .warning ? "warning: " : "")\(message)")
+    }
+
+    private func escaped(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        var line = ""
+        for scalar in text.unicodeScalars {
+            guard isControl(scalar) else {
+                line.unicodeScalars.append(scalar)
+                continue
+            }
+            let digits = String(scalar.value, radix: 16, uppercase: true)
+            line += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        }
+        return line
+    }
+
+    private func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
     }
 }
