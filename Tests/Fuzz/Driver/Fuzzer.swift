@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+
+// libFuzzer brings the `main` that calls these two. One program holds all targets, and runs the one whose name it is
+// called by: `.build/part/fuzz/chunks crash-0123`.
+
+/// Chooses the target by the name of the program.
+@_cdecl("LLVMFuzzerInitialize")
+public func initialize(
+    _ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafePointer<CChar>>>
+) -> CInt {
+    let path = unsafe String(cString: arguments.pointee[0])
+    let name = path.split(separator: "/").last.map(String.init) ?? ""
+    unsafe chosen = FuzzTarget.all.first { $0.name == name }
+    guard unsafe chosen != nil else {
+        print("no target \"\(name)\"; call it by the name of one: \(FuzzTarget.all.map(\.name))")
+        exit(64)
+    }
+    return 0
+}
+
+/// Feeds the target one input; what breaks a rule ends the process.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func feed(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let input = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: bytes, count: count))
+    do throws(Violation) {
+        try unsafe chosen?.run(input)
+    } catch {
+        // What libFuzzer takes for a crash, so that it keeps the input.
+        print("\nbroken rule: \(error)")
+        fflush(nil)
+        abort()
+    }
+    return 0
+}
+
+nonisolated(unsafe) private var chosen: FuzzTarget?

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPTypes
+import Secrets
+
+@testable import ChallengeHandling
+
+/// What a server says of who may come in. The first byte tells which of its words: `w` fields of `WWW-Authenticate`, one a
+/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope.
+func fuzzChallenges(_ input: Span<UInt8>) throws(Violation) {
+    guard input.count > 0 else { return }
+    let rest = input.extracting(1..<input.count)
+    switch input[0] {
+    case UInt8(ascii: "w"): try checkFields(rest.string)
+    case UInt8(ascii: "p"): try checkVerdict(rest.array)
+    case UInt8(ascii: "t"): try checkToken(rest.array)
+    case UInt8(ascii: "s"): try checkScope(rest.string)
+    default: break
+    }
+}
+
+private func checkFields(_ text: String) throws(Violation) {
+    let values = text.split(separator: "\n", maxSplits: 7).map(String.init)
+    var fields = HTTPFields()
+    for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
+    for status in [200, 401, 403, 409] { try checkResource(status, fields) }
+    let challenges: [AuthenticationChallenge]
+    do {
+        challenges = try AuthenticationChallenge.parse(values)
+    } catch {
+        try require(values.contains { error.offset <= $0.utf8.count } && !error.reason.isEmpty, "beyond: \(error)")
+        return
+    }
+    for challenge in challenges {
+        try require(Oracle.isToken(Array(challenge.scheme.utf8)), "the scheme \(challenge.scheme)")
+        try require(challenge.token68 == nil || challenge.parameters.isEmpty, "both a token and parameters")
+        let names = challenge.parameters.map(\.name)
+        try require(Set(names).count == names.count, "a parameter twice: \(names)")
+        for parameter in challenge.parameters {
+            try require(parameter.name == parameter.name.lowercased(), "a name in capitals: \(parameter.name)")
+            try require(challenge[parameter.name.uppercased()] == parameter.value, "not found: \(parameter.name)")
+        }
+    }
+    // Written in the plainest way, in one field, they are the same challenges.
+    let written = challenges.map(plain).joined(separator: ", ")
+    let again = try? AuthenticationChallenge.parse([written])
+    try require(again == challenges, "\(written) is read as \(String(describing: again)), not \(challenges)")
+}
+
+private func plain(_ challenge: AuthenticationChallenge) -> String {
+    if let token = challenge.token68 { return "\(challenge.scheme) \(token)" }
+    let parameters = challenge.parameters.map { parameter in
+        let quoted = parameter.value.unicodeScalars.map { #""\"#.unicodeScalars.contains($0) ? "\\\($0)" : "\($0)" }
+        return "\(parameter.name)=\"\(quoted.joined())\""
+    }
+    return parameters.isEmpty ? challenge.scheme : "\(challenge.scheme) \(parameters.joined(separator: ", "))"
+}
+
+private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation) {
+    switch MobileFirstResource.examine(status: status, fields: fields) {
+    case .notAChallenge: break
+    case .conflict: throw Violation(description: "a conflict without its field")
+    case .insufficientScope(let words):
+        try require(status == 403 && !words.isEmpty && Scope(words).words == words, "scope words \(words)")
+    case .tokenInvalid, .tokenMissing:
+        try require(status == 401, "a token is asked for by \(status)")
+    }
+}
+
+private func checkVerdict(_ body: [UInt8]) throws(Violation) {
+    for (status, fields) in [(200, [:]), (401, [.wwwAuthenticate: "MFP-Challenge"]), (403, [:])] as [(Int, HTTPFields)]
+    {
+        let verdict = PreauthorizationVerdict(SideResponse(status: status, fields: fields, body: body))
+        let summary = verdict.summary
+        try require(summary.utf8.allSatisfy { $0 >= 32 && $0 < 127 }, "a summary with strange signs: \(summary)")
+        switch verdict {
+        case .challenged(let challenges, _):
+            try require(status == 401 && !challenges.isEmpty, "challenged by \(status)")
+        case .failed(let failures):
+            try require(status == 403 && !failures.isEmpty, "failed by \(status)")
+        case .passed:
+            try require(status == 200, "passed by \(status)")
+        case .unusable:
+            break
+        }
+    }
+}
+
+private func checkToken(_ body: [UInt8]) throws(Violation) {
+    guard let token = BearerToken(body, sentAt: 1_700_000_000_000) else { return }
+    let value = token.session.fields.map { $0.value.revealBytes() }
+    try require(value.count == 1 && value[0].starts(with: "Bearer ".utf8) && value[0].count > 7, "no token")
+    try require(value[0].allSatisfy { $0 >= 32 && $0 < 127 }, "a token that splits the field")
+    if let end = token.session.expiresAt { try require(end >= 1_700_000_000_000, "it ended before it began") }
+}
+
+private func checkScope(_ text: String) throws(Violation) {
+    let scope = Scope(text: text)
+    try require(Scope(text: scope.description) == scope, "\(scope) is read otherwise")
+    try require(scope.union(scope) == scope && scope.contains(scope), "\(scope) is not itself")
+    for word in scope.words {
+        try require(word.utf8.allSatisfy { $0 > 32 && $0 < 127 } && !word.isEmpty, "the word \(word)")
+    }
+}

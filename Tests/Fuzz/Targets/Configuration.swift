@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Settings
+
+/// A configuration.
+func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
+    let bytes = input.array
+    let (settings, problems) = Settings.parse(bytes, file: "f", environment: ["PORT": "8080", "NAME": "bank"])
+    let errors = problems.filter { $0.severity == .error }
+    try require((settings == nil) == !errors.isEmpty, "\(errors.count) errors, and settings: \(settings != nil)")
+    // A line more than there are: what is missing at the end is missed behind it.
+    let lines = String(decoding: bytes, as: UTF8.self).unicodeScalars.count { isLineEnd($0) } + 2
+    var last = Mark(line: 1, column: 1)
+    for problem in problems {
+        guard let mark = problem.mark else { throw Violation(description: "a problem without a place: \(problem)") }
+        try require(
+            (1...lines).contains(mark.line) && (1...bytes.count + 2).contains(mark.column), "no such place: \(problem)")
+        try require(last <= mark, "not in the order of the file: \(problem)")
+        last = mark
+        try require(!problem.message.isEmpty, "a problem without a message")
+        // Problems are told as one line each.
+        let isPlain = problem.description.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }
+        try require(isPlain, "a problem of two lines: \(problem)")
+    }
+}
+
+/// YAML 1.1 section 4.2, as libyaml counts lines.
+private func isLineEnd(_ scalar: Unicode.Scalar) -> Bool {
+    [0x0A, 0x0D, 0x85, 0x2028, 0x2029].contains(scalar.value)
+}
