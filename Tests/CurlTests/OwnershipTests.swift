@@ -67,11 +67,17 @@ struct OwnershipTests {
         await #expect(processExitsWith: .success) {
             let server = try Server()
             let client = try Client()
-            try await client.flood(server.url("/bytes/65"), total: 20_000)
+            let sanitizer = unsafe getenv("COUNTERSIGN_SANITIZER").map { unsafe String(cString: $0) }
+            let total = sanitizer == nil ? 20_000 : 2_000
+            try await client.flood(server.url("/bytes/65"), total: total)
             let before = usage()
-            try await client.flood(server.url("/bytes/65"), total: 80_000)
+            try await client.flood(server.url("/bytes/65"), total: 4 * total)
             let after = usage()
-            #expect(after.kilobytes - before.kilobytes < 1024, "\(before) became \(after)")
+            if let sanitizer {
+                print("memory is not compared: \(sanitizer) sanitizer keeps freed memory, and reports leaks itself")
+            } else {
+                #expect(after.kilobytes - before.kilobytes < 1024, "\(before) became \(after)")
+            }
             #expect(after.descriptors <= before.descriptors)
             #expect(Census.alive.count == 0)
             #expect(try await client.with { driver, _ in driver.multi.count } == 0)
