@@ -11,22 +11,37 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 CHECK ?=
 QUICK ?=
+ONLY ?=
+SECONDS_EACH ?=
+RUNS ?=
+TARGETS ?=
+JOBS ?=
 SWIFT ?= swift
 export SWIFT DESTDIR PREFIX
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo test check build install uninstall bench conformance clean help
+.PHONY: demo test sanitize fuzz check build install uninstall bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
 	@$(SWIFT) build --product countersign
 	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
 
-test: ## build and run all tests
+test: ## build and run all tests, also under sanitizers, and the fuzzers for a moment
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/test
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
+	@Tests/Sanitizers/run
+	@RUNS=20000 SECONDS_EACH= KEEP=0 Tests/Fuzz/run
+
+sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=thread, ONLY=address)
+	@Tests/Scripts/setup build test
+	@Tests/Sanitizers/run $(ONLY)
+
+fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2)
+	@Tests/Scripts/setup build test
+	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" Tests/Fuzz/run $(TARGETS)
 
 check: ## format, house rules, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build test

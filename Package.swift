@@ -30,6 +30,12 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
         name: "\(name)Tests", dependencies: [.target(name: name)] + dependencies, swiftSettings: settings)
 }
 
+// What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
+let fuzzed: [Target.Dependency] = [
+    "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Secrets", "Settings", httpTypes,
+]
+let unfuzzed = ["dictionaries", "run", "seeds"]
+
 let package = Package(
     name: "countersign",
     products: [
@@ -98,6 +104,39 @@ let package = Package(
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests("countersign", ["Systemd", logging, "Credentials", arguments]),
         .testTarget(
+            name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
+            swiftSettings: settings),
+        .testTarget(
             name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),
     ]
 )
+
+// Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
+// rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
+if let part = Context.environment["COUNTERSIGN_PART"] {
+    let leftOut = ["CSystemd", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign"]
+    package.products.removeAll { $0.name == "countersign" }
+    package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
+    package.dependencies.removeAll { dependency in
+        guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
+        return location.hasSuffix("/swift-crypto") || location.hasSuffix("/swift-argument-parser")
+    }
+    if part == "sanitize" {
+        package.targets.append(
+            .target(name: "MutexForThreadSanitizer", path: "Tests/Sanitizers/MutexForThreadSanitizer"))
+        package.targets.first { $0.name == "EventLoopTests" }?.dependencies.append("MutexForThreadSanitizer")
+    }
+    if part == "fuzz" {
+        package.targets.removeAll { $0.type == .test }
+        // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
+        let instrumented = ["ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Settings"]
+        let coverage = ["-sanitize-coverage=edge,inline-8bit-counters,pc-table,trace-cmp,indirect-calls"]
+        for target in package.targets where instrumented.contains(target.name) {
+            target.swiftSettings?.append(.unsafeFlags(coverage))
+        }
+        package.targets.append(
+            .executableTarget(
+                name: "fuzz", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Replay"],
+                swiftSettings: settings))
+    }
+}
