@@ -37,7 +37,7 @@ private enum Seeds {
 
     static func of(_ target: String) throws -> [(name: String, bytes: [UInt8])] {
         try names(in: "\(folder)/\(target)").map { name in
-            let file = try #require(unsafe fopen("\(folder)/\(target)/\(name)", "r"))
+            let file = unsafe try #require(unsafe fopen("\(folder)/\(target)/\(name)", "r"))
             defer { unsafe fclose(file) }
             var bytes = [UInt8](repeating: 0, count: 1 << 20)
             let count = unsafe fread(&bytes, 1, bytes.count, file)

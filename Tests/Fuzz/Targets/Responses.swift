@@ -70,7 +70,9 @@ private struct ResponseWay: ~Copyable {
         _ head: ResponseHead, _ raw: Span<UInt8>, body: Span<UInt8>, _ dice: inout Dice
     ) throws(Violation) -> WrittenResponse {
         let map = addresses
-        let keepsAlive = response.writeHead(head, in: raw, keepsAlive: dice.flip(), to: &output) { map }
+        let keepsAlive = response.writeHead(
+            head, in: raw, keepsAlive: dice.flip(), to: &output, date: { "Sat, 21 Nov 2026 16:00:00 GMT" },
+            addresses: { map })
         var answer = AnswerBody()
         answer.begin(behind: head, isBodyless: caller.isHead)
         var queue = ByteQueue()
