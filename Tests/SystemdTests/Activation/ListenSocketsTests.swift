@@ -117,10 +117,25 @@ private func listening() throws -> UnixSocket {
 
 /// Does what the service manager does before it starts a service.
 private func pass(_ descriptors: [Int32], names: String) {
+    // On a busy machine libdispatch may have begun to watch something in this process, by these very numbers. It traps where
+    // they are taken from it, so that this run of the process shows nothing.
+    for number in 3..<3 + descriptors.count where isAnonymous(number) {
+        print("descriptor \(number) is libdispatch's own: nothing is tried in this process")
+        exit(EXIT_SUCCESS)
+    }
     // First away from where they go, so that no copy overwrites the next one.
     let copies = descriptors.map { fcntl($0, F_DUPFD, 64) }
     for (index, copy) in copies.enumerated() { dup2(copy, Int32(3 + index)) }
     setVariable("LISTEN_PID", String(getpid()))
     setVariable("LISTEN_FDS", String(descriptors.count))
     setVariable("LISTEN_FDNAMES", names)
+}
+
+/// Whether a descriptor of this process is that of an epoll, an eventfd or the like.
+private func isAnonymous(_ descriptor: Int) -> Bool {
+    var target = [CChar](repeating: 0, count: 64)
+    let count = unsafe readlink("/proc/self/fd/\(descriptor)", &target, target.count)
+    return count > 0
+        && String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            .hasPrefix("anon_inode:")
 }
