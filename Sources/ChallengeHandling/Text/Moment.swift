@@ -49,6 +49,19 @@ package enum Moment {
         return nil
     }
 
+    /// The moment of a day and time of UTC; `nil` where the calendar has no such day. Years of four digits, and a time
+    /// that its caller has looked at.
+    package static func at(
+        year: Int64, month: Int64, day: Int64, hours: Int64, minutes: Int64, seconds: Int64
+    ) -> Int64? {
+        guard (1...9999).contains(year), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hours),
+            (0...59).contains(minutes), (0...60).contains(seconds)
+        else { return nil }
+        let days = days(year, month, day)
+        guard civil(days) == (year, month, day) else { return nil }
+        return (days * 86400 + hours * 3600 + minutes * 60 + seconds) * 1000
+    }
+
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     private static func moment(

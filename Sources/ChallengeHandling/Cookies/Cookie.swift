@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Secrets
+
+/// One cookie as it is kept (RFC 6265 section 5.3).
+struct Cookie: Sendable, Equatable {
+    let name: String
+    let value: Secret
+    /// In lower case, without a leading dot.
+    let domain: String
+    /// Whether only `domain` itself gets it, and no host below.
+    let isHostOnly: Bool
+    let path: String
+    let isSecure: Bool
+    let expiresAt: Int64?
+
+    /// The cookie that `line` makes, coming from `url`; `nil` where it is not allowed to.
+    init?(_ line: SetCookie, from url: WebURL) {
+        let host = url.origin.host
+        if let wanted = line.domain, wanted != host {
+            // A bare label would be sent to half the internet.
+            guard wanted.contains("."), Self.matches(host: host, domain: wanted) else { return nil }
+            domain = wanted
+            isHostOnly = false
+        } else {
+            domain = host
+            // `Domain=intranet` from `intranet` means this host; `Domain=www.example.com` means those below it, too.
+            isHostOnly = line.domain == nil || !host.contains(".")
+        }
+        guard !line.isSecure || Self.isTrustworthy(url.origin) else { return nil }
+        path = line.path ?? Self.defaultPath(url.path)
+        // The prefixes promise something (RFC 6265bis section 4.1.3); who does not keep it lies.
+        let prefix = line.name.lowercased()
+        if prefix.hasPrefix("__secure-"), !line.isSecure { return nil }
+        if prefix.hasPrefix("__host-"), !line.isSecure || line.domain != nil || path != "/" { return nil }
+        name = line.name
+        value = line.value
+        isSecure = line.isSecure
+        expiresAt = line.expiresAt
+    }
+
+    /// Whether `other` takes its place (section 5.3, step 11).
+    func isSame(as other: Cookie) -> Bool {
+        name == other.name && domain == other.domain && path == other.path
+    }
+
+    /// Whether this one, of TLS, would give way to `other`, which is not.
+    func isShadowed(by other: Cookie) -> Bool {
+        isSecure && name == other.name
+            && (Self.matches(host: domain, domain: other.domain) || Self.matches(host: other.domain, domain: domain))
+            && Self.matches(path: other.path, cookiePath: path)
+    }
+
+    /// Whether its time is over.
+    func hasEnded(at now: Int64) -> Bool { expiresAt.map { $0 <= now } ?? false }
+
+    /// Whether a request to `url` carries it (section 5.4).
+    func goes(to url: WebURL) -> Bool {
+        guard isHostOnly ? url.origin.host == domain : Self.matches(host: url.origin.host, domain: domain) else {
+            return false
+        }
+        return Self.matches(path: url.path, cookiePath: path) && (!isSecure || Self.isTrustworthy(url.origin))
+    }
+
+    /// Whether `Secure` is kept by what goes there: TLS, or a way that does not leave this machine.
+    static func isTrustworthy(_ origin: Origin) -> Bool { origin.scheme == .https || origin.isLoopback }
+
+    /// Section 5.1.3. An address matches itself only.
+    private static func matches(host: String, domain: String) -> Bool {
+        host == domain || (host.hasSuffix(".\(domain)") && !isAddress(host))
+    }
+
+    private static func isAddress(_ host: String) -> Bool {
+        host.utf8.contains(UInt8(ascii: ":")) || host.utf8.allSatisfy { $0 == 0x2E || ($0 >= 0x30 && $0 <= 0x39) }
+    }
+
+    /// Section 5.1.4.
+    private static func matches(path: String, cookiePath: String) -> Bool {
+        let path = path.utf8
+        let cookiePath = cookiePath.utf8
+        guard path.starts(with: cookiePath) else { return false }
+        return path.count == cookiePath.count || cookiePath.last == UInt8(ascii: "/")
+            || path.dropFirst(cookiePath.count).first == UInt8(ascii: "/")
+    }
+
+    /// Section 5.1.4: the folder of the address, without its slash.
+    private static func defaultPath(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex, path.hasPrefix("/") else { return "/" }
+        return String(path[..<slash])
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Testing
+
+@Suite("Cookies are kept and sent as RFC 6265 section 5 says")
+final class CookieJarTests {
+    private static let now: Int64 = 1_795_276_800_000
+    private var jar = CookieJar()
+
+    private func store(
+        _ line: String, from address: String = "https://www.example.com/app/login", now: Int64 = now
+    ) throws -> Bool {
+        jar.store(line, from: try #require(WebURL(address)), now: now)
+    }
+
+    private func header(
+        _ address: String = "https://www.example.com/app/home", now: Int64 = now, _ jar: CookieJar? = nil
+    ) throws -> String? {
+        (jar ?? self.jar).header(for: try #require(WebURL(address)), now: now)?.revealText()
+    }
+
+    @Test("a cookie without attributes goes to its host and the folder of its address")
+    func plain() throws {
+        #expect(try store("JSESSIONID=AB12"))
+        #expect(try header() == "JSESSIONID=AB12")
+        #expect(try header("https://www.example.com/app?x=1") == "JSESSIONID=AB12")
+        #expect(try header("https://www.example.com/app/") == "JSESSIONID=AB12")
+        #expect(try header("https://www.example.com/apple") == nil)
+        #expect(try header("https://www.example.com/") == nil)
+        #expect(try header("https://sub.www.example.com/app/") == nil)
+        #expect(try header("https://example.com/app/") == nil)
+        #expect(jar.names == ["JSESSIONID"] && jar.contains(name: "JSESSIONID") && !jar.contains(name: "jsessionid"))
+        #expect(!jar.isEmpty && jar.expiresAt == nil)
+    }
+
+    @Test(
+        "what sets nothing is refused",
+        arguments: [
+            "", "name", "=value", " ; Path=/", ";a=b", "a\u{0}=b", "a=b\u{7F}", "a=b\u{1}; Path=/",
+            "a=" + String(repeating: "x", count: 4096),
+        ])
+    func unusable(_ line: String) throws {
+        #expect(try !store(line))
+        #expect(jar.isEmpty)
+    }
+
+    @Test("white space around names and values goes, all else stays as it is")
+    func whiteSpace() throws {
+        #expect(try store("  a \t=  \"b = c\"\t ; Path = / "))
+        #expect(try store("empty=; Path=/; HttpOnly; SameSite=Strict; Unknown=1"))
+        #expect(try header("https://www.example.com/") == "a=\"b = c\"; empty=")
+    }
+
+    @Test("Domain widens to hosts below it, from a host that belongs to it, and never to a top-level label")
+    func domains() throws {
+        #expect(try store("wide=1; Domain=.Example.COM; Path=/"))
+        #expect(try header("https://example.com/") == "wide=1")
+        #expect(try header("https://a.b.example.com/") == "wide=1")
+        #expect(try header("https://badexample.com/") == nil)
+        #expect(try !store("a=1; Domain=com"))
+        #expect(try !store("a=1; Domain=other.com"))
+        #expect(try !store("a=1; Domain=sub.www.example.com"))
+        #expect(try !store("a=1; Domain=ww.example.com"))
+        #expect(try store("empty=1; Domain=; Path=/"))
+        #expect(try header("https://sub.www.example.com/") == "wide=1")
+    }
+
+    @Test("a host of one label and an address keep their cookies to themselves")
+    func bareHosts() throws {
+        #expect(try store("a=1; Domain=intranet; Path=/", from: "https://intranet/"))
+        #expect(try header("https://intranet/") == "a=1")
+        #expect(try header("https://www.intranet/") == nil)
+        #expect(try store("b=1; Domain=127.0.0.1; Path=/", from: "http://127.0.0.1:8080/"))
+        #expect(try header("http://127.0.0.1:9090/") == "b=1")
+        #expect(try !store("c=1; Domain=0.0.1", from: "http://127.0.0.1:8080/"))
+    }
+
+    @Test("a path covers itself and what is below it; one that is none is the address's folder")
+    func paths() throws {
+        #expect(try store("a=1; Path=/app/x"))
+        #expect(try header("https://www.example.com/app/x") == "a=1")
+        #expect(try header("https://www.example.com/app/x/y") == "a=1")
+        #expect(try header("https://www.example.com/app/xy") == nil)
+        #expect(try store("b=1; Path=app", from: "https://www.example.com/one/two/three"))
+        #expect(try header("https://www.example.com/one/two") == "b=1")
+        #expect(try header("https://www.example.com/one") == nil)
+        #expect(try store("c=1", from: "https://www.example.com/top"))
+        #expect(try header("https://www.example.com/") == "c=1")
+    }
+
+    @Test("the longest path goes first, then the oldest")
+    func order() throws {
+        #expect(try store("a=1; Path=/"))
+        #expect(try store("b=2; Path=/app/deep"))
+        #expect(try store("c=3; Path=/"))
+        #expect(try store("a=4; Path=/"))
+        #expect(try header("https://www.example.com/app/deep/x") == "b=2; a=4; c=3")
+    }
+
+    @Test("Max-Age wins over Expires, and what has expired removes")
+    func ends() throws {
+        #expect(try store("a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"))
+        #expect(try store("b=1; Expires=Sun, 22 Nov 2026 16:00:00 GMT"))
+        #expect(try store("c=1; Max-Age=x; Expires=yesterday"))
+        #expect(jar.expiresAt == Self.now + 60_000)
+        #expect(try header() == "a=1; b=1; c=1")
+        #expect(try header(now: Self.now + 59_999) == "a=1; b=1; c=1")
+        #expect(try header(now: Self.now + 60_000) == "b=1; c=1")
+        #expect(try store("c=; Max-Age=0"))
+        #expect(try store("b=; Max-Age=-1"))
+        #expect(try store("never-was=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"))
+        #expect(jar.names == ["a"])
+        #expect(try store("a=2; Max-Age=99999999999999999999"))
+        #expect(jar.expiresAt == Self.now + 400 * 86_400_000)
+    }
+
+    @Test("another path or domain is another cookie; the same one is replaced in its place")
+    func identity() throws {
+        #expect(try store("a=1; Path=/app"))
+        #expect(try store("a=2; Path=/"))
+        #expect(try header() == "a=1; a=2")
+        #expect(try store("a=; Path=/app; Max-Age=0"))
+        #expect(try header() == "a=2")
+    }
+
+    @Test("Secure is kept: neither set nor sent nor overwritten over plain HTTP, but on this machine")
+    func secure() throws {
+        #expect(try store("a=1; Path=/; Secure"))
+        #expect(try header("https://www.example.com/") == "a=1")
+        #expect(try header("http://www.example.com/") == nil)
+        #expect(try !store("b=1; Secure", from: "http://www.example.com/"))
+        #expect(try !store("a=2; Path=/", from: "http://www.example.com/"))
+        #expect(try !store("a=2; Path=/; Domain=example.com", from: "http://www.example.com/"))
+        #expect(try store("a=3; Path=/", from: "https://www.example.com/"))
+        #expect(try header("http://www.example.com/") == "a=3")
+        var local = CookieJar()
+        let address = try #require(WebURL("http://127.0.0.1:8080/"))
+        local.store("d=1; Secure", from: address, now: Self.now)
+        #expect(local.header(for: address, now: Self.now)?.revealText() == "d=1")
+    }
+
+    @Test("what the prefixes of a name promise is demanded")
+    func prefixes() throws {
+        #expect(try !store("__Secure-a=1; Path=/"))
+        #expect(try store("__Secure-a=1; Path=/; Secure"))
+        #expect(try !store("__Host-b=1; Secure"))
+        #expect(try !store("__Host-b=1; Secure; Path=/; Domain=www.example.com"))
+        #expect(try store("__Host-b=1; Secure; Path=/"))
+    }
+
+    @Test("a jar holds 64 cookies; the oldest goes")
+    func bound() throws {
+        for number in 0..<70 { #expect(try store("n\(number)=1; Path=/")) }
+        #expect(jar.names.count == 64)
+        #expect(!jar.contains(name: "n5") && jar.contains(name: "n6") && jar.contains(name: "n69"))
+    }
+
+    @Test("a jar prints no value")
+    func redaction() throws {
+        #expect(try store("a=hush-hush"))
+        var dumped = ""
+        dump(jar, to: &dumped)
+        #expect(!"\(jar)\(dumped)".contains("hush-hush"))
+    }
+
+    @Test(
+        "dates are read as kindly as RFC 6265 section 5.1.1 has it",
+        arguments: [
+            "Sun, 22 Nov 2026 16:00:00 GMT", "Sunday, 22-Nov-26 16:00:00 GMT", "Sun Nov 22 16:00:00 2026",
+            "22 nov 2026 16:0:0", "16:00:00 November-22-2026 anything", "22x nov 2026y 16:00:00z",
+        ])
+    func dates(_ text: String) throws {
+        #expect(try store("a=1; Expires=\(text)"))
+        #expect(jar.expiresAt == Self.now + 86_400_000)
+    }
+
+    @Test(
+        "what is no date makes a cookie of the session",
+        arguments: [
+            "", "22 Nov 2026", "16:00:00 22 2026", "31 Feb 2026 16:00:00", "22 Nov 1600 16:00:00",
+            "22 Nov 2026 24:00:00", "22 Nov 2026 16:60:00", "22 Nov 20261 16:00:00", "0 Nov 2026 16:00:00",
+        ])
+    func noDates(_ text: String) throws {
+        #expect(try store("a=1; Expires=\(text)"))
+        #expect(jar.expiresAt == nil && jar.contains(name: "a"))
+    }
+}
