@@ -8,6 +8,9 @@ package struct RefusedUse: Hashable {
     let route: RouteKey
     let slot: Int
     let generation: UInt64
+
+    /// A request there without the session.
+    var withoutSession: RefusedUse { RefusedUse(route: route, slot: slot, generation: 0) }
 }
 
 /// Refusals of sessions just won: for 30 s they go to the caller as they came, without another login (CONTRIBUTING, rule 4).
@@ -19,6 +22,8 @@ struct RefusalMemory {
     func contains(_ refusal: RefusedUse, now: LoopInstant) -> Bool {
         until[refusal].map { now < $0 } ?? false
     }
+
+    var isEmpty: Bool { until.isEmpty }
 
     mutating func insert(_ refusal: RefusedUse, now: LoopInstant) {
         if until.count >= Self.most { until = until.filter { now < $0.value } }

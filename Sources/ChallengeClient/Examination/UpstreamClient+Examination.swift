@@ -8,70 +8,106 @@ internal import HTTPWire
 
 /// What an examination found.
 struct Finding {
+    /// What an answer means, by the slot of the login that it means something to.
+    enum Meaning {
+        case challenge(slot: Int, canGrow: Bool)
+        case conflict
+        case look
+        case pass
+        case refused(slot: Int)
+        case stale(slot: Int)
+    }
+
     /// What the exchange is to make of it.
-    var verdict: ExchangeMachine.Verdict
+    var meaning: Meaning
     /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
     var refusal: RefusedUse?
     /// The route with the scope that the response named.
     var route: RouteSessions?
 }
 
-extension StandingLogin.Trigger {
-    /// What the answer says to a login with this trigger.
-    func examine(_ answer: ExaminedAnswer) -> ResourceVerdict {
-        switch self {
-        case .ahead:
-            return .notAChallenge
-        case .mobileFirst:
-            return MobileFirstResource.examine(status: answer.status, fields: answer.fields)
-        case .bearer(let realm):
-            let verdict = MobileFirstResource.examine(status: answer.status, fields: answer.fields)
-            guard verdict != .conflict else { return .notAChallenge }
-            guard let realm else { return verdict }
-            let challenges = (try? AuthenticationChallenge.parse(answer.fields[values: .wwwAuthenticate])) ?? []
-            return challenges.contains { $0.isScheme("Bearer") && $0["realm"] == realm } ? verdict : .notAChallenge
-        }
-    }
-}
-
 extension UpstreamClient {
     /// What a response that may be a challenge means for the exchange.
     func examine(
-        _ answer: ExaminedAnswer, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
+        _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
         used: [UInt64]
     ) -> Finding {
+        var needsBody = false
         for (slot, standing) in route.slots.enumerated() {
+            guard let detector = standing.login.trigger.detector else { continue }
             let generation = slot < used.count ? used[slot] : 0
-            switch standing.login.trigger.examine(answer) {
+            switch detector.examine(response, hasSession: generation != 0) {
             case .notAChallenge:
                 continue
+            case .needsBody:
+                needsBody = needsBody || response.body == nil
             case .conflict:
-                return Finding(verdict: .conflict)
-            case .tokenMissing, .tokenInvalid:
-                guard generation != 0 else {
-                    return Finding(verdict: .challenge(slot: slot, canGrow: false))
-                }
-                let refusal = RefusedUse(
-                    route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
-                if refusals.contains(refusal, now: runtime.loop.now) { return Finding(verdict: .pass) }
-                return Finding(verdict: .challenge(slot: slot, canGrow: false), refusal: refusal)
+                return Finding(meaning: .conflict)
+            case .stale:
+                return Finding(meaning: .stale(slot: slot))
+            case .challenge:
+                return finding(.challenge(slot: slot, canGrow: false), slot, generation, request, target)
+            case .refused:
+                return finding(.refused(slot: slot), slot, generation, request, target)
             case .insufficientScope(let words):
                 let asked = standing.scope
                 let grown = asked.union(Scope(words))
                 // What it lacks was asked for and granted already: another login would bring the same.
-                guard grown != asked || generation == 0 else { return Finding(verdict: .pass) }
+                guard grown != asked || generation == 0 else { return Finding(meaning: .pass) }
                 var slots = route.slots
                 slots[slot] = .init(login: standing.login, scope: grown)
                 let key = RouteKey(method: request.method, target: target)
                 let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
                 routes.remember(route, for: key)
                 plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: grown), for: key)
-                return Finding(verdict: .challenge(slot: slot, canGrow: true), route: route)
+                return Finding(meaning: .challenge(slot: slot, canGrow: true), route: route)
             }
         }
-        return Finding(verdict: .pass)
+        return Finding(meaning: needsBody ? .look : .pass)
+    }
+
+    /// A challenge, or the refusal of a session, unless it is known that this route refuses that session.
+    private func finding(
+        _ meaning: Finding.Meaning, _ slot: Int, _ generation: UInt64, _ request: ExchangeRequest,
+        _ target: borrowing ByteQueue
+    ) -> Finding {
+        if generation == 0, refusals.isEmpty { return Finding(meaning: meaning) }
+        let use = RefusedUse(
+            route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
+        if refusals.contains(use, now: runtime.loop.now) { return Finding(meaning: .pass) }
+        return Finding(meaning: meaning, refusal: generation == 0 ? nil : use)
     }
 
     /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).
     func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
+
+    /// Lets the sessions of a request learn from its answer.
+    func learn(_ sessions: SessionFields, from transfer: Transfer, target: borrowing ByteQueue) {
+        let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
+        for signer in sessions.signers { signer.learn(status: head.status, fields: head.fields) }
+        guard sessions.hasCookies else { return }
+        let (url, now) = (address(of: target), runtime.wallClock())
+        for value in head.fields[values: .setCookie] {
+            for cookies in sessions.cookies where cookies.take(value, from: url, now: now) { break }
+        }
+    }
+
+    /// The cookies that go to `target`.
+    func cookies(of sessions: SessionFields, for target: borrowing ByteQueue) -> RequestCookies {
+        RequestCookies(sessions: sessions.cookies, url: address(of: target), now: runtime.wallClock())
+    }
+
+    /// The request target as text.
+    func text(of target: borrowing ByteQueue) -> String {
+        target.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+    }
+
+    /// The address that a request goes to.
+    func address(of target: borrowing ByteQueue) -> WebURL {
+        let text = text(of: target)
+        guard let question = text.firstIndex(of: "?") else { return WebURL(origin: plan.base.origin, path: text) }
+        return WebURL(
+            origin: plan.base.origin, path: String(text[..<question]),
+            query: String(text[text.index(after: question)...]))
+    }
 }

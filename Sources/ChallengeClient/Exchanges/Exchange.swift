@@ -13,15 +13,15 @@ package import HTTPWire
 package final class Exchange: TransferOwner {
     let runtime: ClientRuntime
     /// Strong, as a weak reference costs every use of its object; `close` lets go of it.
-    private var caller: (any ExchangeCaller)?
-    private let timer: LazyTimer
+    var caller: (any ExchangeCaller)?
+    let timer: LazyTimer
 
-    private var machine = ExchangeMachine()
+    var machine = ExchangeMachine()
     var client: UpstreamClient?
     var route: RouteSessions?
     var request = ExchangeRequest(method: .get, framing: .none)
     /// Path and query as they go upstream.
-    private var target = ByteQueue()
+    var target = ByteQueue()
     var body = ReplayBuffer(tiers: .none, isEmpty: true)
     /// Whether the body is known to be longer than what is kept.
     var isTooLong = false
@@ -32,9 +32,15 @@ package final class Exchange: TransferOwner {
     var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
     var used: [UInt64] = []
-    private var waitingFor: SessionKey?
+    var waitingFor: SessionKey?
     private var swallowed = 0
-    private var refusal: RefusedUse?
+    var refusal: RefusedUse?
+    /// The session that this exchange tries for all, and its slot.
+    var trial: (slot: Int, session: HeldSession)?
+    /// The sessions' fields that the request was sent with, where something is to be learned from its answer.
+    package internal(set) var attentive: SessionFields?
+    /// The challenge that was met last, for the login that it leads to.
+    var challenge: ExaminedResponse?
     /// Names this exchange to the session directory; a new one for each request.
     var ticket = ExchangeTicket(worker: 0, exchange: 0)
 
@@ -117,7 +123,7 @@ package final class Exchange: TransferOwner {
 
     // MARK: Carrying out
 
-    private func perform(_ first: ExchangeMachine.Action) {
+    func perform(_ first: ExchangeMachine.Action) {
         var action = first
         while true {
             switch action {
@@ -127,6 +133,9 @@ package final class Exchange: TransferOwner {
                 // At once: what the caller still sends of the body must not push its beginning out while the login
                 // runs. libcurl asks for no more of it after a head with 300 or above.
                 _ = body.rewind()
+                return
+            case .look:
+                timer.arm(at: runtime.loop.now + Self.lookDelay)
                 return
             case .win(let slot):
                 guard let next = win(slot) else { return }
@@ -190,58 +199,17 @@ package final class Exchange: TransferOwner {
         if request.hasBody { body.discard() }
         if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
         waitingFor = nil
+        if trial != nil { judge(.undecided) }
+        attentive = nil
+        challenge = nil
         refusal = nil
         route = nil
     }
 
-    private func releaseTransfer() {
+    func releaseTransfer() {
         guard let transfer else { return }
         self.transfer = nil
         client?.giveBack(transfer)
-    }
-
-    // MARK: Sessions
-
-    private func win(_ slot: Int) -> ExchangeMachine.Action? {
-        guard let client, let route else { return nil }
-        releaseTransfer()
-        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
-        switch runtime.requestSession(route, slot: slot, rejected: rejected, ticket: ticket, of: client) {
-        case .use:
-            return sessionIsThere(wonNow: false)
-        case .lead, .wait:
-            waitingFor = route.slots[slot].key
-            runtime.wait(self, ticket: ticket)
-            return nil
-        case .refuse(let failure):
-            return machine.sessionFailed(ExchangeError(failure))
-        case .overloaded:
-            return machine.sessionFailed(
-                ExchangeError(
-                    .overloaded,
-                    detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number."
-                ))
-        }
-    }
-
-    /// The login that this exchange waited for is over.
-    func loginEnded(_ outcome: SessionTable<ExchangeTicket>.Outcome) {
-        waitingFor = nil
-        switch outcome {
-        case .won:
-            perform(sessionIsThere(wonNow: true))
-        case .failed(let failure):
-            perform(machine.sessionFailed(ExchangeError(failure)))
-        case .askAgain:
-            guard let slot = machine.waitingSlot else { return }
-            perform(.win(slot: slot))
-        }
-    }
-
-    private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
-        guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
-        let missing = client.missing(in: route, for: request, aheadOfBody: isTooLong)
-        return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
     }
 
     // MARK: Transfers
@@ -255,15 +223,30 @@ package final class Exchange: TransferOwner {
         swallowed = 0
         let now = runtime.wallClock()
         route.refresh(from: runtime.directory, now: now)
-        let sessions = route.fields
+        var sessions = route.fields
         used = route.generations
+        if let trial {
+            sessions = route.fields(trying: trial.session, in: trial.slot)
+            used[trial.slot] = trial.session.generation
+        }
+        attentive = sessions.isAttentive ? sessions : nil
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
+        var signed: [InjectedField] = []
+        if sessions.hasSigners {
+            do throws(LoginFailure) {
+                signed = try sessions.sign(method: request.methodName, target: client.text(of: target))
+            } catch {
+                return machine.failed(ExchangeError(error))
+            }
+        }
         do throws(CurlError) {
             let transfer = try request.isUpgrade ? client.handshake(for: self) : client.transfer(for: self)
             self.transfer = transfer
             transfer.fields.reset()
-            try caller.writeFields(into: transfer.fields, overriddenBy: sessions)
-            try client.prepare(transfer, request: request, target: target, sessions: sessions)
+            let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil
+            try caller.writeFields(into: transfer.fields, overriddenBy: sessions, cookies: cookies)
+            try sessions.write(signed, into: transfer.fields, keepingCredentials: request.keepsCredentials)
+            try client.prepare(transfer, request: request, target: target)
             expectingSince = request.expectsContinue ? runtime.loop.now : .never
             timer.arm(at: runtime.loop.now + client.responseDelay)
             try client.start(transfer, request: request, target: target)
@@ -287,29 +270,14 @@ package final class Exchange: TransferOwner {
         }
     }
 
-    /// Has the head examined: it goes to the caller, or is a challenge to be answered.
-    package func transferHasHead(_ transfer: Transfer) {
-        guard let client, let route else { return }
-        if transfer.handshake != nil, transfer.answer.status == 101 {
-            perform(machine.switched())
-            return
-        }
-        var verdict = ExchangeMachine.Verdict.pass
-        if !route.slots.isEmpty, !request.keepsCredentials,
-            let answer = ExaminedAnswer(transfer.answer, in: transfer.head)
-        {
-            let finding = client.examine(answer, request: request, target: target, route: route, used: used)
-            verdict = finding.verdict
-            refusal = finding.refusal
-            if let grown = finding.route { self.route = grown }
-        }
-        let action = machine.headReceived(verdict, canReplay: body.canReplay)
-        if machine.isUnreplayable { giveUpReplay(verdict) }
-        perform(action)
-    }
-
     /// Passes the body on, or swallows that of a challenge.
     package func transferHasBody(_ transfer: Transfer) {
+        if machine.isLooking {
+            guard transfer.body.count >= ExaminedResponse.bodyLimit || transfer.isAtEnd else { return }
+            look(at: transfer)
+            // What was kept for the look is taken here now, as if it had just come.
+            guard self.transfer === transfer else { return }
+        }
         if machine.hasDelivered {
             caller?.exchangeDelivers(bodyOf: transfer)
             if let client { timer.arm(at: runtime.loop.now + client.idleDelay) }
@@ -323,13 +291,16 @@ package final class Exchange: TransferOwner {
 
     /// A challenge's end is all that is waited for; an answer that goes to the caller is at its end, too.
     package func transferHasAll(_ transfer: Transfer) {
+        if machine.isLooking { look(at: transfer) }
+        guard self.transfer === transfer else { return }
         deliverTrailers(of: transfer)
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
     }
 
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
-        guard let client else { return }
+        if machine.isLooking { look(at: transfer) }
+        guard let client, self.transfer === transfer else { return }
         if transfer.isExpectationRefused {
             request.expectsContinue = false
             client.noteExpectation(isHonored: false)
@@ -379,6 +350,11 @@ package final class Exchange: TransferOwner {
 
     private func deadlinePassed() {
         guard let client else { return }
+        if machine.isLooking, let transfer {
+            look(at: transfer)
+            transfer.tellNews()
+            return
+        }
         perform(machine.failed(.deadline(of: client.plan, isWaiting: machine.isWaiting)))
     }
 }

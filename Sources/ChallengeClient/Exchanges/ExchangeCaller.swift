@@ -6,9 +6,11 @@ package import HTTPWire
 
 /// The caller's side of an exchange: where its request comes from and its response goes. Called on the loop's thread.
 package protocol ExchangeCaller: AnyObject {
-    /// Writes the request's fields, without those that are hop-by-hop and those that `sessions` override; asked again
-    /// for each time that the request is sent.
-    func writeFields(into fields: HeaderList, overriddenBy sessions: SessionFields) throws(CurlError)
+    /// Writes the request's fields, without those that are hop-by-hop and those that `sessions` override, its cookies merged
+    /// with those of `cookies`; asked again for each time that the request is sent.
+    func writeFields(
+        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) throws(CurlError)
     /// An interim response, well-formed, whose ranges mean `bytes` (RFC 9110 §15.2). More may follow, the final one will.
     func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>)
     /// The response begins; `transfer.head` is the upstream's head, raw but well-formed, and `transfer.answer` what it says.

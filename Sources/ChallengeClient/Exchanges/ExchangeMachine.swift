@@ -18,8 +18,11 @@ package struct ExchangeMachine: Sendable, Equatable {
         case idle
         /// A session must be won first; legal next: sending, ended.
         case waiting(slot: Int)
-        /// A transfer runs and its head is awaited; legal next: settling, passing, ended.
+        /// A transfer runs and its head is awaited; legal next: looking, settling, passing, ended.
         case sending
+        /// The head is here, and whether it is a challenge hangs on the beginning of its body; legal next: settling, passing,
+        /// ended.
+        case looking
         /// The answer was a challenge or a conflict; its end is awaited, as a request is sent again only after a
         /// complete answer. Legal next: waiting, sending, ended.
         case settling(then: Settlement)
@@ -45,6 +48,8 @@ package struct ExchangeMachine: Sendable, Equatable {
         case discard
         /// Nothing, until the next event.
         case doNothing
+        /// Keep the answer, and report what its beginning means by `headReceived`.
+        case look
         /// The exchange is over and well.
         case finish
         /// The exchange is over without a response: tell the caller why.
@@ -66,6 +71,10 @@ package struct ExchangeMachine: Sendable, Equatable {
         case challenge(slot: Int, canGrow: Bool)
         /// MobileFirst asks to send the same again.
         case conflict
+        /// The login that it asks for is out of the question.
+        case failed(ExchangeError)
+        /// It may be a challenge: the beginning of its body tells.
+        case look
         /// Not our concern.
         case pass
     }
@@ -74,7 +83,7 @@ package struct ExchangeMachine: Sendable, Equatable {
     private var rounds = 0
     private var conflicts = 0
     /// The slot whose session was won during this exchange, last.
-    private var wonSlot: Int?
+    package private(set) var wonSlot: Int?
     /// Whether the exchange has ended because its body could not be sent again.
     package private(set) var isUnreplayable = false
 
@@ -85,6 +94,8 @@ package struct ExchangeMachine: Sendable, Equatable {
     package var hasDelivered: Bool { state == .passing || state == .finishing }
     /// Whether it is over.
     package var hasEnded: Bool { state == .ended }
+    /// Whether the beginning of the answer's body is awaited.
+    package var isLooking: Bool { state == .looking }
     /// Whether a login is waited for.
     package var isWaiting: Bool { if case .waiting = state { true } else { false } }
     /// Whether the end of an answer is awaited after which the request is sent again.
@@ -127,10 +138,18 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .fail(error)
     }
 
-    /// The final response head is here. `canReplay`: the request's body is still held from its first byte.
+    /// The final response head is here, or what was looked at behind it. `canReplay`: the request's body is still held from its
+    /// first byte.
     package mutating func headReceived(_ verdict: Verdict, canReplay: Bool) -> Action {
-        guard state == .sending else { return .doNothing }
+        guard state == .sending || state == .looking else { return .doNothing }
         switch verdict {
+        case .look:
+            guard state == .sending else { break }
+            state = .looking
+            return .look
+        case .failed(let error):
+            state = .ended
+            return .fail(error)
         case .challenge(let slot, let canGrow):
             // One resource is not the session (CONTRIBUTING, rule 4): a refusal in spite of a session just won is the answer.
             guard canGrow || wonSlot != slot, rounds < Self.mostRounds else { break }
@@ -189,7 +208,7 @@ package struct ExchangeMachine: Sendable, Equatable {
             return .finish
         case .ended, .idle, .waiting:
             return .doNothing
-        case .sending:
+        case .looking, .sending:
             // libcurl said it is done and no head came: nothing that HTTP allows.
             state = .ended
             return .fail(ExchangeError(.upstreamProtocol, detail: "The upstream ended its answer before it began."))
@@ -207,7 +226,7 @@ package struct ExchangeMachine: Sendable, Equatable {
             // The caller has its answer; what became of the rest of its body changes nothing about that.
             state = .ended
             return .finish
-        case .idle, .sending, .settling, .waiting:
+        case .idle, .looking, .sending, .settling, .waiting:
             state = .ended
             return .fail(error)
         }

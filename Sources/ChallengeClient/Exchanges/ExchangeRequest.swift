@@ -33,6 +33,9 @@ package struct ExchangeRequest {
         self.framing = framing
     }
 
+    /// The method's name.
+    var methodName: String { method == .other ? otherMethod : method.name }
+
     /// Whether a body follows.
     var hasBody: Bool {
         switch framing {

@@ -8,20 +8,59 @@ internal import EventLoop
 extension ClientRuntime {
     /// Asks for the session of a slot and starts the login where it is this exchange's turn.
     func requestSession(
-        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient
+        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
+        challenge: ExaminedResponse?
     ) -> SessionTable<ExchangeTicket>.Decision {
         let slot = route.slots[slot]
         let decision = directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock())
-        if decision == .lead { startLogin(slot, at: client.plan, isRenewal: false) }
+        if decision == .lead { startLogin(slot, at: client.plan, challenge: challenge, isRenewal: false) }
         return decision
     }
 
     /// Has the session of a slot won for whoever comes next; the exchange that met the challenge does not wait for it.
     func winUnawaited(
-        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient
+        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
+        challenge: ExaminedResponse?
     ) {
-        _ = requestSession(route, slot: slot, rejected: rejected, ticket: ticket, of: client)
-        directory.leave(route.slots[slot].key, waiter: ticket)
+        let key = route.slots[slot].key
+        let decision = requestSession(
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge)
+        if case .prove(let trial) = decision {
+            services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
+        }
+        directory.leave(key, waiter: ticket)
+    }
+
+    /// What comes of a refusal after which another login would only send the same credential again.
+    enum RefusalOutcome {
+        /// The refusal is for the caller: the credential was accepted before.
+        case doubted
+        /// The credential is over, and its latch closed.
+        case failed(LoginFailure)
+        /// Another session is there by now.
+        case old
+    }
+
+    /// A session was refused at `route`, a number for it. Closes the latch where its credential is over.
+    func refuse(_ key: SessionKey, generation: UInt64, route: Int, ticket: ExchangeTicket) -> RefusalOutcome {
+        let (refusal, told) = directory.refuse(key, generation: generation, route: route, by: ticket)
+        services.tell(told)
+        switch refusal {
+        case .doubt: return .doubted
+        case .old: return .old
+        case .close(let use):
+            let failure = services.close(use, for: key)
+            services.observer.loginEnded(key, .failure(failure), after: .zero)
+            services.tell(directory.finish(key, with: .failure(failure), now: wallClock()))
+            return .failed(failure)
+        }
+    }
+
+    /// An exchange has tried a session.
+    func judge(
+        _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, ticket: ExchangeTicket
+    ) {
+        services.tell(directory.judge(key, generation: generation, proof, by: ticket))
     }
 
     /// Starts the renewals that are due on a route whose sessions still serve.
@@ -31,7 +70,7 @@ extension ClientRuntime {
         for slot in route.slots {
             guard let due = directory.held(slot.key)?.renewAt, now >= due, directory.beginRenewal(slot.key, now: now)
             else { continue }
-            startLogin(slot, at: client.plan, isRenewal: true)
+            startLogin(slot, at: client.plan, challenge: nil, isRenewal: true)
         }
     }
 
@@ -41,15 +80,18 @@ extension ClientRuntime {
         for login in plan.logins.all {
             let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
             for key in directory.failing(like: slot.key) where directory.beginRecovery(key, now: wallClock()) {
-                startLogin(.init(login: login, scope: Scope(text: key.scope)), at: plan, isRenewal: false)
+                startLogin(
+                    .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, isRenewal: false)
             }
         }
     }
 
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
-    private func startLogin(_ slot: RouteSessions.Slot, at plan: UpstreamPlan, isRenewal: Bool) {
+    private func startLogin(
+        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, isRenewal: Bool
+    ) {
         let sideRequests = LoopSideRequests(runtime: self, plan: plan)
-        let login = slot.login.login(scope: slot.scope)
+        let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
         let services = services
         let key = slot.key
         services.observer.loginBegan(key, isRenewal: isRenewal)

@@ -9,10 +9,7 @@ extension ClientServices {
         _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests
     ) async -> (Result<Session, LoginFailure>, Duration) {
         let began = ContinuousClock.now
-        let observer = observer
-        let conversation = Conversation(
-            sideRequests: sideRequests, credentials: credentials, latches: latches, state: state, now: wallClock,
-            report: { observer.loginStepped(key, $0) })
+        let conversation = conversation(for: key, sideRequests: sideRequests)
         let result: Result<Session, LoginFailure>
         do throws(LoginFailure) {
             result = .success(try await login.win(conversation))
@@ -20,5 +17,24 @@ extension ClientServices {
             result = .failure(error)
         }
         return (result, ContinuousClock.now - began)
+    }
+
+    /// Closes the latch of a credential that was refused outside of a login, and says how that ended.
+    func close(_ use: CredentialUse, for key: SessionKey) -> LoginFailure {
+        use.reject(.rejected, serverWait: nil, in: conversation(for: key, sideRequests: NoSideRequests()))
+    }
+
+    private func conversation(for key: SessionKey, sideRequests: any SideRequests) -> Conversation {
+        let observer = observer
+        return Conversation(
+            sideRequests: sideRequests, credentials: credentials, latches: latches, state: state, now: wallClock,
+            report: { observer.loginStepped(key, $0) })
+    }
+}
+
+/// For what sends nothing.
+private struct NoSideRequests: SideRequests {
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        throw SideRequestError(.originNotAllowed, reason: "nothing is sent here")
     }
 }

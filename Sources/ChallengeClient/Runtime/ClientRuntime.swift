@@ -58,7 +58,12 @@ package final class ClientRuntime {
 
     func tell(_ outcomes: SessionDirectory.Outcomes) {
         for (ticket, outcome) in outcomes {
-            waiting.removeValue(forKey: ticket.exchange)?.loginEnded(outcome)
+            if let exchange = waiting.removeValue(forKey: ticket.exchange) {
+                exchange.loginEnded(outcome)
+            } else if case .prove(let key, let trial) = outcome {
+                // It was given up meanwhile: another is to try.
+                services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
+            }
         }
     }
 }

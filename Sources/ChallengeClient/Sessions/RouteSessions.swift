@@ -30,20 +30,29 @@ package final class RouteSessions {
     package let slots: [Slot]
     /// Whether any of them answers challenges, rather than only adding fields.
     let canBeChallenged: Bool
+    /// Whether any of them knows its challenges by more than the usual statuses.
+    let looksAtPages: Bool
     /// The fields of the sessions held.
-    private(set) var fields = SessionFields.none
+    private(set) var fields: SessionFields
     /// Per slot, the generation of the session held; 0 where there is none.
     private(set) var generations: [UInt64]
     /// When the first of them is to be renewed, in milliseconds since 1970.
     private(set) var renewAt = Int64.max
 
+    /// Per slot, the session held.
+    private var sessions: [Session?]
+    private let noFields: SessionFields
     private var version: UInt64 = 0
     private var renewalPause = Int64.min
     private var endsAt = Int64.max
 
     init(slots: [Slot]) {
         self.slots = slots
-        canBeChallenged = slots.contains { $0.login.trigger != .ahead }
+        canBeChallenged = slots.contains { $0.login.trigger.detector != nil }
+        looksAtPages = slots.contains { $0.login.trigger.detector?.looksAtPages == true }
+        noFields = looksAtPages ? SessionFields([Session](), limitsCodings: true) : .none
+        fields = noFields
+        sessions = Array(repeating: nil, count: slots.count)
         generations = Array(repeating: 0, count: slots.count)
     }
 
@@ -55,17 +64,25 @@ package final class RouteSessions {
         version = directory.version
         endsAt = .max
         renewAt = .max
-        var held: [HeldSession] = []
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
+            sessions[index] = nil
             guard let session = directory.held(slot.key), !session.isExpired(at: now) else { continue }
             generations[index] = session.generation
             endsAt = min(endsAt, session.session.expiresAt ?? .max)
             renewAt = min(renewAt, session.renewAt ?? .max)
-            held.append(session)
+            sessions[index] = session.session
         }
         renewAt = max(renewAt, renewalPause)
-        fields = held.isEmpty ? .none : SessionFields(held.flatMap(\.session.fields))
+        let held = sessions.compactMap(\.self)
+        fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: looksAtPages)
+    }
+
+    /// The fields of the sessions held and of one that a single exchange tries.
+    func fields(trying trial: HeldSession, in slot: Int) -> SessionFields {
+        var sessions = sessions
+        sessions[slot] = trial.session
+        return SessionFields(sessions.compactMap(\.self), limitsCodings: looksAtPages)
     }
 
     /// The renewal that is due was taken care of: do not ask again at every request, nor when it fails.

@@ -67,6 +67,24 @@ package final class SessionDirectory: Sendable {
         return outcomes
     }
 
+    /// See `SessionTable.judge`.
+    func judge(
+        _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, by waiter: ExchangeTicket
+    ) -> Outcomes {
+        let outcomes = table.withLock { $0.judge(key, generation: generation, proof, by: waiter) }
+        counter.wrappingAdd(1, ordering: .releasing)
+        return outcomes
+    }
+
+    /// See `SessionTable.refuse`.
+    func refuse(
+        _ key: SessionKey, generation: UInt64, route: Int, by waiter: ExchangeTicket
+    ) -> (refusal: SessionTable<ExchangeTicket>.Refusal, told: Outcomes) {
+        let result = table.withLock { $0.refuse(key, generation: generation, route: route, by: waiter) }
+        counter.wrappingAdd(1, ordering: .releasing)
+        return result
+    }
+
     /// See `SessionTable.drop`.
     package func drop(where which: @Sendable (SessionKey) -> Bool) -> [SessionKey] {
         let dropped = table.withLock { $0.drop(where: which) }

@@ -12,16 +12,34 @@ package final class SessionFields {
     /// No fields.
     @safe package nonisolated(unsafe) static let none = SessionFields([])
 
+    /// Whether responses must be such that their pages can be read: which codings the upstream is offered.
+    package let limitsCodings: Bool
+    let signers: [any RequestSigner]
+    let cookies: [SessionCookies]
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
     private let kinds: [FieldName]
     private let otherNames: [[UInt8]]
 
-    init(_ fields: [InjectedField]) {
+    convenience init(_ fields: [InjectedField]) { self.init(fields, signers: [], cookies: []) }
+
+    /// What those sessions inject.
+    convenience init(_ sessions: [Session], limitsCodings: Bool) {
+        self.init(
+            sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
+            limitsCodings: limitsCodings)
+    }
+
+    private init(
+        _ fields: [InjectedField], signers: [any RequestSigner], cookies: [SessionCookies], limitsCodings: Bool = false
+    ) {
+        self.signers = signers
+        self.cookies = cookies
+        self.limitsCodings = limitsCodings
         self.fields = fields.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
-        for field in fields {
-            let name = Array(field.name.canonicalName.utf8)
+        for name in fields.map(\.name) + signers.flatMap(\.names) {
+            let name = Array(name.canonicalName.utf8)
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
             if kind == .other { otherNames.append(name) } else { kinds.append(kind) }
         }
@@ -46,5 +64,42 @@ package final class SessionFields {
                 try list.append(name: field.name.span, value: value)
             }
         }
+    }
+
+    /// Whether some fields are made for each request.
+    var hasSigners: Bool { !signers.isEmpty }
+    /// Whether cookies go along.
+    var hasCookies: Bool { !cookies.isEmpty }
+    /// Whether something is to be learned from answers.
+    var isAttentive: Bool { hasSigners || hasCookies }
+
+    /// The fields that are made for one request.
+    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
+        var signed: [InjectedField] = []
+        for signer in signers { signed += try signer.sign(method: method, target: target) }
+        return signed
+    }
+
+    /// Appends `signed` and the fields that are always the same; without `Authorization` where the caller's own goes.
+    func write(_ signed: [InjectedField], into list: HeaderList, keepingCredentials: Bool) throws(CurlError) {
+        try write(into: list, keepingCredentials: keepingCredentials)
+        for field in signed where !(keepingCredentials && field.name == .authorization) {
+            try field.value.withBytes { (value) throws(CurlError) in
+                try list.append(name: field.name.rawName.utf8.span, value: value)
+            }
+        }
+    }
+
+    /// Whether a cookie that a response sets is a session's, and no caller's.
+    package func holdsCookie(_ setCookie: Span<UInt8>) -> Bool {
+        guard hasCookies else { return false }
+        var name: [UInt8] = []
+        for index in setCookie.indices {
+            let byte = setCookie[index]
+            if byte == UInt8(ascii: "=") { break }
+            if byte != UInt8(ascii: " "), byte != UInt8(ascii: "\t") { name.append(byte) }
+        }
+        let text = String(decoding: name, as: UTF8.self)
+        return cookies.contains { $0.contains(name: text) }
     }
 }

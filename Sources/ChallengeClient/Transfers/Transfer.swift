@@ -76,6 +76,9 @@ package final class Transfer {
     /// What the final head says, once it is told.
     package var answer: ResponseHead { scanner.head }
 
+    /// Whether no more of the answer will come.
+    var isAtEnd: Bool { isEnded || answerBody.isWhole }
+
     /// Whether trailer fields came with the answer that may go further (RFC 9110 §6.5).
     package var hasTrailers: Bool { !answerBody.trailers.isEmpty }
 

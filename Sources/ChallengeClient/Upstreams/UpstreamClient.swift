@@ -70,13 +70,16 @@ package final class UpstreamClient {
     }
 
     /// The first login whose session must be there before anything is sent: one that goes ahead of every request, or
-    /// any that a body too long to be kept (`aheadOfBody`) will otherwise meet in vain.
-    func missing(in route: RouteSessions, for request: ExchangeRequest, aheadOfBody isTooLong: Bool) -> Int? {
+    /// any that a body too long to be kept (`aheadOfBody`) will otherwise meet in vain. Not that of slot `trial`, which the
+    /// exchange has for itself.
+    func missing(
+        in route: RouteSessions, for request: ExchangeRequest, aheadOfBody isTooLong: Bool, besides trial: Int? = nil
+    ) -> Int? {
         guard !route.slots.isEmpty else { return nil }
         route.refresh(from: runtime.directory, now: runtime.wallClock())
-        for slot in route.slots.indices where route.generations[slot] == 0 {
+        for slot in route.slots.indices where route.generations[slot] == 0 && slot != trial {
             // The caller sees to its authorization itself; fixed fields of ours go along.
-            if request.keepsCredentials, route.slots[slot].login.trigger != .ahead { continue }
+            if request.keepsCredentials, route.slots[slot].login.trigger.detector != nil { continue }
             if isTooLong || route.slots[slot].login.isAhead { return slot }
         }
         return nil
@@ -124,11 +127,10 @@ package final class UpstreamClient {
         if idle.count < Self.mostIdle { idle.append(transfer) }
     }
 
-    /// Sets method, target, framing and the sessions' fields. `transfer.fields` holds the caller's already.
+    /// Sets method, target and framing. `transfer.fields` holds the caller's and the sessions' already.
     func prepare(
-        _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue, sessions: SessionFields
+        _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue
     ) throws(CurlError) {
-        try sessions.write(into: transfer.fields, keepingCredentials: request.keepsCredentials)
         try transfer.shape.apply(request, to: transfer)
         try target.withSpan { (bytes) throws(CurlError) in
             try transfer.easy.set(.requestTarget, bytes: bytes)

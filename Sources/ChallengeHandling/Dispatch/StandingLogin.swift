@@ -4,13 +4,21 @@
 /// A login that stands ready at some location: what asks for it, and what wins its session.
 public struct StandingLogin: Sendable {
     /// What makes an exchange ask for the session.
-    public enum Trigger: Sendable, Equatable {
+    public enum Trigger: Sendable {
         /// Nothing: its fields are known without a challenge and go along with every request (`inject`).
         case ahead
+        /// A response in which this finds a challenge.
+        case detected(any ChallengeDetector)
+
         /// `WWW-Authenticate: Bearer`, of this realm only where one is named (RFC 6750 §3).
-        case bearer(realm: String?)
+        public static func bearer(realm: String?) -> Trigger { .detected(BearerDetector(realm: realm)) }
         /// A MobileFirst resource: Bearer challenges, `insufficient_scope`, `MFP-Conflict`.
-        case mobileFirst
+        public static var mobileFirst: Trigger { .detected(MobileFirstDetector()) }
+
+        /// What finds its challenges, if it waits for one.
+        public var detector: (any ChallengeDetector)? {
+            if case .detected(let detector) = self { detector } else { nil }
+        }
     }
 
     /// The challenge's name in the configuration; for a MobileFirst upstream, the upstream's.
@@ -25,12 +33,12 @@ public struct StandingLogin: Sendable {
     public let credentials: [String]
     /// The challenges of the configuration whose handlers it asks, by name; none where it is a challenge itself.
     public let asks: [String]
-    private let makeLogin: @Sendable (Scope) -> any SessionLogin
+    private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
-    /// A login; `makeLogin` is given the scope to ask for.
+    /// A login; `makeLogin` is given what led to it, with the scope to ask for.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, key: SessionKey, credentials: [String],
-        asks: [String] = [], makeLogin: @escaping @Sendable (Scope) -> any SessionLogin
+        asks: [String] = [], makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.name = name
         self.trigger = trigger
@@ -47,6 +55,9 @@ public struct StandingLogin: Sendable {
     /// The scope asked for where no response has named another.
     public var defaultScope: Scope { Scope(text: key.scope) }
 
-    /// The login for a session of `scope`.
-    public func login(scope: Scope) -> any SessionLogin { makeLogin(scope) }
+    /// Whether it is the upstream's own MobileFirst client, which has the security checks there answered.
+    public var isMobileFirst: Bool { trigger.detector is MobileFirstDetector }
+
+    /// The login for that occasion.
+    public func login(_ occasion: LoginOccasion) -> any SessionLogin { makeLogin(occasion) }
 }

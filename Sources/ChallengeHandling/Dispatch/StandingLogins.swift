@@ -25,7 +25,7 @@ public struct StandingLogins: Sendable {
     /// Puts `login` at `pattern`.
     public mutating func stand(_ login: StandingLogin, at pattern: LocationPattern) {
         all.append(login)
-        if login.trigger == .ahead {
+        if login.trigger.detector == nil {
             covering.append((pattern, login))
         } else {
             dispatched.register(login, at: pattern)

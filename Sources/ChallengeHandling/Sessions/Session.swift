@@ -19,16 +19,44 @@ public struct InjectedField: Sendable, Equatable {
 }
 
 /// What a conversation won, until it expires.
-public struct Session: Sendable, Equatable {
+public struct Session: Sendable {
     /// What is injected into each request that uses it.
     public var fields: [InjectedField]
     /// When it ends, in milliseconds since 1970; `nil` where the server did not say.
     public var expiresAt: Int64?
+    /// Whether the server has accepted it. One that it has not is tried by one exchange at a time, the first of those that
+    /// wait: anything but the same challenge again proves it, while 429 and 5xx say nothing; the challenge again closes the
+    /// latch of `use`.
+    public var isProven: Bool
+    /// Whose latch closes where the session is refused before it was proven.
+    public var use: CredentialUse?
+    /// What makes more fields for each request.
+    public var signer: (any RequestSigner)?
+    /// The cookies that the login won.
+    public var cookies: SessionCookies?
 
-    /// A session.
-    public init(fields: [InjectedField], expiresAt: Int64? = nil) {
+    /// A session that the server has accepted, or will have no opinion about.
+    public init(fields: [InjectedField] = [], expiresAt: Int64? = nil, cookies: SessionCookies? = nil) {
         self.fields = fields
         self.expiresAt = expiresAt
+        self.cookies = cookies
+        isProven = true
+    }
+
+    /// A session that the first answer to a request with it proves or refuses, and with it the credential of `use`.
+    public init(unproven use: CredentialUse, fields: [InjectedField] = [], signer: (any RequestSigner)? = nil) {
+        self.fields = fields
+        self.use = use
+        self.signer = signer
+        isProven = false
+    }
+}
+
+extension Session: Equatable {
+    /// Whether both say the same in the same way: signers and cookies are the same ones.
+    public static func == (left: Session, right: Session) -> Bool {
+        left.fields == right.fields && left.expiresAt == right.expiresAt && left.isProven == right.isProven
+            && left.signer === right.signer && left.cookies === right.cookies
     }
 }
 

@@ -7,10 +7,10 @@
 /// A pure value. Waiters are values of the driver's choice, handed back when their login is over. Times are
 /// milliseconds since 1970; chance is passed in.
 public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
-    private var entries: [SessionKey: SessionEntry<Waiter>] = [:]
+    var entries: [SessionKey: SessionEntry<Waiter>] = [:]
     private var lastGeneration: UInt64 = 0
-    private var waiterCount = 0
-    private let limits: SessionLimits
+    var waiterCount = 0
+    let limits: SessionLimits
 
     /// An empty table.
     public init(limits: SessionLimits = SessionLimits()) {
@@ -25,6 +25,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case refuse(LoginFailure)
         /// Too many wait already.
         case overloaded
+        /// A session is there that nobody has used yet: the exchange tries it, and says what came of it by `judge`.
+        case prove(HeldSession)
         /// A session is there.
         case use(HeldSession)
         /// The exchange waits for the login that runs.
@@ -45,18 +47,27 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         }
         if !entry.isWinning {
             if let failure = entry.failure, entry.heldUntil > now { return .refuse(failure.reason) }
+            if entry.prover == nil, let trial = entry.trial {
+                if trial.generation != rejected, !trial.isExpired(at: now) {
+                    entry.prover = waiter
+                    return .prove(trial)
+                }
+                entry.trial = nil
+            }
         }
         guard waiterCount < limits.waiters else { return .overloaded }
         waiterCount += 1
         entry.waiters.append(waiter)
-        if entry.isWinning || isWinning(siblingOf: key) { return .wait }
+        if entry.isWinning || entry.prover != nil || isWinning(siblingOf: key) { return .wait }
         entry.isWinning = true
         return .lead
     }
 
     /// Asks for a renewal of a session that still serves: true once, for the one who is to start the login.
     public mutating func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
-        guard var entry = entries[key], !entry.isWinning, !isWinning(siblingOf: key) else { return false }
+        guard var entry = entries[key], !entry.isWinning, entry.prover == nil, !isWinning(siblingOf: key) else {
+            return false
+        }
         if entry.heldUntil > now { return false }
         entry.isWinning = true
         entries[key] = entry
@@ -66,7 +77,9 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Asks for another try of a login that has failed and that no exchange asks for, so that readiness comes back by
     /// itself once the cause is gone: true once in `pause` milliseconds, for the one who is to start it.
     public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
-        guard let entry = entries[key], entry.held == nil, let failure = entry.failure, failure.at + pause <= now else {
+        guard let entry = entries[key], entry.held == nil, entry.trial == nil, let failure = entry.failure,
+            failure.at + pause <= now
+        else {
             return false
         }
         return beginRenewal(key, now: now)
@@ -85,6 +98,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case askAgain
         /// It failed; shared by all who waited.
         case failed(LoginFailure)
+        /// It won a session that the waiter is to try, and to say what came of it by `judge`. The others go on waiting.
+        case prove(SessionKey, HeldSession)
         /// It succeeded.
         case won(HeldSession)
     }
@@ -94,14 +109,18 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         _ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64, chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
         var entry = entries[key] ?? SessionEntry()
-        let told = entry.waiters
-        entry.waiters = []
         entry.isWinning = false
         let outcome: Outcome
         switch result {
         case .success(let session):
             lastGeneration += 1
             let held = HeldSession(session, generation: lastGeneration, wonAt: now)
+            if !session.isProven {
+                entry.held = nil
+                entry.trial = held
+                entries[key] = entry
+                return tryNext(key) + wakeSiblings(of: key)
+            }
             entry.held = held
             entry.heldUntil = 0
             entry.failure = nil
@@ -115,8 +134,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             outcome = .failed(failure)
         }
         entries[key] = entry
-        waiterCount -= told.count
-        return told.map { ($0, outcome) } + wakeSiblings(of: key)
+        return tellAll(key, outcome) + wakeSiblings(of: key)
     }
 
     /// The session held for `key`, expired or not.
@@ -129,7 +147,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public func standing(of key: SessionKey, now: Int64) -> SessionStanding {
         guard let entry = entries[key] else { return .cold }
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
-        if entry.isWinning { return .winning(waiters: entry.waiters.count) }
+        if entry.isWinning || entry.prover != nil { return .winning(waiters: entry.waiters.count) }
+        if let trial = entry.trial, !trial.isExpired(at: now) { return .held(trial) }
         if let failure = entry.failure { return .failing(failure.reason) }
         return .cold
     }
@@ -144,8 +163,10 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         let chosen = entries.keys.filter(which)
         var dropped: [SessionKey] = []
         for key in chosen {
-            if entries[key]?.held != nil { dropped.append(key) }
+            if entries[key]?.held != nil || entries[key]?.trial != nil { dropped.append(key) }
             entries[key]?.held = nil
+            // One that is being tried ends with what comes of it.
+            if entries[key]?.prover == nil { entries[key]?.trial = nil }
             entries[key]?.heldUntil = 0
             entries[key]?.failure = nil
             entries[key]?.failures = 0
@@ -177,10 +198,18 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             guard let held = entry.held, !held.isExpired(at: now) else { return 0 }
             return held.generation
         }
-        let atRest = entries.filter { !$0.value.isWinning && $0.value.waiters.isEmpty }
+        let atRest = entries.filter { !$0.value.isWinning && $0.value.prover == nil && $0.value.waiters.isEmpty }
         for (key, _) in atRest.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
             entries[key] = nil
         }
+    }
+
+    /// Tells all who wait for `key`.
+    mutating func tellAll(_ key: SessionKey, _ outcome: Outcome) -> [(waiter: Waiter, outcome: Outcome)] {
+        let told = entries[key]?.waiters ?? []
+        entries[key]?.waiters = []
+        waiterCount -= told.count
+        return told.map { ($0, outcome) }
     }
 
     private mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
@@ -194,44 +223,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     }
 }
 
-/// A session with what the table knows about it.
-public struct HeldSession: Sendable, Equatable {
-    /// What was won.
-    public let session: Session
-    /// Rises with every session won in this process; never reused.
-    public let generation: UInt64
-    /// When it was won, in milliseconds since 1970.
-    public let wonAt: Int64
-    /// When renewal begins, in milliseconds since 1970: ahead of the end by the smaller of 30 s and a fifth of the
-    /// life; `nil` where no end is known.
-    public let renewAt: Int64?
-
-    init(_ session: Session, generation: UInt64, wonAt: Int64) {
-        self.session = session
-        self.generation = generation
-        self.wonAt = wonAt
-        renewAt = session.expiresAt.map { $0 - min(30_000, max(0, $0 - wonAt) / 5) }
-    }
-
-    /// Whether it has ended at `now` (milliseconds since 1970).
-    public func isExpired(at now: Int64) -> Bool {
-        session.expiresAt.map { now >= $0 } ?? false
-    }
-}
-
-/// How a session key stands.
-public enum SessionStanding: Sendable, Equatable {
-    /// Never asked for, or dropped.
-    case cold
-    /// The last login failed.
-    case failing(LoginFailure)
-    /// A session is held.
-    case held(HeldSession)
-    /// A login runs.
-    case winning(waiters: Int)
-}
-
-private struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
+/// What a table knows of one key.
+struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
     var isWinning = false
     var waiters: [Waiter] = []
@@ -240,6 +233,14 @@ private struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     /// Until when callers are answered with that failure at once.
     var heldUntil: Int64 = 0
     var failures = 0
+    /// A session that the server has not accepted yet.
+    var trial: HeldSession?
+    /// Who is trying it.
+    var prover: Waiter?
+    /// The credential of the last session that was proven.
+    var provenUse: CredentialUse?
+    /// The routes at which the credential was refused since it was last accepted.
+    var doubts: [Int] = []
 }
 
 extension SessionKey {

@@ -7,11 +7,14 @@ internal import HTTPWire
 
 // What the exchange brings back.
 extension CallerConnection: ExchangeCaller {
-    func writeFields(into fields: HeaderList, overriddenBy sessions: SessionFields) throws(CurlError) {
+    func writeFields(
+        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) throws(CurlError) {
         guard let upstream else { return }
         try head.withSpan { (bytes) throws(CurlError) in
             try ForwardedRequest.write(
-                parser.head, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions, to: fields)
+                parser.head, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions,
+                cookies: cookies, to: fields)
         }
         if let offer { try write(offer, to: fields) }
     }
@@ -26,6 +29,7 @@ extension CallerConnection: ExchangeCaller {
         let answer = transfer.answer
         // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
         // (RFC 9112 §9.6).
+        response.held = exchange?.attentive
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
         self.keepsAlive = transfer.head.withSpan {
             response.writeHead(

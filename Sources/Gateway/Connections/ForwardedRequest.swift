@@ -20,10 +20,11 @@ enum ForwardedRequest {
     /// Writes the fields of `head` (in `bytes`) that are forwarded, and those that a gateway adds.
     ///
     /// Hop-by-hop fields and all that `Connection` names go first, whatever they are, so that a caller cannot have an
-    /// injected credential removed by naming it: what `sessions` inject is added afterwards.
+    /// injected credential removed by naming it: what `sessions` inject is added afterwards. Their cookies and the caller's
+    /// become one field.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], terms: Terms = Terms(),
-        overriddenBy sessions: SessionFields, to fields: HeaderList
+        overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: HeaderList
     ) throws(CurlError) {
         let policy = terms.policy
         if policy.host == .pass, let host = passedHost(head) {
@@ -32,6 +33,7 @@ enum ForwardedRequest {
             try fields.append(name: "Host", value: authority.span)
         }
         var hasAccept = false
+        var callersCookies: [String] = []
         for line in head.fields {
             if line.isHopByHop {
                 // What may follow the body (RFC 9110 §6.6.2).
@@ -55,12 +57,22 @@ enum ForwardedRequest {
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
             let value = bytes.extracting(line.value.bounds)
+            if line.kind == .cookie, cookies != nil {
+                callersCookies.append(
+                    LocalCookie.restored(value).map { String(decoding: $0, as: UTF8.self) } ?? bytes.text(line.value))
+                continue
+            }
+            if line.kind == .acceptEncoding, sessions.limitsCodings {
+                try fields.append(name: "Accept-Encoding", value: ReadableCodings.among(bytes.text(line.value)))
+                continue
+            }
             if line.kind == .cookie, let restored = LocalCookie.restored(value) {
                 try fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
                 continue
             }
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }
+        if let merged = cookies?.merged(with: callersCookies) { try fields.append(name: "Cookie", value: merged.span) }
         if policy.caller != .none {
             try CallerFields.write(
                 head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)

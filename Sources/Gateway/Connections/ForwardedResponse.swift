@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import HTTPWire
 
 /// The response of one exchange on its way to the caller: which of the upstream's fields pass, and how the body is
@@ -28,6 +29,9 @@ struct ForwardedResponse {
     /// Whether what is said about authentication is for the caller, who has brought credentials of its own.
     var passesAuthentication = false
 
+    /// The sessions whose cookies stay here (CONTRIBUTING, rule 9).
+    var held: SessionFields?
+
     /// Whether the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
 
@@ -43,6 +47,7 @@ struct ForwardedResponse {
         hasBegun = false
         isWhole = false
         passesAuthentication = false
+        held = nil
     }
 
     /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`; `addresses` is asked for what
@@ -93,6 +98,7 @@ struct ForwardedResponse {
                 // Which fields may follow the body, where any may (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, takesTrailers else { continue }
             }
+            if line.kind == .setCookie, let held, held.holdsCookie(bytes.extracting(line.value.bounds)) { continue }
             switch line.kind {
             case .contentLength:
                 continue

@@ -86,20 +86,16 @@ struct Explanation {
     ) -> [Handler] {
         var handlers: [Handler] = []
         for login in logins.standing(at: location) {
-            switch login.trigger {
-            case .ahead:
-                handlers.append(Handler(challenge: login.name, kind: "inject", credential: login.credentials.first))
-            case .bearer:
-                handlers.append(Handler(challenge: login.name, kind: "bearer", credential: login.credentials.first))
-            case .mobileFirst:
-                handlers.append(Handler(challenge: login.name, kind: "mobilefirst", credential: nil))
-                guard let api = upstream.mobileFirst?.api else { continue }
-                for check in composition.securityChecks(of: upstream, api: api) {
-                    handlers.append(
-                        Handler(
-                            challenge: check.challengeName, kind: "security check \(check.securityCheck)",
-                            credential: check.key.credential))
-                }
+            let kind = login.trigger.detector?.kind ?? "inject"
+            handlers.append(
+                Handler(
+                    challenge: login.name, kind: kind, credential: login.isMobileFirst ? nil : login.credentials.first))
+            guard login.isMobileFirst, let api = upstream.mobileFirst?.api else { continue }
+            for check in composition.securityChecks(of: upstream, api: api) {
+                handlers.append(
+                    Handler(
+                        challenge: check.challengeName, kind: "security check \(check.securityCheck)",
+                        credential: check.key.credential))
             }
         }
         return handlers

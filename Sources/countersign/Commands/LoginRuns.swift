@@ -27,7 +27,7 @@ struct LoginRuns {
         for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {
             for login in plan.logins.all {
                 var checks: [CredentialChallengeHandler] = []
-                if login.trigger == .mobileFirst, let api = upstream.mobileFirst?.api {
+                if login.isMobileFirst, let api = upstream.mobileFirst?.api {
                     checks = logins.securityChecks(of: upstream, api: api)
                 }
                 known += [login.name] + checks.map(\.challengeName)
@@ -37,7 +37,7 @@ struct LoginRuns {
                 guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
                 // As `login(check)` of IBM's clients: the check's own name is the scope that demands it.
                 let scope = login.defaultScope.union(Scope(asked.map(\.securityCheck)))
-                runs.append(Run(login: login.login(scope: scope), key: login.key, plan: plan))
+                runs.append(Run(login: login.login(LoginOccasion(scope: scope)), key: login.key, plan: plan))
             }
         }
     }

@@ -51,7 +51,7 @@ struct LoginComposition {
                 origin: upstream.url.origin, challenge: upstream.name, credential: "",
                 scope: configuration.scope.description),
             credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName),
-            makeLogin: { client.login(scope: $0.words, handlers: handlers) })
+            makeLogin: { client.login(scope: $0.scope.words, handlers: handlers) })
     }
 
     /// The security-check handlers that stand at an upstream: those in front of all of it, then those of the most
@@ -109,8 +109,9 @@ struct LoginComposition {
                         origin: origin, challenge: challenge.name, credential: credential,
                         scope: Scope(token.scope).description),
                     credentials: [credential],
-                    makeLogin: { scope in
-                        ConfidentialClientLogin(tokenURL: url, key: key, scope: scope, retryRejectedAfter: retry)
+                    makeLogin: { occasion in
+                        ConfidentialClientLogin(
+                            tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
                     }), url.origin
             )
         case .gateway, .securityCheck:

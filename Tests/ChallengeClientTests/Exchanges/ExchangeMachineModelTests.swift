@@ -41,6 +41,7 @@ private struct Watch {
         case .complete:
             #expect(deliveries == 1, "completed a response that had not begun")
             completions += 1
+        case .look: #expect(isRunning, "looked without a transfer")
         case .discard, .doNothing: break
         }
         #expect(completions <= 1)
@@ -89,7 +90,7 @@ struct ExchangeMachineModelTests {
                     let again = Bool.random(using: &random) ? slot + 1 : nil
                     action = machine.sessionReady(
                         missing: watch.wins < 4 ? again : nil, wonNow: Bool.random(using: &random))
-                case .send:
+                case .look, .send:
                     action = machine.headReceived(stubborn(&random), canReplay: true)
                 case .discard, .deliver:
                     action = machine.answerComplete()
@@ -160,8 +161,9 @@ struct ExchangeMachineModelTests {
     }
 
     private func stubborn(_ random: inout SeededRandom) -> ExchangeMachine.Verdict {
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: 0..<12, using: &random) {
         case 0: .pass
+        case 10, 11: .look
         case 1...3: .conflict
         default:
             .challenge(slot: Int.random(in: 0..<3, using: &random), canGrow: Bool.random(using: &random))

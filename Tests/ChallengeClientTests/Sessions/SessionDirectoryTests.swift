@@ -62,7 +62,7 @@ struct SessionDirectoryTests {
                                 told.add(outcomes.count)
                             case .use: used.add(1)
                             case .wait: break
-                            case .overloaded, .refuse: Issue.record("round \(round)")
+                            case .overloaded, .prove, .refuse: Issue.record("round \(round)")
                             }
                         }
                     }

@@ -113,9 +113,9 @@ extension StandingLogin {
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin",
                 scope: scope), credentials: ["pin"]
-        ) { scope in
+        ) { occasion in
             ScriptedLogin(counter: counter) { (number, conversation) async throws(LoginFailure) in
-                try await body(number, scope, conversation)
+                try await body(number, occasion.scope, conversation)
             }
         }
     }

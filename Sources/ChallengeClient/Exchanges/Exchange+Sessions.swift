@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+
+// How an exchange comes by the sessions that it needs.
+extension Exchange {
+    func win(_ slot: Int) -> ExchangeMachine.Action? {
+        guard let client, let route else { return nil }
+        releaseTransfer()
+        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
+        let decision = runtime.requestSession(
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge)
+        switch decision {
+        case .use:
+            return sessionIsThere(wonNow: false)
+        case .prove(let session):
+            trial = (slot, session)
+            return sessionIsThere(wonNow: true)
+        case .lead, .wait:
+            waitingFor = route.slots[slot].key
+            runtime.wait(self, ticket: ticket)
+            return nil
+        case .refuse(let failure):
+            return machine.sessionFailed(ExchangeError(failure))
+        case .overloaded:
+            return machine.sessionFailed(
+                ExchangeError(
+                    .overloaded,
+                    detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number."
+                ))
+        }
+    }
+
+    /// The login that this exchange waited for is over.
+    func loginEnded(_ outcome: SessionTable<ExchangeTicket>.Outcome) {
+        waitingFor = nil
+        switch outcome {
+        case .won:
+            perform(sessionIsThere(wonNow: true))
+        case .prove(_, let session):
+            guard let slot = machine.waitingSlot else { return }
+            trial = (slot, session)
+            perform(sessionIsThere(wonNow: true))
+        case .failed(let failure):
+            perform(machine.sessionFailed(ExchangeError(failure)))
+        case .askAgain:
+            guard let slot = machine.waitingSlot else { return }
+            perform(.win(slot: slot))
+        }
+    }
+
+    private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
+        guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
+        let missing = client.missing(in: route, for: request, aheadOfBody: isTooLong, besides: trial?.slot)
+        return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
+    }
+}

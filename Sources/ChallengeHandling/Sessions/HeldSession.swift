@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A session with what the table knows about it.
+public struct HeldSession: Sendable, Equatable {
+    /// What was won.
+    public let session: Session
+    /// Rises with every session won in this process; never reused.
+    public let generation: UInt64
+    /// When it was won, in milliseconds since 1970.
+    public let wonAt: Int64
+    /// When renewal begins, in milliseconds since 1970: ahead of the end by the smaller of 30 s and a fifth of the
+    /// life; `nil` where no end is known.
+    public let renewAt: Int64?
+
+    init(_ session: Session, generation: UInt64, wonAt: Int64) {
+        self.session = session
+        self.generation = generation
+        self.wonAt = wonAt
+        renewAt = session.expiresAt.map { $0 - min(30_000, max(0, $0 - wonAt) / 5) }
+    }
+
+    /// Whether it has ended at `now` (milliseconds since 1970).
+    public func isExpired(at now: Int64) -> Bool {
+        session.expiresAt.map { now >= $0 } ?? false
+    }
+}
+
+/// How a session key stands.
+public enum SessionStanding: Sendable, Equatable {
+    /// Never asked for, or dropped.
+    case cold
+    /// The last login failed.
+    case failing(LoginFailure)
+    /// A session is held.
+    case held(HeldSession)
+    /// A login runs.
+    case winning(waiters: Int)
+}
