@@ -54,6 +54,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CLinux"),
 
         // Mechanism.
@@ -66,7 +67,12 @@ let package = Package(
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
         module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
-        module("ChallengeClient", ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", httpTypes]),
+        .target(
+            name: "ChallengeClient",
+            dependencies: ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "CZlib", httpTypes],
+            swiftSettings: settings,
+            // The archive, as for YAML.
+            linkerSettings: [.linkedLibrary(":libz.a")]),
 
         // The daemon.
         module(

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("Content codings, undone for a look")
+struct ContentCodingTests {
+    private static let page = Array(("<html>LOGIN page " + String(repeating: "x", count: 200)).utf8)
+    // Made by Python's gzip and zlib.
+    private static let gzip: [UInt8] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 179, 201, 40, 201, 205, 177, 243, 241, 119, 247, 244, 83, 40, 72, 76, 79, 85,
+        168, 24, 38, 0, 0, 50, 74, 89, 108, 217, 0, 0, 0,
+    ]
+    private static let wrapped: [UInt8] = [
+        120, 156, 179, 201, 40, 201, 205, 177, 243, 241, 119, 247, 244, 83, 40, 72, 76, 79, 85, 168, 24, 38, 0, 0, 84,
+        128, 99, 70,
+    ]
+    private static let bare: [UInt8] = [
+        179, 201, 40, 201, 205, 177, 243, 241, 119, 247, 244, 83, 40, 72, 76, 79, 85, 168, 24, 38, 0, 0,
+    ]
+
+    @Test("gzip, and deflate with and without its wrapper")
+    func known() {
+        #expect(ContentCoding.undone(Self.gzip, ["gzip"], limit: 65_536) == Self.page)
+        #expect(ContentCoding.undone(Self.gzip, ["X-GZIP"], limit: 65_536) == Self.page)
+        #expect(ContentCoding.undone(Self.wrapped, ["deflate"], limit: 65_536) == Self.page)
+        #expect(ContentCoding.undone(Self.bare, ["deflate"], limit: 65_536) == Self.page)
+        #expect(ContentCoding.undone(Self.page, [], limit: 65_536) == Self.page)
+        #expect(ContentCoding.undone(Self.page, ["identity"], limit: 65_536) == Self.page)
+    }
+
+    @Test("what ends in its middle gives its beginning")
+    func beginning() {
+        let half = ContentCoding.undone(Array(Self.gzip.dropLast(8)), ["gzip"], limit: 65_536)
+        #expect(Self.page.starts(with: half))
+        #expect(ContentCoding.undone(Self.gzip, ["gzip"], limit: 17) == Array(Self.page.prefix(17)))
+    }
+
+    @Test("nothing comes of what is unknown, laid on one another, or broken")
+    func unknown() {
+        #expect(ContentCoding.undone(Self.page, ["br"], limit: 65_536).isEmpty)
+        #expect(ContentCoding.undone(Self.gzip, ["gzip, gzip"], limit: 65_536).isEmpty)
+        #expect(ContentCoding.undone(Self.page, ["gzip"], limit: 65_536).isEmpty)
+        #expect(ContentCoding.undone([], ["gzip"], limit: 65_536).isEmpty)
+    }
+}

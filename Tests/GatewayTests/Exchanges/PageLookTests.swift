@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import HTTPTypes
+import Synchronization
+import Testing
+
+/// Finds a page that says LOGIN.
+private struct PageDetector: ChallengeDetector {
+    let kind = "gateway"
+    let looksAtPages = true
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        guard response.fields[.contentType] == "text/html" else { return .notAChallenge }
+        guard let body = response.body else { return .needsBody }
+        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenge : .notAChallenge
+    }
+}
+
+@Suite("Pages that may be a login's")
+struct PageLookTests {
+    private static let html = "Content-Type: text/html\r\n"
+
+    private func proxy(_ upstream: UInt16, timeouts: UpstreamPlan.Timeouts = .init()) throws -> Proxy {
+        let login = StandingLogin.scripted(port: upstream, trigger: .detected(PageDetector())) { number, _, _ in
+            .bearer("t\(number)")
+        }
+        return try Proxy(.bank(port: upstream, timeouts: timeouts, logins: [login]))
+    }
+
+    @Test("a login page is answered, and what comes after the login is the answer")
+    func loginPage() throws {
+        let upstream = try AnsweringUpstream { head, body in
+            head.contains("Bearer t1")
+                ? answer("200 OK", "welcome \(body)", Self.html) : answer("200 OK", "<b>LOGIN</b>", Self.html)
+        }
+        let proxy = try proxy(upstream.port)
+        let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"
+        #expect(try proxy.fetch(request).body == "welcome abc")
+        #expect(try proxy.fetch(request).body == "welcome abc")
+        #expect(upstream.requests == 3)
+    }
+
+    @Test("a page that is none passes byte for byte, short, empty, and longer than what is looked at")
+    func otherPages() throws {
+        let long = String(repeating: "0123456789abcdef", count: 40_000)
+        let upstream = try AnsweringUpstream { head, _ in
+            if head.contains(" /long ") { return answer("200 OK", long, Self.html) }
+            if head.contains(" /empty ") { return answer("200 OK", "", Self.html) }
+            return answer("404 Not Found", "<p>no</p>", Self.html)
+        }
+        let proxy = try proxy(upstream.port)
+        #expect(try proxy.fetch(get("/long")).body == long)
+        #expect(try proxy.fetch(get("/empty")).body == "")
+        #expect(try proxy.fetch(get("/other")).body == "<p>no</p>")
+        #expect(proxy.log.count == 0)
+    }
+
+    @Test("a login page that comes again after the login is no answer for a caller")
+    func again() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "LOGIN", Self.html) }
+        let proxy = try proxy(upstream.port)
+        let (head, body) = try proxy.fetch(get())
+        #expect(head.hasPrefix("HTTP/1.1 502 "))
+        #expect(body.contains("\"code\":\"login-failed\""))
+    }
+
+    @Test("a page that trickles in is held for two seconds, no longer")
+    func trickle() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try proxy(upstream.port)
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let connection = try upstream.accept()
+        _ = try connection.head()
+        try connection.send("HTTP/1.1 200 OK\r\n\(Self.html)Transfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")
+        let clock = ContinuousClock.now
+        #expect(try caller.head().hasPrefix("HTTP/1.1 200 "))
+        let waited = ContinuousClock.now - clock
+        #expect(waited > .seconds(1) && waited < .seconds(8))
+        try connection.send("3\r\nbar\r\n0\r\n\r\n")
+        #expect(try caller.read(until: "0\r\n\r\n").contains("bar"))
+    }
+
+    @Test("a stream that is no page is not held at all")
+    func stream() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try proxy(upstream.port)
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let connection = try upstream.accept()
+        _ = try connection.head()
+        let clock = ContinuousClock.now
+        try connection.send(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")
+        #expect(try caller.head().hasPrefix("HTTP/1.1 200 "))
+        #expect(ContinuousClock.now - clock < .milliseconds(1900))
+    }
+
+    @Test(
+        "the upstream is offered no coding that cannot be undone for the look",
+        arguments: [
+            ("br, gzip;q=0.5", "gzip;q=0.5"), ("br", "identity"), ("gzip, deflate, zstd", "gzip, deflate"),
+        ])
+    func codings(offered: String, passed: String) throws {
+        let seen = Mutex("")
+        let upstream = try AnsweringUpstream { head, _ in
+            seen.withLock { $0 = head }
+            return answer("200 OK", "x")
+        }
+        let proxy = try proxy(upstream.port)
+        _ = try proxy.fetch(get("/", "Accept-Encoding: \(offered)\r\n"))
+        let line = seen.withLock { $0 }.split(separator: "\r\n").first { $0.hasPrefix("Accept-Encoding:") }
+        let members = line?.dropFirst(16).split(separator: ",").map { $0.filter { $0 != " " } }
+        #expect(members == passed.split(separator: ",").map { $0.filter { $0 != " " } })
+    }
+}
