@@ -144,8 +144,6 @@ struct WholeFileTests {
                 "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
                 "f:41:17: challenges[0].answer-url: \(notYet)",
-                "f:42:12: challenges[0].login: warning: this version wins the session at the first request, not at the "
-                    + "start",
                 "f:45:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:45:42: challenges[1].at[1]: warning: covers nothing at any upstream",
                 "f:46:14: challenges[1].gateway: \(notYet)", "f:62:14: challenges[2].scheme[0]: \(notYet)",

@@ -86,6 +86,19 @@ extension ClientRuntime {
         }
     }
 
+    /// Sees to it that the sessions that `plan` keeps are there: wins what is missing, renews what nears its end, tries again
+    /// what has failed a while ago.
+    func keep(_ plan: UpstreamPlan) {
+        for login in plan.logins.all where login.isKept {
+            let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
+            let now = wallClock()
+            guard directory.beginKeeping(slot.key, now: now) || directory.beginRecovery(slot.key, now: now) else {
+                continue
+            }
+            startLogin(slot, at: plan, challenge: nil, isRenewal: directory.held(slot.key) != nil)
+        }
+    }
+
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
     private func startLogin(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, isRenewal: Bool

@@ -33,6 +33,14 @@ package final class WorkerRoster: Sendable {
         worker.loop.execute { for plan in plans { worker.runtime.value.recover(plan) } }
     }
 
+    /// Has some worker see to the sessions that these upstreams keep; see `ClientRuntime.keep`.
+    package func keep(_ plans: [UpstreamPlan]) {
+        guard plans.contains(where: { $0.logins.all.contains(where: \.isKept) }),
+            let worker = workers.withLock({ $0.values.first })
+        else { return }
+        worker.loop.execute { for plan in plans { worker.runtime.value.keep(plan) } }
+    }
+
     func tell(_ outcomes: SessionDirectory.Outcomes) {
         guard !outcomes.isEmpty else { return }
         let workers = workers.withLock { $0 }

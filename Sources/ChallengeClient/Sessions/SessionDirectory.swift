@@ -54,6 +54,11 @@ package final class SessionDirectory: Sendable {
         table.withLock { $0.beginRecovery(key, now: now) }
     }
 
+    /// See `SessionTable.beginKeeping`.
+    package func beginKeeping(_ key: SessionKey, now: Int64) -> Bool {
+        table.withLock { $0.beginKeeping(key, now: now) }
+    }
+
     /// See `SessionTable.leave`.
     package func leave(_ key: SessionKey, waiter: ExchangeTicket) {
         table.withLock { $0.leave(key, waiter: waiter) }

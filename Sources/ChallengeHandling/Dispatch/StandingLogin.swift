@@ -27,6 +27,8 @@ public struct StandingLogin: Sendable {
     public let trigger: Trigger
     /// Whether the session is won before the first request rather than after the first challenge.
     public let isAhead: Bool
+    /// Whether the session is won at the start and kept from then on, also while nobody asks for it (`login: at-start`).
+    public let isKept: Bool
     /// What its session is held under, with the scope that is asked for where no response named one.
     public let key: SessionKey
     /// The credentials that its answers are made of, by name, for `explain`.
@@ -37,12 +39,13 @@ public struct StandingLogin: Sendable {
 
     /// A login; `makeLogin` is given what led to it, with the scope to ask for.
     public init(
-        name: String, trigger: Trigger, isAhead: Bool, key: SessionKey, credentials: [String],
+        name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.name = name
         self.trigger = trigger
-        self.isAhead = isAhead
+        self.isAhead = isAhead || isKept
+        self.isKept = isKept
         self.key = key
         self.credentials = credentials
         self.asks = asks

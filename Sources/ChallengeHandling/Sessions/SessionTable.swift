@@ -85,6 +85,18 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return beginRenewal(key, now: now)
     }
 
+    /// Asks for a session that nobody waits for and that is to be there: true once, for the one who is to start the login.
+    /// A session that nears its end is due as well; what has failed is `beginRecovery`'s.
+    public mutating func beginKeeping(_ key: SessionKey, now: Int64) -> Bool {
+        switch standing(of: key, now: now) {
+        case .failing, .winning: return false
+        case .held(let held): if now < held.renewAt ?? .max { return false }
+        case .cold: break
+        }
+        if entries[key] == nil { entries[key] = SessionEntry() }
+        return beginRenewal(key, now: now)
+    }
+
     /// Takes back a waiter whose deadline passed or whose caller went away.
     public mutating func leave(_ key: SessionKey, waiter: Waiter) {
         guard let index = entries[key]?.waiters.firstIndex(of: waiter) else { return }

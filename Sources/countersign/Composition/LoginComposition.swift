@@ -42,11 +42,12 @@ struct LoginComposition {
         let configuration = MobileFirstConfiguration(
             api: settings.api, application: settings.application,
             platform: .init(rawValue: settings.platform.rawValue) ?? .web, version: settings.version,
-            scope: Scope(settings.scope))
+            scope: Scope(settings.scope).union(Scope(keptChecks(of: upstream))))
         let client = clients.client(named: upstream.name, configuration)
         let handlers = securityChecks(of: upstream, api: settings.api)
         return StandingLogin(
-            name: upstream.name, trigger: .mobileFirst, isAhead: !settings.scope.isEmpty,
+            name: upstream.name, trigger: .mobileFirst, isAhead: !configuration.scope.isEmpty,
+            isKept: !keptChecks(of: upstream).isEmpty,
             key: SessionKey(
                 origin: upstream.url.origin, challenge: upstream.name, credential: "",
                 scope: configuration.scope.description),
@@ -78,6 +79,13 @@ struct LoginComposition {
         return (everywhere + here + there).filter { seen.insert($0.securityCheck).inserted }
     }
 
+    /// The security checks there that are to be passed at the start: a check's own name is the scope that demands it.
+    private func keptChecks(of upstream: UpstreamSettings) -> [String] {
+        guard let api = upstream.mobileFirst?.api else { return [] }
+        let kept = Set(settings.challenges.filter { $0.login == .atStart }.map(\.name))
+        return securityChecks(of: upstream, api: api).filter { kept.contains($0.challengeName) }.map(\.securityCheck)
+    }
+
     // MARK: Other challenges
 
     private func login(
@@ -105,6 +113,7 @@ struct LoginComposition {
             return (
                 StandingLogin(
                     name: challenge.name, trigger: .bearer(realm: scheme.realm), isAhead: false,
+                    isKept: challenge.login == .atStart,
                     key: SessionKey(
                         origin: origin, challenge: challenge.name, credential: credential,
                         scope: Scope(token.scope).description),

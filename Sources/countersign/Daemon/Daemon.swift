@@ -62,6 +62,7 @@ final class Daemon {
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
         notifier.send(.ready, .status(readySentence))
         StartUpMemory.giveBack()
+        status.keepSessions()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         var isRunning = true
@@ -94,6 +95,7 @@ final class Daemon {
     // MARK: Signals
 
     private func beat(_ watchdog: Watchdog?) {
+        status.keepSessions()
         let period = watchdog?.beat ?? WorkerPulse.period
         let isSteady = pulse.isSteady(period: period)
         pulse.ping()
@@ -114,6 +116,7 @@ final class Daemon {
             gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
             tellOpenFiles(loaded.limits)
             world.reload(loaded)
+            status.keepSessions()
             settings = loaded
             output.level = Logger.Level(loaded.log.level)
             logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])

@@ -32,6 +32,9 @@ final class DaemonStatus: Sendable {
     /// The upstreams served from now on.
     func serves(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
 
+    /// Sees to the sessions that are won at the start and kept; asked for again and again.
+    func keepSessions() { world.services.roster.keep(state.withLock { $0.upstreams }) }
+
     /// What the admin service asks for.
     var sources: AdminService.Sources {
         AdminService.Sources(

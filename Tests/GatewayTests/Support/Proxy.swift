@@ -104,12 +104,13 @@ extension UpstreamPlan {
 extension StandingLogin {
     /// A login named `bank` that does what `body` says; `body` is told how many times it has run, from 1.
     static func scripted(
-        port: UInt16, trigger: Trigger = .mobileFirst, isAhead: Bool = false, scope: String = "",
+        port: UInt16, trigger: Trigger = .mobileFirst, isAhead: Bool = false, isKept: Bool = false,
+        scope: String = "",
         _ body: @escaping @Sendable (Int, Scope, Conversation) async throws(LoginFailure) -> Session
     ) -> StandingLogin {
         let counter = LoginCounter()
         return StandingLogin(
-            name: "bank", trigger: trigger, isAhead: isAhead,
+            name: "bank", trigger: trigger, isAhead: isAhead, isKept: isKept,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin",
                 scope: scope), credentials: ["pin"]
