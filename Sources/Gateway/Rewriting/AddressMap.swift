@@ -10,6 +10,9 @@ internal import HTTPWire
 /// An address becomes a local one only where that leads to the very same address: the listener's routes are asked. What
 /// no local address leads to goes as it came. An object, so that a response without such fields carries a pointer only.
 final class AddressMap {
+    /// Beyond so many, addresses elsewhere go as they came.
+    static let mostSearches = 16
+
     /// Host and port by which the caller has come.
     let authority: [UInt8]
     /// Where the response comes from.
@@ -26,6 +29,8 @@ final class AddressMap {
     private let ownHost: String
     /// The port of `authority`, with its colon.
     private let port: [UInt8]
+    /// How often the other routes were gone through.
+    private var searches = 0
 
     init(
         authority: [UInt8], here: Place, router: Router, methods: [String] = ["GET"], user: UInt32? = nil,
@@ -81,7 +86,9 @@ final class AddressMap {
     private func target(for path: [UInt8], at origin: Origin?) -> (host: String?, path: [UInt8])? {
         let isHere = origin.map(here.isNamed) ?? true
         if isHere, let local = here.localPath(for: path), leads(local, to: here) { return (nil, local) }
-        guard !router.isTrivial else { return nil }
+        // A response has one or two such fields. Hundreds of them, with hundreds of routes, would hold up everybody else.
+        guard !router.isTrivial, searches < Self.mostSearches else { return nil }
+        searches += 1
         let wanted = isHere ? here.origin : origin ?? here.origin
         var found: [(place: Place, path: [UInt8])] = []
         for place in elsewhere() where place.isNamed(by: wanted) {

@@ -174,6 +174,17 @@ struct AddressMapTests {
             ], by: map(4, authority: "Ledger.localhost"))
     }
 
+    @Test("a response full of addresses elsewhere is not gone through all the routes for each of them")
+    func many() throws {
+        let other = try place("other", "https://other.example/")
+        let map = AddressMap(
+            authority: Array("localhost".utf8), here: try place("bank", "https://bank.example/", prefix: "/p"),
+            router: Router(routes: [Router.Route(path: "/p", upstream: "bank", stripsPrefix: true)], fallback: "other"),
+            elsewhere: { [other] })
+        for _ in 0..<AddressMap.mostSearches { expect([("https://other.example/x", "http://localhost/x")], by: map) }
+        expect([("https://other.example/x", nil), ("https://bank.example/x", "http://localhost/p/x")], by: map)
+    }
+
     @Test("no reference makes the map fall over", arguments: 0..<40)
     func anything(seed: Int) throws {
         var generator = SmallGenerator(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
