@@ -53,6 +53,8 @@ extension CallerConnection {
             } else {
                 close()
             }
+        case .exchange where isBodyComplete:
+            lookForCaller()
         case .exchange:
             breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
         case .head, .closing, .lingering, .closed, .tunnel:

@@ -75,6 +75,8 @@ final class CallerConnection: ReadinessHandler {
     private(set) var hasEnded = false
     /// Whether a request was answered.
     private(set) var hasServed = false
+    /// Whether it is looked at from time to time whether the caller is still there.
+    var isWatched = false
     /// Whether it holds nothing that only a request needs.
     var isQuiet = false
     /// Whether a drain waits for the first request, which will be the only one.
@@ -222,7 +224,9 @@ final class CallerConnection: ReadinessHandler {
         case .head where isBlocked: break
         case .head: if output.isEmpty { close() } else { phase = .closing }
         // What it has sent behind this request is still answered.
-        case .exchange where isBodyComplete: if input.isEmpty { keepsAlive = false }
+        case .exchange where isBodyComplete:
+            if input.isEmpty { keepsAlive = false }
+            watchCaller()
         case .exchange where response.isWhole: breakOff(nil)
         case .exchange, .reply: close()
         case .closing, .closed, .lingering, .tunnel: break
@@ -288,6 +292,7 @@ final class CallerConnection: ReadinessHandler {
     /// The response is written into `output`: what comes next.
     func requestEnded() {
         release()
+        isWatched = false
         hasServed = true
         if !isBodyComplete { keepsAlive = false }
         head.removeAll(keepingCapacity: 16_384)

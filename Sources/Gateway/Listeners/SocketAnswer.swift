@@ -24,6 +24,7 @@ enum SocketState: Int32 {
     case finWait1 = 4
     case finWait2 = 5
     case timeWait = 6
+    case close = 7
     case closeWait = 8
     case listen = 10
 }
@@ -46,6 +47,14 @@ struct SocketAnswer {
             [.established, .finWait1, .finWait2].contains(state)
         else { return nil }
         return uid
+    }
+
+    /// Whether the answer is about a socket with these ends that was closed: the kernel finishes the connection, for nobody.
+    func isOrphan(between ends: SocketEnds) -> Bool {
+        guard inode == 0, self.ends == ends, let state = SocketState(rawValue: Int32(clamping: state)) else {
+            return false
+        }
+        return [.finWait1, .finWait2, .timeWait].contains(state)
     }
 
     /// Whether the answer is about a socket with these ends that some process holds.

@@ -42,6 +42,17 @@ final class SocketOwners {
         return own.isHeld(between: ends) && own.inode == UInt32(truncatingIfNeeded: status.st_ino)
     }
 
+    /// Whether the caller at the other end of `connection`, which has sent all that it will, is gone: it has closed its socket,
+    /// or its process has ended. One that has ended only its side of the connection still holds its socket.
+    ///
+    /// `false` where that cannot be told: of callers on other machines, and in other network namespaces.
+    func hasVanished(_ connection: Int32) -> Bool {
+        // Reset meanwhile.
+        if clinux_tcp_state(connection) == SocketState.close.rawValue { return true }
+        guard let ends = ends(of: connection), canSee(connection), let answer = ask(ends.reversed) else { return false }
+        return answer.isOrphan(between: ends.reversed)
+    }
+
     private func ends(of connection: Int32) -> SocketEnds? {
         var local = clinux_endpoint()
         var remote = clinux_endpoint()
