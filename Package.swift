@@ -55,6 +55,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: "CLinux"),
 
         // Mechanism.
@@ -66,6 +67,7 @@ let package = Package(
 
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
+        module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
         module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
         .target(
             name: "ChallengeClient",
@@ -88,7 +90,7 @@ let package = Package(
             name: "countersign",
             dependencies: [
                 "Admin", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "DemoUpstream", "EventLoop",
-                "Gateway", "HTTPWire", "Secrets", "Settings", "Systemd", arguments, logging, httpTypes,
+                "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd", arguments, logging, httpTypes,
             ],
             swiftSettings: settings),
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Secrets
+
+/// The scheme Negotiate with Kerberos (RFC 4559): each request carries a token of its own, ahead of any challenge.
+///
+/// A token per request needs no connection to be remembered by the server, and serves those that do remember.
+public struct NegotiateScheme: Sendable {
+    private let office: any TicketOffice
+    private let service: String
+
+    /// The scheme at `host`, whose service is `HTTP@host` unless `servicePrincipal` names another.
+    public init(office: any TicketOffice, host: String, servicePrincipal: String? = nil) {
+        self.office = office
+        service = servicePrincipal ?? "HTTP@\(host)"
+    }
+
+    /// A session by the credential's fields `principal`, `keytab`, `ticket-cache` and `password`; without any of them by what
+    /// GSS-API itself finds. `now` in milliseconds since 1970; the session ends with the ticket.
+    public func session(_ credential: Credential?, now: Int64) async throws(TicketError) -> Session {
+        var request = TicketRequest(service: service)
+        request.principal = (credential?["principal"] ?? credential?["username"])?.revealText()
+        request.keytab = credential?["keytab"]?.revealText()
+        request.cache = credential?["ticket-cache"]?.revealText()
+        request.password = request.keytab == nil && request.cache == nil ? credential?["password"] : nil
+        // What the keytab wins is kept in memory, apart for each principal, and serves until it ends.
+        if request.keytab != nil, request.cache == nil {
+            request.cache = "MEMORY:countersign-\(credential?.name ?? "")-\(request.principal ?? "")"
+        }
+        let ticket = try await office.ticket(request)
+        var session = Session(expiresAt: now + ticket.lifetime * 1000)
+        session.signer = NegotiateSigner(ticket: ticket)
+        return session
+    }
+}
+
+/// Writes `Authorization: Negotiate` for each request.
+final class NegotiateSigner: RequestSigner {
+    private let ticket: any Ticket
+
+    init(ticket: any Ticket) { self.ticket = ticket }
+
+    var names: [HTTPField.Name] { [.authorization] }
+
+    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
+        do throws(TicketError) {
+            let token = try ticket.token()
+            return [InjectedField(name: .authorization, value: Secret("Negotiate \(Base64.encode(token))"))]
+        } catch {
+            throw LoginFailure(.failed, challenge: "negotiate", detail: "There is no Kerberos token: \(error.reason).")
+        }
+    }
+
+    func learn(status: Int, fields: HTTPFields) {}
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import CGSSAPI
+package import ChallengeHandling
+internal import Secrets
+
+/// Kerberos tickets by the GSS-API library of the system.
+///
+/// libcurl speaks Negotiate, too, but with the one default credential of the process only, and it waits for the KDC on the
+/// thread that all other requests are on. Here each challenge has its own credential, a thread of its own asks the KDC, and
+/// a request costs a token from memory.
+package struct SystemTicketOffice: TicketOffice {
+    private let startThread: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+    /// An office that does what may block by `startThread`.
+    package init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        self.startThread = startThread
+    }
+
+    /// A ticket, after its first token: the cache then holds the service's ticket, and no later token asks the KDC.
+    package func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
+        let result: Result<any Ticket, TicketError> = await withCheckedContinuation { continuation in
+            startThread { continuation.resume(returning: Self.acquire(request)) }
+        }
+        return try result.get()
+    }
+
+    private static func acquire(_ request: TicketRequest) -> Result<any Ticket, TicketError> {
+        do throws(TicketError) {
+            return .success(try GSSTicket(request))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
