@@ -49,4 +49,26 @@ struct RSASigningKeysTests {
             #expect(throws: StateError.self) { try keys.load(Secret(bytes)) }
         }
     }
+
+    @Test("sign with keys that others made, in PEM: RSA as RS256, P-256 as ES256")
+    func pem() throws {
+        let message = Array("header.payload".utf8)
+        let rsa = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+        for pem in [rsa.pemRepresentation, rsa.pkcs8PEMRepresentation] {
+            let key = try keys.load(pem: Secret(pem))
+            #expect(key.algorithm == "RS256")
+            let signature = _RSA.Signing.RSASignature(rawRepresentation: try key.signature(for: message))
+            #expect(
+                rsa.publicKey.isValidSignature(
+                    signature, for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5))
+        }
+        let elliptic = P256.Signing.PrivateKey()
+        let key = try keys.load(pem: Secret(elliptic.pemRepresentation))
+        #expect(key.algorithm == "ES256")
+        let signature = try P256.Signing.ECDSASignature(rawRepresentation: try key.signature(for: message))
+        #expect(elliptic.publicKey.isValidSignature(signature, for: message))
+        for other in ["", "key", P384.Signing.PrivateKey().pemRepresentation, rsa.publicKey.pemRepresentation] {
+            #expect(throws: StateError.self) { try keys.load(pem: Secret(other)) }
+        }
+    }
 }

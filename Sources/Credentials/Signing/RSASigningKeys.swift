@@ -7,7 +7,7 @@ internal import CryptoExtras
 internal import FoundationEssentials
 package import Secrets
 
-/// RSA keys of 2048 bits that sign as RS256; serialised as PKCS #8 in DER (RFC 5208).
+/// RSA keys of 2048 bits that sign as RS256, serialised as PKCS #8 in DER (RFC 5208); and keys of others in PEM.
 package struct RSASigningKeys: SigningKeys {
     /// Keys from the system's randomness.
     package init() {}
@@ -28,9 +28,35 @@ package struct RSASigningKeys: SigningKeys {
         }
         return try RSASigningKey(key)
     }
+
+    /// An RSA or P-256 key in PEM.
+    package func load(pem: Secret) throws(StateError) -> any AssertionKey {
+        let text = pem.revealText()
+        if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) { return EllipticSigningKey(key: key) }
+        guard let key = try? _RSA.Signing.PrivateKey(pemRepresentation: text) else {
+            throw StateError(
+                reason: "it is no private key in PEM that can be used (RSA of 2048 bits or more, or EC over P-256, without a "
+                    + "passphrase)")
+        }
+        return try RSASigningKey(key)
+    }
 }
 
-private struct RSASigningKey: SigningKey {
+/// ES256 (RFC 7518 §3.4): ECDSA over P-256 with SHA-256, the signature as its two numbers.
+private struct EllipticSigningKey: AssertionKey {
+    let key: P256.Signing.PrivateKey
+    var algorithm: String { "ES256" }
+
+    func signature(for message: [UInt8]) throws(StateError) -> [UInt8] {
+        guard let signature = try? key.signature(for: message) else {
+            throw StateError(reason: "the EC key could not sign")
+        }
+        return Array(signature.rawRepresentation)
+    }
+}
+
+private struct RSASigningKey: SigningKey, AssertionKey {
+    var algorithm: String { "RS256" }
     let modulus: [UInt8]
     let exponent: [UInt8]
     private let key: _RSA.Signing.PrivateKey

@@ -107,7 +107,14 @@ final class Latches: LatchBook {
 /// A state store in memory.
 final class MemoryStore: StateStore {
     private let values = Mutex<[String: Secret]>([:])
+    private let isFull = Mutex(false)
     private let failure: StateError?
+
+    /// Whether nothing can be kept for now.
+    var failsToSave: Bool {
+        get { isFull.withLock { $0 } }
+        set { isFull.withLock { $0 = newValue } }
+    }
 
     init(failure: StateError? = nil) {
         self.failure = failure
@@ -122,6 +129,7 @@ final class MemoryStore: StateStore {
 
     func save(_ value: Secret, as name: String) throws(StateError) {
         if let failure { throw failure }
+        if failsToSave { throw StateError(reason: "the disk is full") }
         values.withLock { $0[name] = value }
     }
 
@@ -149,6 +157,17 @@ final class ScriptedKeys: SigningKeys {
         guard let number = Int(serialized.revealText().dropFirst(4)) else { throw StateError(reason: "no key") }
         return ScriptedKey(number: number)
     }
+
+    func load(pem: Secret) throws(StateError) -> any AssertionKey {
+        guard pem == Secret("PEM") else { throw StateError(reason: "it is no PEM") }
+        return ScriptedAssertionKey()
+    }
+}
+
+struct ScriptedAssertionKey: AssertionKey {
+    var algorithm: String { "RS256" }
+
+    func signature(for message: [UInt8]) throws(StateError) -> [UInt8] { Array("signed".utf8) }
 }
 
 struct ScriptedKey: SigningKey {
