@@ -11,6 +11,8 @@ package final class DemoUpstream: Sendable {
     package let mobileFirst: FakeMobileFirst
     /// The login page before `/form/`: user ann, password demo.
     package let form: FormLogin
+    /// The OAuth 2 server and its resources below `/oauth/`.
+    package let oauth: FakeOAuth
     /// What has happened, in all areas.
     package let recorder: Recorder
     /// What is to go wrong, in all areas.
@@ -31,11 +33,13 @@ package final class DemoUpstream: Sendable {
         let mobileFirst = FakeMobileFirst(
             rules: rules, adapters: SampleResources.bank, clock: clock, recorder: recorder, faults: faults)
         let form = FormLogin(contextPath: "/form", clock: clock, recorder: recorder)
+        let oauth = FakeOAuth(clock: clock, recorder: recorder, faults: faults)
         let areas = Areas(
-            mobileFirst: mobileFirst, form: form, basic: BasicArea(recorder: recorder), recorder: recorder,
+            mobileFirst: mobileFirst, form: form, oauth: oauth, basic: BasicArea(recorder: recorder), recorder: recorder,
             faults: faults)
         self.mobileFirst = mobileFirst
         self.form = form
+        self.oauth = oauth
         self.recorder = recorder
         self.faults = faults
         self.areas = areas
@@ -90,6 +94,7 @@ private final class Overrides: Sendable {
 private struct Areas: Sendable {
     var mobileFirst: FakeMobileFirst
     var form: FormLogin
+    var oauth: FakeOAuth
     var basic: BasicArea
     var recorder: Recorder
     var faults: FaultPlan
@@ -102,6 +107,9 @@ private struct Areas: Sendable {
             return noted(request, faults.apply(at: .form) { formArea(request) })
         }
         if mobileFirst.isResponsible(for: request) { return mobileFirst.respond(to: request) }
+        if oauth.isResponsible(for: request) {
+            return noted(request, oauth.respond(to: request) { served($0) })
+        }
         if request.path.hasPrefix("/basic/") {
             let response = faults.apply(at: .basic) { basic.respond(to: request) { served($0) } }
             return noted(request, response)
@@ -153,6 +161,7 @@ private let index = """
     /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /form/                            a login page with j_security_check, user ann, password demo
+    /oauth/api/                       bearer tokens of /oauth/token, client demo, secret demo:secret+%
     /open/                            no protection: echo, bytes?count=N, stream, status/404, cookie
 
     """

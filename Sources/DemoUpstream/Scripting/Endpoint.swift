@@ -13,6 +13,10 @@ package enum Endpoint: String, Sendable, CaseIterable {
     case heartbeat
     /// `preauth/v1/logout`.
     case logout
+    /// `/oauth/api/…`.
+    case oauthResource
+    /// `/oauth/token`.
+    case oauthToken
     /// Anything else.
     case other
     /// `preauth/v1/preauthorize`.
