@@ -7,20 +7,38 @@ internal import HTTPTypes
 public struct BearerDetector: ChallengeDetector {
     /// Only challenges of this realm; `nil`: of any.
     public let realm: String?
+    /// Whether a token for more scope can be had.
+    public let canGrow: Bool
 
     /// A detector.
-    public init(realm: String? = nil) { self.realm = realm }
+    public init(realm: String? = nil, canGrow: Bool = true) {
+        self.realm = realm
+        self.canGrow = canGrow
+    }
 
     /// For `explain`.
     public var kind: String { "bearer" }
 
-    /// 401 with `Bearer`, and 403 with its `insufficient_scope`.
+    /// 401 with `Bearer`, and 403 with its `insufficient_scope`. Other parameters, such as `resource_metadata` (RFC 9728),
+    /// say nothing that is followed: where tokens come from is the configuration's word alone.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        let verdict = MobileFirstResource.examine(status: response.status, fields: response.fields)
-        guard verdict != .conflict else { return .notAChallenge }
-        guard let realm else { return ChallengeVerdict(verdict) }
-        let challenges = (try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate])) ?? []
-        return challenges.contains { $0.isScheme("Bearer") && $0["realm"] == realm }
-            ? ChallengeVerdict(verdict) : .notAChallenge
+        guard response.status == 401 || response.status == 403,
+            let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),
+            let challenge = challenges.first(where: isMeant)
+        else { return .notAChallenge }
+        switch (response.status, challenge["error"]) {
+        case (401, nil), (401, "invalid_token"):
+            return .challenge
+        case (403, "insufficient_scope"):
+            // Without words there is nothing to ask for that the session does not have.
+            let scope = Scope(text: challenge["scope"] ?? "")
+            return scope.isEmpty || !canGrow ? .notAChallenge : .insufficientScope(scope.words)
+        default:
+            return .notAChallenge
+        }
+    }
+
+    private func isMeant(_ challenge: AuthenticationChallenge) -> Bool {
+        challenge.isScheme("Bearer") && (realm == nil || challenge["realm"] == realm)
     }
 }

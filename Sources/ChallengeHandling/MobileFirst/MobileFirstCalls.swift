@@ -30,7 +30,7 @@ struct MobileFirstCalls {
                 response = try await conversation.sideRequests.send(request)
             } catch {
                 report("\(step): no answer, \(error.reason)")
-                throw .failed(noAnswer(error, step))
+                throw .failed(LoginFailure(error, step: step, challenge: name))
             }
             guard !MobileFirstResource.isConflict(status: response.status, fields: response.fields) else {
                 report("\(step): 409, conflict")
@@ -72,24 +72,6 @@ struct MobileFirstCalls {
 
     func report(_ text: String) {
         conversation.report(ConversationStep(challenge: name, text: text))
-    }
-
-    private func noAnswer(_ error: SideRequestError, _ step: String) -> LoginFailure {
-        let reason = error.told.isEmpty ? "" : ": \(error.told)"
-        return switch error.kind {
-        case .timedOut:
-            LoginFailure(.timedOut, challenge: name, detail: "The server did not answer \(step) in time.")
-        case .originNotAllowed:
-            failure("The address for \(step) is none that the configuration names, so nothing was sent.")
-        case .tls:
-            LoginFailure(
-                .upstreamTLS, challenge: name,
-                detail: "The TLS handshake with the server for \(step) failed\(reason).")
-        case .unreachable:
-            failure("The server could not be reached for \(step), or the connection was lost\(reason).")
-        case .badAnswer:
-            failure("The server's answer to \(step) is too large, or no HTTP.")
-        }
     }
 }
 

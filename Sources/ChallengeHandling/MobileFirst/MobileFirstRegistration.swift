@@ -26,10 +26,9 @@ struct MobileFirstRegistration: Sendable {
         return old.issuer == configuration.issuer ? .current : .outdated
     }
 
-    /// Where the state store keeps it. Each byte that a name may not hold is written as `_XX`, so that no two
-    /// upstreams share one.
+    /// Where the state store keeps it.
     static func stateName(upstream: String, application: String) -> String {
-        "mobilefirst.\(stateWord(upstream)).\(stateWord(application))"
+        "mobilefirst.\(StateName.word(upstream)).\(StateName.word(application))"
     }
 
     /// The value as it is kept.
@@ -90,18 +89,6 @@ struct MobileFirstRegistration: Sendable {
     /// `text`, where it can be a client's identifier.
     static func clientID(_ text: String) -> String? {
         (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
-    }
-
-    private static func stateWord(_ text: String) -> String {
-        text.utf8.map { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
-                String(Character(Unicode.Scalar(byte)))
-            default:
-                "_\(hex(byte))"
-            }
-        }.joined()
     }
 
     private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }

@@ -20,6 +20,13 @@ package enum FormEncoding {
         return Secret(bytes)
     }
 
+    /// `value` as it stands in a form's body.
+    package static func encoded(_ value: Secret) -> [UInt8] {
+        var bytes: [UInt8] = []
+        append(value.revealBytes(), to: &bytes, keeping: formSigns, space: "+")
+        return bytes
+    }
+
     /// A query: every byte but the unreserved ones of RFC 3986 §2.3 is `%XX`.
     package static func query(_ fields: [(name: String, value: String)]) -> String {
         fields.map { "\(percentEncoded($0.name))=\(percentEncoded($0.value))" }.joined(separator: "&")

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Synchronization
+import Testing
+
+@Suite("Refresh tokens")
+struct RefreshTokenTests {
+    private static func sends(_ token: String, getting next: String?) -> ScriptedStep {
+        let member = next.map { #","refresh_token":"\#($0)""# } ?? ""
+        return TokenScript.asked("refresh_token") { $0.form("refresh_token") == token }
+            .replying(
+                TokenScript.answering(#"{"access_token":"token-1","token_type":"Bearer","expires_in":60\#(member)}"#))
+    }
+
+    private static func login(_ refreshTokens: RefreshTokens? = nil) throws -> TokenLogin {
+        TokenScript.login(try TokenScript.configuration(.refreshToken), refreshTokens: refreshTokens)
+    }
+
+    @Test("the credential's own is sent, again and again, to a server that does not rotate them")
+    func unrotated() async throws {
+        let world = World.tokens([Self.sends("refresh-1", getting: nil), Self.sends("refresh-1", getting: "refresh-1")])
+        for _ in 0..<2 { _ = try await world.requestsLeft(try Self.login()) }
+        #expect(world.requests.missing.isEmpty && world.store.names.isEmpty)
+    }
+
+    @Test("the next one is kept and takes its place, also after a restart")
+    func rotated() async throws {
+        let store = MemoryStore()
+        for (sent, next) in [("refresh-1", "refresh-2"), ("refresh-2", "refresh-3"), ("refresh-3", "refresh-4")] {
+            let world = World.tokens([Self.sends(sent, getting: next)], store: store)
+            _ = try await world.win(try Self.login())
+        }
+        #expect(store.names == ["refresh-token.api-client.https_3a_2f_2fid_2eexample_2ecom"])
+    }
+
+    @Test("the kept one is forgotten when the credential changes")
+    func changed() async throws {
+        let store = MemoryStore()
+        _ = try await World.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store).win(try Self.login())
+        for changes in [["refresh-token": "refresh-7"], ["client-id": "another"]] {
+            let credential = TokenScript.credential(changes)
+            let own = changes["refresh-token"] ?? "refresh-1"
+            let world = World.tokens([Self.sends(own, getting: nil)], credential, store: store)
+            _ = try await world.win(try Self.login())
+        }
+        // Another secret of the same client is no other line of tokens.
+        let world = World.tokens(
+            [Self.sends("refresh-2", getting: nil)], TokenScript.credential(["client-secret": "new-secret"]),
+            store: store)
+        _ = try await world.win(try Self.login())
+    }
+
+    @Test("one that the server takes for stolen is latched and not sent again")
+    func reused() async throws {
+        let world = World.tokens([
+            TokenScript.asked("refresh_token").replying(400, [:], #"{"error":"invalid_grant"}"#)
+        ])
+        #expect(await world.lose(try Self.login()).code == .rejected)
+        #expect(await world.lose(try Self.login()).code == .latched)
+    }
+
+    @Test("nothing is sent where it cannot be known which one is in force")
+    func unreadable() async throws {
+        let world = World.tokens([], store: MemoryStore(failure: StateError(reason: "no disk")))
+        let failure = await world.lose(try Self.login())
+        #expect(failure.code == .failed && failure.detail.contains("no disk") && world.latches.all.isEmpty)
+    }
+
+    @Test("one that cannot be kept is not used until it can, and is not lost meanwhile")
+    func unkept() async throws {
+        let store = MemoryStore()
+        let world = World.tokens(
+            [Self.sends("refresh-1", getting: "refresh-2"), Self.sends("refresh-2", getting: "refresh-3")], store: store
+        )
+        let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
+        store.failsToSave = true
+        for _ in 0..<2 {
+            await #expect(throws: LoginFailure.self) { try await login.win(world.conversation) }
+        }
+        #expect(world.requests.sent.count == 1)
+        store.failsToSave = false
+        _ = try await world.win(login)
+    }
+
+    @Test("logins at once send one after the other, each the token that the one before was given")
+    func concurrent() async throws {
+        let world = World.tokens([
+            Self.sends("refresh-1", getting: "refresh-2"), Self.sends("refresh-2", getting: "refresh-3"),
+            Self.sends("refresh-3", getting: "refresh-4"),
+        ])
+        let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 { group.addTask { _ = try await login.win(world.conversation) } }
+            try await group.waitForAll()
+        }
+        #expect(world.requests.missing.isEmpty)
+    }
+
+    @Test("what comes with a token that cannot be used is kept all the same")
+    func unusableAnswer() async throws {
+        let world = World.tokens([
+            TokenScript.asked("refresh_token").replying(TokenScript.answering(#"{"refresh_token":"refresh-2"}"#)),
+            Self.sends("refresh-2", getting: nil),
+        ])
+        await #expect(throws: LoginFailure.self) { try await Self.login().win(world.conversation) }
+        _ = try await world.win(try Self.login())
+    }
+}
+
+extension World {
+    /// Runs `login` and leaves what else the script expects for later.
+    fileprivate func requestsLeft(_ login: any SessionLogin) async throws -> Session {
+        try await login.win(conversation)
+    }
+}
