@@ -27,6 +27,9 @@ struct Finding {
 }
 
 extension UpstreamClient {
+    /// The most words of scope that a route gathers.
+    private static let mostWords = 32
+
     /// What a response that may be a challenge means for the exchange.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
@@ -51,9 +54,15 @@ extension UpstreamClient {
                 return finding(.refused(slot: slot), slot, generation, request, target)
             case .insufficientScope(let words):
                 let asked = standing.scope
-                let grown = asked.union(Scope(words))
+                var grown = asked.union(Scope(words))
                 // What it lacks was asked for and granted already: another login would bring the same.
                 guard grown != asked || generation == 0 else { return Finding(meaning: .pass) }
+                // What was to be asked for anyway was not there yet: nothing is learned by that.
+                guard grown != asked else {
+                    return finding(.challenge(slot: slot, canGrow: false), slot, generation, request, target)
+                }
+                // A resource that names other words each time would make the scope grow without end.
+                if grown.words.count > Self.mostWords { grown = standing.login.defaultScope.union(Scope(words)) }
                 var slots = route.slots
                 slots[slot] = .init(login: standing.login, scope: grown)
                 let key = RouteKey(method: request.method, target: target)

@@ -46,7 +46,8 @@ package final class UpstreamClient {
         if !routes.isEmpty, let known = routes.route(method: method, target: target) { return known }
         guard !plan.logins.isUniform else { return uniform }
         let key = RouteKey(method: method, target: target)
-        let route = RouteSessions(slots: slots(at: key))
+        let slots = slots(at: key)
+        let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
         routes.remember(route, for: key)
         return route
     }
@@ -55,7 +56,10 @@ package final class UpstreamClient {
     private func slots(at key: RouteKey) -> [RouteSessions.Slot] {
         if plan.logins.isUniform { return uniform.slots }
         let url = WebURL(origin: plan.base.origin, path: key.pathText)
-        return plan.logins.standing(at: Location(url)).map { .init(login: $0, scope: $0.defaultScope) }
+        let method = key.method.name
+        return plan.logins.standing(at: Location(url)).map { login in
+            .init(login: login, scope: login.scope(method: method, path: url.path))
+        }
     }
 
     /// Takes over what any worker has learned of this upstream's scopes.

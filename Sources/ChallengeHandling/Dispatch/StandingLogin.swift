@@ -35,12 +35,15 @@ public struct StandingLogin: Sendable {
     public let credentials: [String]
     /// The challenges of the configuration whose handlers it asks, by name; none where it is a challenge itself.
     public let asks: [String]
+    /// The scope that a request of that method for that path needs, where the path tells it before any response does.
+    public let scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)?
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
     /// A login; `makeLogin` is given what led to it, with the scope to ask for.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
-        asks: [String] = [], makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+        asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
+        makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.name = name
         self.trigger = trigger
@@ -49,6 +52,7 @@ public struct StandingLogin: Sendable {
         self.key = key
         self.credentials = credentials
         self.asks = asks
+        self.scopeOfRoute = scopeOfRoute
         self.makeLogin = makeLogin
     }
 
@@ -57,6 +61,12 @@ public struct StandingLogin: Sendable {
 
     /// The scope asked for where no response has named another.
     public var defaultScope: Scope { Scope(text: key.scope) }
+
+    /// The scope asked for at a route where no response has named another.
+    public func scope(method: String, path: String) -> Scope {
+        guard let scope = scopeOfRoute?(method, path) else { return defaultScope }
+        return defaultScope.union(scope)
+    }
 
     /// Whether it is the upstream's own MobileFirst client, which has the security checks there answered.
     public var isMobileFirst: Bool { trigger.detector is MobileFirstDetector }

@@ -20,11 +20,13 @@ public struct StandingLogins: Sendable {
     public mutating func stand(_ login: StandingLogin) {
         everywhere.append(login)
         all.append(login)
+        if login.scopeOfRoute != nil { isUniform = false }
     }
 
     /// Puts `login` at `pattern`.
     public mutating func stand(_ login: StandingLogin, at pattern: LocationPattern) {
         all.append(login)
+        isUniform = false
         if login.trigger.detector == nil {
             covering.append((pattern, login))
         } else {
@@ -32,11 +34,12 @@ public struct StandingLogins: Sendable {
         }
     }
 
-    /// Whether the same logins stand at every path, so that they need not be looked up for each request.
-    public var isUniform: Bool { covering.isEmpty && dispatched.patterns.isEmpty }
+    /// Whether the same logins stand at every path and ask for the same there, so that they need not be looked up for each
+    /// request.
+    public private(set) var isUniform = true
 
     /// Whether there is none at all.
-    public var isEmpty: Bool { everywhere.isEmpty && isUniform }
+    public var isEmpty: Bool { all.isEmpty }
 
     /// The logins that stand ready at `location`, in the order in which responses are shown to them.
     public func standing(at location: Location) -> [StandingLogin] {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Secrets
+
+/// Wins a token of a container registry's token service: by name and password (GET with Basic), or by a refresh token
+/// (POST) where the credential has one.
+public struct RegistryLogin: SessionLogin {
+    /// Where tokens come from.
+    public let service: RegistryService
+    /// The challenge, the credential, and the token service's origin. One rejection latches it, whatever the scope.
+    public let key: LatchKey
+    /// What is asked for.
+    public let scope: Scope
+    /// What led to this login; `nil` ahead of any challenge.
+    public let challenge: RegistryChallenge?
+    /// Where the token goes.
+    public let placement: TokenPlacement
+    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    public let retryRejectedAfter: Duration?
+    private let refreshTokens: RefreshTokens
+
+    /// A token without a life ends after a minute (distribution's *token response*).
+    private static var standardLife: Int64 { 60 }
+
+    /// A login.
+    public init(
+        _ service: RegistryService, key: LatchKey, scope: Scope, challenge: RegistryChallenge?,
+        placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil, refreshTokens: RefreshTokens
+    ) {
+        self.service = service
+        self.key = key
+        self.scope = scope
+        self.challenge = challenge
+        self.placement = placement
+        self.retryRejectedAfter = retryRejectedAfter
+        self.refreshTokens = refreshTokens
+    }
+
+    /// Wins a session, or says why not.
+    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
+        var met = challenge
+        if met == nil { met = try await ask(endpoint) }
+        if let challenge = met, let problem = service.learn(challenge) {
+            endpoint.report(
+                "challenge: refused, realm \(ServerText.name(challenge.realm)), service "
+                    + ServerText.name(challenge.service ?? "none"))
+            throw endpoint.failure(problem)
+        }
+        await refreshTokens.turnstile.enter()
+        defer { refreshTokens.turnstile.leave() }
+        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        let sentAt = conversation.now()
+        let answer: TokenAnswer
+        if use.credential["refresh-token"] != nil {
+            let token = try refreshTokens.current(for: use, in: conversation)
+            let response = try await endpoint.send(refresh(by: token, use), rejecting: use)
+            answer = TokenAnswer(response.body)
+            if let next = answer.refreshToken, next != token {
+                try refreshTokens.keep(next, for: use, in: conversation)
+            }
+        } else {
+            answer = TokenAnswer(try await endpoint.send(try fetch(use), rejecting: use).body)
+        }
+        let token = try endpoint.token(
+            in: answer, status: 200, named: ["token", "access_token"], defaultSeconds: Self.standardLife)
+        return Session(
+            fields: [placement.field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
+    }
+
+    /// The registry's challenge, where none led here and its name is not known yet.
+    private func ask(_ endpoint: TokenEndpoint) async throws(LoginFailure) -> RegistryChallenge? {
+        guard let question = service.question else { return nil }
+        do throws(SideRequestError) {
+            let response = try await endpoint.conversation.sideRequests.send(question)
+            endpoint.report("version check: \(response.status)")
+            return RegistryChallenge(status: response.status, fields: response.fields)
+        } catch {
+            throw LoginFailure(error, step: "the version check", challenge: key.challenge)
+        }
+    }
+
+    /// distribution's *requesting a token*.
+    private func fetch(_ use: CredentialUse) throws(LoginFailure) -> SideRequest {
+        let name = try use.field("username").revealText()
+        guard !name.contains(":") else {
+            throw use.unusable("username", "holds a colon, which Basic cannot carry (RFC 7617).")
+        }
+        var query: [(name: String, value: String)] = []
+        if let service = service.name { query.append(("service", service)) }
+        query += scope.words.map { ("scope", $0) }
+        query.append(("account", name))
+        let text = [service.url.query, FormEncoding.query(query)].compactMap(\.self).joined(separator: "&")
+        let pair = Array("\(name):".utf8) + (try use.field("password")).revealBytes()
+        return SideRequest(
+            method: .get, url: WebURL(origin: service.url.origin, path: service.url.path, query: text),
+            fields: [.authorization: "Basic \(Base64.encode(pair))", .accept: "application/json"])
+    }
+
+    /// distribution's *OAuth2 token authentication*.
+    private func refresh(by token: Secret, _ use: CredentialUse) -> SideRequest {
+        var form: [(name: String, value: Secret)] = [
+            ("grant_type", Secret("refresh_token")), ("refresh_token", token),
+            ("client_id", use.credential["client-id"] ?? Secret("countersign")),
+        ]
+        if let service = service.name { form.append(("service", Secret(service))) }
+        if !scope.isEmpty { form.append(("scope", Secret("\(scope)"))) }
+        return .form(service.url, form)
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Tokens for container registries")
+struct RegistryLoginTests {
+    private static let user = TokenScript.credential(["refresh-token": nil])
+    private static let scope = "repository:a:pull,push repository:b:pull"
+
+    private static func challenge(
+        realm: String = TokenScript.address, service: String = "registry.example.com"
+    ) throws -> RegistryChallenge {
+        let fields: HTTPFields = [.wwwAuthenticate: value(realm: realm, service: service)]
+        return try #require(RegistryChallenge(status: 401, fields: fields))
+    }
+
+    private static func value(
+        realm: String = TokenScript.address, service: String = "registry.example.com", scope: String = scope
+    ) -> String {
+        "Bearer realm=\"\(realm)\",service=\"\(service)\",scope=\"\(scope)\""
+    }
+
+    private static func service(name: String? = nil) throws -> RegistryService {
+        RegistryService(
+            url: try #require(WebURL(TokenScript.address)),
+            registry: try #require(WebURL("https://reg.example.com/base/")),
+            name: name)
+    }
+
+    private static func login(
+        _ challenge: RegistryChallenge?, at service: RegistryService? = nil, scope: String = scope
+    ) throws -> RegistryLogin {
+        RegistryLogin(
+            try service ?? Self.service(), key: TokenScript.key, scope: Scope(text: scope), challenge: challenge,
+            refreshTokens: RefreshTokens(credential: "api-client", origin: TokenScript.origin))
+    }
+
+    private static func fetched(
+        _ body: String = #"{"token":"token-1","expires_in":120,"issued_at":"2026-11-21T16:00:00Z"}"#
+    ) -> ScriptedStep {
+        ScriptedStep(.get, TokenScript.address, TokenScript.answering(body)) { request in
+            // "ann-u:pass&word"
+            request.fields[.authorization] == "Basic YW5uLXU6cGFzcyZ3b3Jk" && request.body == nil
+        }
+    }
+
+    @Test("name and password fetch one, for the registry's own name and each scope by itself")
+    func fetches() async throws {
+        let world = World.tokens([Self.fetched()], Self.user)
+        let session = try await world.win(try Self.login(try Self.challenge()))
+        #expect(session.fields.map(\.value) == [Secret("Bearer token-1")] && session.expiresAt == World.now + 120_000)
+        #expect(
+            world.requests.sent.first?.url.query
+                == "service=registry.example.com&scope=repository%3Aa%3Apull%2Cpush&scope=repository%3Ab%3Apull&account=ann-u"
+        )
+    }
+
+    @Test("one without a life ends after a minute, and may be called access_token")
+    func answers() async throws {
+        for (body, value) in [
+            (#"{"token":"t"}"#, "t"), (#"{"access_token":"a"}"#, "a"), (#"{"token":"t","access_token":"a"}"#, "t"),
+        ] {
+            let session = try await World.tokens([Self.fetched(body)], Self.user).win(
+                try Self.login(try Self.challenge()))
+            #expect(session.fields.map(\.value) == [Secret("Bearer \(value)")])
+            #expect(session.expiresAt == World.now + 60_000)
+        }
+    }
+
+    @Test("a realm other than the configured address gets nothing, and is told")
+    func otherRealm() async throws {
+        for realm in [
+            "https://evil.example.com/token", "http://id.example.com/token", "https://id.example.com/other",
+            "https://id.example.com/token?x=1", "https://id.example.com:444/token", "nonsense",
+        ] {
+            let world = World.tokens([], Self.user)
+            let failure = await world.lose(try Self.login(try Self.challenge(realm: realm)))
+            #expect(failure.code == .failed && failure.detail.contains("token.url") && world.latches.all.isEmpty)
+        }
+    }
+
+    @Test("a registry that calls itself by another name than the configured one gets nothing")
+    func otherService() async throws {
+        let service = try Self.service(name: "registry.example.com")
+        let world = World.tokens([], Self.user)
+        let failure = await world.lose(try Self.login(try Self.challenge(service: "victim.example.com"), at: service))
+        #expect(failure.code == .failed && failure.detail.contains("token.audience"))
+        _ = try await World.tokens([Self.fetched()], Self.user).win(try Self.login(try Self.challenge(), at: service))
+    }
+
+    @Test("a renewal, which meets no challenge, uses the name that the last one told")
+    func renewal() async throws {
+        let service = try Self.service()
+        for challenge in [try Self.challenge(), nil] {
+            let world = World.tokens([Self.fetched()], Self.user)
+            _ = try await world.win(try Self.login(challenge, at: service, scope: "repository:c:pull"))
+            #expect(
+                world.requests.sent.first?.url.query
+                    == "service=registry.example.com&scope=repository%3Ac%3Apull&account=ann-u")
+        }
+    }
+
+    @Test("ahead of any challenge the registry is asked for its name once, without a secret")
+    func versionCheck() async throws {
+        let service = try Self.service()
+        let question = ScriptedStep(
+            .get, "https://reg.example.com/base/v2/",
+            .success(SideResponse(status: 401, fields: [.wwwAuthenticate: Self.value(scope: "")]))
+        ) { $0.fields[.authorization] == nil }
+        for steps in [[question, Self.fetched()], [Self.fetched()]] {
+            let world = World.tokens(steps, Self.user)
+            _ = try await world.win(try Self.login(nil, at: service))
+            #expect(world.requests.sent.last?.url.query?.hasPrefix("service=registry.example.com&") == true)
+        }
+    }
+
+    @Test("a refresh token goes by POST in place of name and password, and its successor is kept")
+    func refreshes() async throws {
+        let store = MemoryStore()
+        for (sent, next) in [("refresh-1", "refresh-2"), ("refresh-2", "refresh-2")] {
+            let step = ScriptedStep(
+                .post, TokenScript.address,
+                TokenScript.answering(#"{"access_token":"token-1","refresh_token":"\#(next)"}"#)
+            ) { request in
+                request.form("grant_type") == "refresh_token" && request.form("refresh_token") == sent
+                    && request.form("service") == "registry.example.com" && request.form("scope") == Self.scope
+                    && request.form("client_id") == "client:1" && request.fields[.authorization] == nil
+            }
+            _ = try await World.tokens([step], store: store).win(try Self.login(try Self.challenge()))
+        }
+    }
+
+    @Test("a wrong password is sent once, whatever the scope")
+    func rejected() async throws {
+        let world = World.tokens([Self.fetched().replying(401)], Self.user)
+        #expect(await world.lose(try Self.login(try Self.challenge())).code == .rejected)
+        #expect(await world.lose(try Self.login(try Self.challenge(), scope: "repository:z:pull")).code == .latched)
+        #expect(world.requests.sent.count == 1)
+    }
+
+    @Test("other answers say nothing about the password")
+    func unknown() async throws {
+        for status in [403, 404, 429, 500, 302] {
+            let world = World.tokens([Self.fetched().replying(status)], Self.user)
+            #expect(await world.lose(try Self.login(try Self.challenge())).code == .failed)
+            #expect(world.latches.all.isEmpty)
+        }
+    }
+
+    @Test("a name that Basic cannot carry is told, and nothing is sent")
+    func colon() async throws {
+        let world = World.tokens([], TokenScript.credential(["refresh-token": nil, "username": "an:n"]))
+        #expect(await world.lose(try Self.login(try Self.challenge())).code == .noCredential)
+    }
+}
