@@ -16,9 +16,6 @@ enum Support {
         Gap(shape: "challenges[].gateway"),
         Gap(shape: "challenges[].answer-url"),
         Gap(shape: "challenges[].scheme", values: ["basic", "digest", "negotiate", "ntlm"]),
-        Gap(
-            shape: "challenges[].token.grant",
-            values: ["client-credentials", "password", "refresh-token", "registry", "static"]),
         Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),
     ]
 

@@ -105,24 +105,12 @@ struct LoginComposition {
                     credentials: [credential], makeLogin: { _ in login }), nil
             )
         case .scheme(let scheme):
-            guard scheme.schemes == [.bearer], let token = scheme.token, token.grant == .mobileFirst else { return nil }
-            let api = upstream.mobileFirst?.api ?? WebURL(origin: origin, path: "/mfp/api")
-            let url = token.url ?? api.appending(path: "az/v1/token")
-            let key = LatchKey(origin: url.origin, challenge: challenge.name, credential: credential)
-            let retry = challenge.retryRejected
-            return (
-                StandingLogin(
-                    name: challenge.name, trigger: .bearer(realm: scheme.realm), isAhead: false,
-                    isKept: challenge.login == .atStart,
-                    key: SessionKey(
-                        origin: origin, challenge: challenge.name, credential: credential,
-                        scope: Scope(token.scope).description),
-                    credentials: [credential],
-                    makeLogin: { occasion in
-                        ConfidentialClientLogin(
-                            tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
-                    }), url.origin
-            )
+            // Of a list, bearer alone would be answered where another scheme of it is meant.
+            guard scheme.schemes == [.bearer], let token = scheme.token else { return nil }
+            return TokenLogins(
+                challenge: challenge, credential: credential, scheme: scheme, token: token, upstream: upstream,
+                material: clients.tokens
+            ).login
         case .gateway, .securityCheck:
             return nil
         }

@@ -60,14 +60,15 @@ final class World: Sendable {
 
 /// The clients of the upstreams' MobileFirst servers, one per upstream.
 final class MobileFirstClients: Sendable {
-    private let keys = RSASigningKeys()
+    /// What logins for tokens share.
+    let tokens = TokenMaterial()
     private let clients = Mutex<[String: MobileFirstClient]>([:])
 
     /// The client of that upstream: the same one as before a reload, if nothing about it changed.
     func client(named name: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
         clients.withLock { clients in
             if let known = clients[name], known.configuration == configuration { return known }
-            let client = MobileFirstClient(name: name, configuration: configuration, keys: keys)
+            let client = MobileFirstClient(name: name, configuration: configuration, keys: tokens.keys)
             clients[name] = client
             return client
         }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Credentials
+internal import Settings
+internal import Synchronization
+
+/// `scheme: bearer` with its `token:`.
+struct TokenLogins {
+    let challenge: ChallengeSettings
+    let credential: String
+    let scheme: SchemeSettings
+    let token: TokenSettings
+    let upstream: UpstreamSettings
+    let material: TokenMaterial
+
+    /// The login, and the origin of its token endpoint; `nil` where the settings name none.
+    var login: (login: StandingLogin, tokenOrigin: Origin?)? {
+        switch token.grant {
+        case .clientCredentials: endpoint(.clientCredentials)
+        case .mobileFirst: mobileFirst
+        case .password: endpoint(.password)
+        case .refreshToken: endpoint(.refreshToken)
+        case .registry: registry
+        case .static: fixed
+        }
+    }
+
+    private var retry: Duration? { challenge.retryRejected }
+    private var placement: TokenPlacement { TokenPlacement(field: token.field, prefix: token.prefix) }
+    private var scope: Scope { Scope(token.scope) }
+
+    private func latch(at origin: Origin) -> LatchKey {
+        LatchKey(origin: origin, challenge: challenge.name, credential: credential)
+    }
+
+    private func standing(
+        _ detector: any ChallengeDetector, scope: Scope? = nil,
+        scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
+        makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+    ) -> StandingLogin {
+        StandingLogin(
+            name: challenge.name, trigger: .detected(detector), isAhead: false,
+            isKept: challenge.login == .atStart,
+            key: SessionKey(
+                origin: upstream.url.origin, challenge: challenge.name, credential: credential,
+                scope: (scope ?? self.scope).description),
+            credentials: [credential], scopeOfRoute: scopeOfRoute, makeLogin: makeLogin)
+    }
+
+    private var mobileFirst: (login: StandingLogin, tokenOrigin: Origin?) {
+        let api = upstream.mobileFirst?.api ?? WebURL(origin: upstream.url.origin, path: "/mfp/api")
+        let url = token.url ?? api.appending(path: "az/v1/token")
+        let (key, retry) = (latch(at: url.origin), retry)
+        let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
+            ConfidentialClientLogin(tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
+        }
+        return (login, url.origin)
+    }
+
+    private var fixed: (login: StandingLogin, tokenOrigin: Origin?) {
+        let login = StaticTokenLogin(
+            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry)
+        return (standing(BearerDetector(realm: scheme.realm, canGrow: false), scope: .empty) { _ in login }, nil)
+    }
+
+    private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigin: Origin?)? {
+        guard let url = token.url else { return nil }
+        let configuration = TokenConfiguration(
+            url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication), audience: token.audience,
+            parameters: token.parameters.map { .init(name: $0.name, value: $0.value) }, placement: placement)
+        let (key, retry, keys) = (latch(at: url.origin), retry, material.keys)
+        let refreshTokens = material.refreshTokens(credential, at: url.origin)
+        let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
+            TokenLogin(
+                configuration, key: key, scope: occasion.scope, retryRejectedAfter: retry, keys: keys,
+                refreshTokens: refreshTokens)
+        }
+        return (login, url.origin)
+    }
+
+    private var registry: (login: StandingLogin, tokenOrigin: Origin?)? {
+        guard let url = token.url else { return nil }
+        let service = RegistryService(url: url, registry: upstream.url, name: token.audience)
+        let (key, retry, placement) = (latch(at: url.origin), retry, placement)
+        let refreshTokens = material.refreshTokens(credential, at: url.origin)
+        let base = upstream.url.path.hasSuffix("/") ? String(upstream.url.path.dropLast()) : upstream.url.path
+        let login = standing(
+            RegistryDetector(),
+            scopeOfRoute: { method, path in
+                path.hasPrefix(base)
+                    ? RegistryScope.needed(method: method, path: String(path.dropFirst(base.count))) : nil
+            }
+        ) { occasion in
+            RegistryLogin(
+                service, key: key, scope: occasion.scope,
+                challenge: occasion.challenge.flatMap { RegistryChallenge(status: $0.status, fields: $0.fields) },
+                placement: placement, retryRejectedAfter: retry, refreshTokens: refreshTokens)
+        }
+        return (login, url.origin)
+    }
+}
+
+/// What logins for tokens share, and what outlives a reload.
+final class TokenMaterial: Sendable {
+    /// Keys for assertions.
+    let keys = RSASigningKeys()
+    private let known = Mutex<[String: RefreshTokens]>([:])
+
+    /// The refresh tokens of a credential at the origin of a token endpoint: the same for all who use them.
+    func refreshTokens(_ credential: String, at origin: Origin) -> RefreshTokens {
+        known.withLock { known in
+            let name = "\(credential) \(origin)"
+            if let there = known[name] { return there }
+            let made = RefreshTokens(credential: credential, origin: origin)
+            known[name] = made
+            return made
+        }
+    }
+}
+
+extension TokenConfiguration.ClientAuthentication {
+    fileprivate init(_ settings: TokenSettings.ClientAuthentication) {
+        switch settings {
+        case .basic: self = .basic
+        case .body: self = .body
+        case .privateKeyJWT: self = .privateKeyJWT
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("Bearer tokens from an OAuth 2 server")
+struct TokenTests {
+    @Test("client credentials win one token, and later requests cost no further round trip")
+    func clientCredentials() async throws {
+        try await withBank(.oauth("grant: client-credentials")) { bank in
+            for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 200) }
+            #expect(bank.record.tokens == ["read"])
+            #expect(bank.record.challenges["oauth"] == 1)
+            #expect(bank.record.count("GET", "/oauth/api/echo") == 4)
+        }
+    }
+
+    @Test("at-start wins the token before a challenge is met")
+    func atStart() async throws {
+        try await withBank(.oauth("grant: client-credentials", more: ["login: at-start"])) { bank in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            #expect(bank.record.challenges["oauth"] == nil)
+        }
+    }
+
+    @Test("a wrong secret is sent once, then latched, and the token never asked for again")
+    func wrongSecret() async throws {
+        try await withBank(.oauth("grant: client-credentials", ["CLIENT_SECRET": "wrong"])) { bank in
+            try await bank.expect("/oauth/api/echo", status: 502, code: "login-rejected")
+            for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 503, code: "login-latched") }
+            #expect(bank.record.count("POST", "/oauth/token") == 1)
+        }
+    }
+
+    @Test("name and password win a token; a wrong password is sent once")
+    func password() async throws {
+        try await withBank(.oauth("grant: password", ["USERNAME": "ann", "PASSWORD": "demo"])) { bank in
+            for _ in 0..<2 { try await bank.expect("/oauth/api/echo", status: 200) }
+            #expect(bank.record.tokens.count == 1)
+        }
+        try await withBank(.oauth("grant: password", ["USERNAME": "ann", "PASSWORD": "wrong"])) { bank in
+            try await bank.expect("/oauth/api/echo", code: "login-rejected")
+            for _ in 0..<2 { try await bank.expect("/oauth/api/echo", code: "login-latched") }
+            #expect(bank.record.answerCount(to: "oauth") == 1)
+        }
+    }
+
+    @Test("a scope that a resource names is asked for besides, once for all requests")
+    func scope() async throws {
+        try await withBank(.oauth("grant: client-credentials, scope: read")) { bank in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            for _ in 0..<3 { try await bank.expect("/oauth/api/admin/echo", status: 200) }
+            #expect(bank.record.tokens == ["read", "admin read"])
+        }
+    }
+
+    @Test("a scope that the server does not know is told by the server's word, and latches nothing")
+    func unknownScope() async throws {
+        try await withBank(.oauth("grant: client-credentials, scope: everything")) { bank in
+            let answer = try await bank.expect("/oauth/api/echo", status: 502, code: "login-failed")
+            #expect(answer.detail.contains("invalid_scope"))
+        }
+    }
+
+    @Test("a client proves itself by a key of its own")
+    func assertion() async throws {
+        var configuration = BankConfiguration.oauth("grant: client-credentials, client-auth: private-key-jwt")
+        configuration.sources = ["systemd"]
+        let credentials = try Folder()
+        let key = credentials.path(of: "api.private-key")
+        let made = try await Command.run(["/usr/bin/openssl", "genrsa", "-out", key, "2048"], in: credentials)
+        let told = try await Command.run(
+            ["/usr/bin/openssl", "rsa", "-in", key, "-noout", "-modulus"], in: credentials)
+        try #require(made.exit == 0 && told.exit == 0)
+        let modulus = try #require(told.output.split(separator: "=").last).filter { $0.isHexDigit }
+        let bytes = stride(from: 0, to: modulus.count, by: 2).compactMap {
+            UInt8(modulus.dropFirst($0).prefix(2), radix: 16)
+        }
+        credentials.write("signer", to: "api.client-id")
+        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        try await withBank(configuration) { bank in
+            bank.upstream.oauth.configure {
+                let jwk: JSON = ["kty": "RSA", "n": .string(Base64.encodeURL(bytes)), "e": "AQAB"]
+                $0.clients.append(.init(id: "signer", secret: nil, key: jwk))
+                $0.tokenLife = 1
+            }
+            for _ in 0..<2 {
+                try await bank.expect("/oauth/api/echo", status: 200)
+                bank.upstream.oauth.revokeTokens()
+            }
+            #expect(bank.record.tokens.count == 2)
+        }
+    }
+
+    @Test("50 posts under way when the tokens are revoked all arrive, each once and as it was sent")
+    func revokedUnderTraffic() async throws {
+        var configuration = BankConfiguration.oauth("grant: client-credentials")
+        configuration.workers = 2
+        try await withBank(configuration) { bank in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            bank.upstream.oauth.revokeTokens()
+            try await bank.expectPostsOnce("/oauth/api/transfer")
+            #expect(bank.record.tokens.count == 2)
+        }
+    }
+
+    @Test("50 posts at a time go on over the ends of tokens that live two seconds")
+    func expiredUnderTraffic() async throws {
+        var configuration = BankConfiguration.oauth("grant: client-credentials")
+        configuration.workers = 2
+        try await withBank(configuration) { bank in
+            bank.upstream.oauth.configure { $0.tokenLife = 2 }
+            let end = ContinuousClock.now + .seconds(4)
+            var round = 0
+            while ContinuousClock.now < end {
+                try await bank.expectPostsOnce("/oauth/api/transfer/\(round)")
+                round += 1
+            }
+            #expect(bank.record.tokens.count >= 2)
+        }
+    }
+}
+
+extension Bank {
+    /// Posts 50 bodies of their own at once; each is to be served, and served once.
+    func expectPostsOnce(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let bodies = (0..<50).map { number in
+            "\(number) " + String(repeating: "\(number % 10)", count: 1 + number * 1999)
+        }
+        let answers = try await storm(connections: 50, requests: 1) { number in
+            "POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(bodies[number].utf8.count)\r\n\r\n\(bodies[number])"
+        }
+        #expect(answers.map(\.status) == Array(repeating: 200, count: 50), sourceLocation: sourceLocation)
+        let hits = record.hits.filter { $0.path == path }
+        #expect(
+            hits.map(\.digest).sorted() == bodies.map { sha256(Array($0.utf8)) }.sorted(),
+            sourceLocation: sourceLocation)
+    }
+}
+
+extension BankConfiguration {
+    /// The fake OAuth 2 server's resources, with `token` for what `token:` says besides the address, and fields of the
+    /// credential besides the client's.
+    static func oauth(
+        _ token: String, _ fields: [String: String] = [:], more: [String] = []
+    ) -> BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.mobileFirst = []
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: server"
+        let address = token.contains("grant: static") ? "" : "url: \"http://127.0.0.1:${UPSTREAM_PORT}/oauth/token\", "
+        let lines = [
+            "name: api", "upstream: server", "scheme: bearer", "credential: api", "token: { \(address)\(token) }",
+        ]
+        configuration.challenges = [(lines + more).joined(separator: "\n")]
+        configuration.environment = [
+            "COUNTERSIGN_API__CLIENT_ID": "demo", "COUNTERSIGN_API__CLIENT_SECRET": "demo:secret+%",
+        ]
+        for (name, value) in fields { configuration.environment["COUNTERSIGN_API__\(name)"] = value }
+        return configuration
+    }
+}
