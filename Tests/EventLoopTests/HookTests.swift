@@ -69,7 +69,7 @@ struct HookTests {
     func jobFromHook() throws {
         let loop = try EventLoop()
         let count = Locked(0)
-        let hook = Script { _ in
+        let hook = Script { [unowned loop] _ in
             if count.value == 0 { loop.execute { count.change { $0 += 1 } } }
             return WaitAdvice(didWork: false)
         }

@@ -120,7 +120,7 @@ struct RegistrationTests {
             drain(fd)
         }
         // Both are ready in the same batch; whichever comes first has the other's number given away.
-        let former = Probe { fd, _ in
+        let former = Probe { [unowned loop] fd, _ in
             seen.append("former")
             drain(fd)
             let other = fd == first ? second : first

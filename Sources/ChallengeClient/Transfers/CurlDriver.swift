@@ -36,7 +36,11 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     func start(_ transfer: Transfer) throws(CurlError) { try start(transfer.easy, delegate: transfer) }
 
     /// Ends `transfer` wherever it stands. In the middle of it, its connection is closed.
-    func stop(_ transfer: Transfer) { stop(transfer.easy) }
+    func stop(_ transfer: Transfer) {
+        stop(transfer.easy)
+        // Its doubts hold it, and it holds the driver.
+        if !doubtful.isEmpty { doubtful.removeAll { $0 === transfer } }
+    }
 
     /// Starts what `easy` is set up for; `delegate` is told of its end, not from within this call.
     func start(_ easy: EasyHandle, delegate: any TransferDelegate) throws(CurlError) {
@@ -130,6 +134,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         while let completion = multi.nextCompleted() {
             completion.delegate.transferEnded(completion.handle, error: completion.error)
         }
+        if !doubtful.isEmpty { doubtful.removeAll { !$0.mayMissEnd } }
         takeEffects()
         // Telling may bring further news, which then is told at the next call, in this turn.
         var told: [Transfer] = []
