@@ -47,6 +47,9 @@ package final class SessionFields {
         self.otherNames = otherNames
     }
 
+    /// Whether nothing is injected.
+    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && cookies.isEmpty }
+
     /// Whether a caller's own field of that name gives way to one of these.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {
         if kind != .other { return kinds.contains(kind) }

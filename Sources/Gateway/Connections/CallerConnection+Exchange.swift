@@ -11,6 +11,8 @@ extension CallerConnection: ExchangeCaller {
         into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) throws(CurlError) {
         guard let upstream else { return }
+        // The answer speaks of authentication to whom the credentials belong that go up.
+        response.hidesAuthentication = !sessions.isEmpty && !terms.keepsCredentials
         try head.withSpan { (bytes) throws(CurlError) in
             try ForwardedRequest.write(
                 parser.head, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions,

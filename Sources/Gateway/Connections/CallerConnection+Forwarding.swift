@@ -57,7 +57,6 @@ extension CallerConnection {
             break
         case .keep:
             terms.keepsCredentials = request.fields.contains { $0.kind == .authorization && !$0.isHopByHop }
-            response.passesAuthentication = terms.keepsCredentials
         case .refuse:
             guard request.first(.authorization) == nil else {
                 reply(

@@ -26,8 +26,8 @@ struct ForwardedResponse {
     /// Whether all of it is.
     private(set) var isWhole = false
 
-    /// Whether what is said about authentication is for the caller, who has brought credentials of its own.
-    var passesAuthentication = false
+    /// Whether what a success says about authentication concerns a session of ours, and not the caller.
+    var hidesAuthentication = false
 
     /// The sessions whose cookies stay here (CONTRIBUTING, rule 9).
     var held: SessionFields?
@@ -46,7 +46,7 @@ struct ForwardedResponse {
         framing = .none
         hasBegun = false
         isWhole = false
-        passesAuthentication = false
+        hidesAuthentication = false
         held = nil
     }
 
@@ -91,7 +91,7 @@ struct ForwardedResponse {
     func writeFields(
         of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> AddressMap?
     ) {
-        let hidesAuthentication = head.status < 300 && !passesAuthentication
+        let hidesAuthentication = hidesAuthentication && head.status < 300
         var map: AddressMap?
         for line in head.fields {
             if line.isHopByHop {

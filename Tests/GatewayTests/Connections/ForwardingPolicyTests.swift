@@ -181,4 +181,30 @@ struct ForwardingPolicyTests {
         #expect(proxy.log.count == 1)
         #expect(try proxy.fetch(get("/bad", own)).head.hasPrefix("HTTP/1.1 401 Unauthorized\r\n"))
     }
+
+    @Test("by replace, too, the answer speaks of authentication to whom the credentials belong")
+    func authenticationOfWhom() throws {
+        let said = "WWW-Authenticate: Bearer\r\nAuthentication-Info: rspauth=x\r\n"
+        let upstream = try AnsweringUpstream { head, _ in
+            let isRefused = head.hasPrefix("GET /closed ") && !head.contains("Bearer ours")
+            return isRefused ? challenge : answer("200 OK", "", said)
+        }
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        // Nobody has logged in yet: the caller's own goes up, and so the answer is for it.
+        try caller.send(get("/open", "Authorization: Digest own\r\n"))
+        #expect(try caller.message().head.contains(said))
+        try caller.send(get("/open"))
+        #expect(try caller.message().head.contains(said))
+        #expect(proxy.log.count == 0)
+        // On the same connection, once a session stands it is that which goes up.
+        for path in ["/closed", "/open"] {
+            try caller.send(get(path, "Authorization: Digest own\r\n"))
+            let head = try caller.message().head
+            #expect(head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            #expect(!head.contains("WWW-Authenticate") && !head.contains("Authentication-Info"))
+        }
+        #expect(proxy.log.count == 1)
+    }
 }
