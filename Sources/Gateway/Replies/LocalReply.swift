@@ -101,7 +101,7 @@ extension LocalReply.Code {
         switch self {
         case .accountLocked: "The upstream has locked the account"
         case .attemptsKept: "The last login attempts are kept"
-        case .badRequest: "The request is not valid HTTP"
+        case .badRequest: "The request cannot be served as it is"
         case .bodyNotReplayable: "The body is too long to be sent again"
         case .callerNotAllowed: "This caller is not allowed"
         case .draining: "The proxy is shutting down"

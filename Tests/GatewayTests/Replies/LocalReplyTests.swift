@@ -51,6 +51,17 @@ struct LocalReplyTests {
         #expect(document.count == 6)
     }
 
+    @Test("a type has one title, which fits whatever status it comes with")
+    func title() throws {
+        for status in [400, 408, 413, 417, 431, 508] {
+            let reply = LocalReply(.badRequest, status: status, detail: "")
+            let document = try #require(JSONValue(parsing: reply.document)?.objectValue)
+            #expect(document["status"] == .integer(Int64(status)))
+            #expect(document["type"] == "urn:countersign:problem:bad-request")
+            #expect(document["title"] == "The request cannot be served as it is")
+        }
+    }
+
     @Test("titles differ, so that each names one problem")
     func titles() {
         #expect(Set(LocalReply.Code.allCases.map(\.title)).count == LocalReply.Code.allCases.count)
