@@ -78,7 +78,9 @@ final class AddressMap {
         let path = bytes.copy(reference.path)
         guard let target = target(for: path, at: reference.origin) else { return nil }
         let tail = bytes.copy(reference.tail)
-        if reference.origin == nil, target.host == nil { return target.path == path ? nil : target.path + tail }
+        if reference.origin == nil, target.host == nil, !Self.isTakenForHost(target.path) {
+            return target.path == path ? nil : target.path + tail
+        }
         return Array("http://".utf8) + authority(of: target.host) + target.path + tail
     }
 
@@ -113,6 +115,13 @@ final class AddressMap {
             guard case .found(let destination) = decision else { return false }
             return destination.upstream == place.upstream && destination.stripped == place.prefix.count
         }
+    }
+
+    /// Whether what is behind the first slash of a path could be taken for a host: behind a second one (RFC 3986 §4.2), which
+    /// to browsers may also be a backslash, and may have a tab before it.
+    private static func isTakenForHost(_ path: [UInt8]) -> Bool {
+        guard path.count > 1 else { return false }
+        return path[1] == UInt8(ascii: "/") || path[1] == UInt8(ascii: "\\") || path[1] == 0x09
     }
 
     private func authority(of host: String?) -> [UInt8] {
