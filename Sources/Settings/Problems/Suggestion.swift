@@ -8,8 +8,12 @@ func suggestion(for word: String, among candidates: some Sequence<String>) -> St
     guard (3...64).contains(word.utf8.count) else { return nil }
     let allowed = max(1, word.count / 3)
     var best: (candidate: String, distance: Int)?
+    let letters = Array(word.lowercased())
     for candidate in candidates {
-        let distance = editDistance(Array(word.lowercased()), Array(candidate.lowercased()))
+        let others = Array(candidate.lowercased())
+        // At least as many letters differ as there are more of them.
+        guard abs(letters.count - others.count) <= allowed else { continue }
+        let distance = editDistance(letters, others)
         if distance <= allowed, distance < (best?.distance ?? .max) { best = (candidate, distance) }
     }
     return best?.candidate
