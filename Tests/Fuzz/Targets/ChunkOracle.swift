@@ -161,6 +161,8 @@ struct ChunkOracle {
     }
 
     /// RFC 9110 section 6.5.1: framing, routing, modifiers, authentication, control data, and how content is read.
+    static func mustNotTrail(_ name: String) -> Bool { keptBack.contains(name) }
+
     private static let keptBack: Set<String> = Oracle.hopByHop.union([
         "accept", "accept-encoding", "accept-language", "age", "allow", "authentication-info", "authorization",
         "cache-control", "content-encoding", "content-length", "content-location", "content-range", "content-type",

@@ -17,6 +17,10 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "values", run: fuzzValues),
         FuzzTarget(name: "locations", run: fuzzLocations),
         FuzzTarget(name: "settings", run: fuzzSettings),
+        FuzzTarget(name: "rewriting", run: fuzzRewriting),
+        FuzzTarget(name: "handshakes", run: fuzzHandshakes),
+        FuzzTarget(name: "trailers", run: fuzzTrailers),
+        FuzzTarget(name: "certificates", run: fuzzCertificates),
     ]
 }
 

@@ -24,6 +24,12 @@ enum Oracle {
         bytes.allSatisfy { $0 == 9 || ($0 >= 32 && $0 != 127) }
     }
 
+    /// Whether no white space is around it.
+    static func isTrimmed(_ bytes: some BidirectionalCollection<UInt8>) -> Bool {
+        let blanks: [UInt8?] = [32, 9]
+        return !blanks.contains(bytes.first) && !blanks.contains(bytes.last)
+    }
+
     /// The lines before the empty one that ends a head or a trailer section, and where what follows begins; `nil` where
     /// there is no empty line. A line ends with CRLF and holds neither.
     static func section(_ bytes: ArraySlice<UInt8>) -> (lines: [ArraySlice<UInt8>], end: Int)? {

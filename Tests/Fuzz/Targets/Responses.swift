@@ -13,7 +13,8 @@ func fuzzResponses(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
     let bytes = input.array
     let caller = ResponseOracle.Caller(
-        isHead: dice.below(4) == 0, version: dice.below(3) == 0 ? .http10 : .http11, takesTrailers: dice.flip())
+        isHead: dice.below(4) == 0, version: dice.below(3) == 0 ? .http10 : .http11, takesTrailers: dice.flip(),
+        isOnSession: dice.flip())
     var way = ResponseWay(caller: caller, addresses: dice.flip() ? .plain : .stripped)
     var start = 0
     for _ in 0..<8 {
@@ -60,6 +61,7 @@ private struct ResponseWay: ~Copyable {
         self.caller = caller
         self.addresses = addresses
         response.reset(isHead: caller.isHead, version: caller.version, acceptsTrailers: caller.takesTrailers)
+        response.hidesAuthentication = caller.isOnSession
     }
 
     mutating func interim(_ head: ResponseHead, _ raw: Span<UInt8>) {

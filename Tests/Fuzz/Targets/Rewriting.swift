@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPWire
+
+@testable import Gateway
+
+/// What names the upstream and is said otherwise to the caller. The first byte tells which: `c` a `Set-Cookie`, `k` a
+/// caller's `Cookie`, `l` a `Location`, `r` a `Refresh`; the second one by which place. Values as a head's reader leaves them.
+func fuzzRewriting(_ input: Span<UInt8>) throws(Violation) {
+    guard input.count > 1 else { return }
+    let site = Site.all[Int(input[1]) % Site.all.count]
+    let value = Array(input.array[2...])
+    guard Oracle.isValue(value), Oracle.isTrimmed(value) else { return }
+    switch input[0] {
+    case UInt8(ascii: "c"): try checkSetCookie(value, site)
+    case UInt8(ascii: "k"): try checkCookies(value)
+    case UInt8(ascii: "l"): try checkLocation(value, site)
+    case UInt8(ascii: "r"): try checkRefresh(value, site)
+    default: break
+    }
+}
+
+/// An upstream at `https://bank.example` and how it is reached from `http://localhost:8080`.
+struct Site: Sendable {
+    /// The path of its `url`, without the slash at its end.
+    let base: String
+    /// What a route takes off, without the slash at its end.
+    let prefix: String
+
+    static let all = [Site(base: "", prefix: ""), Site(base: "/a", prefix: "/p"), Site(base: "/a", prefix: "")]
+
+    var place: Place {
+        Place(
+            upstream: "u", origin: Origin(scheme: .https, host: "bank.example"), base: Array(base.utf8),
+            prefix: Array(prefix.utf8))
+    }
+
+    var addresses: AddressMap {
+        let routes = prefix.isEmpty ? [] : [Router.Route(path: "\(prefix)/", upstream: "u", stripsPrefix: true)]
+        let place = place
+        return AddressMap(
+            authority: Array("localhost:8080".utf8), here: place,
+            router: Router(routes: routes, fallback: prefix.isEmpty ? "u" : nil)
+        ) { [place] }
+    }
+}
+
+// MARK: Cookies
+
+private func checkSetCookie(_ cookie: [UInt8], _ site: Site) throws(Violation) {
+    let rewritten = LocalCookie.local(cookie.span, from: site.place)
+    let local = rewritten ?? cookie
+    try require(Oracle.isValue(local), "a cookie that splits a field")
+    guard let set = JarOracle(cookie, host: "bank.example", isSecure: true) else { return }
+    guard let kept = JarOracle(local, host: "localhost", isSecure: false) else {
+        throw Violation(description: "the caller drops \(String(decoding: local, as: UTF8.self))")
+    }
+    try require(kept.value == set.value, "another value")
+    try require(!kept.isSecure && kept.sameSite != "none", "a cookie for HTTPS only")
+    try require(set.sameSite == "none" || kept.sameSite == set.sameSite, "\(set.sameSite) becomes \(kept.sameSite)")
+    try require(kept.others == set.others, "other attributes")
+    try require(kept.domain == nil, "a cookie for other hosts")
+    try checkPaths(set, kept, site)
+    // A name with our own prefix comes back without it.
+    guard !set.name.starts(with: "countersign-__".utf8) else { return }
+    let pair = kept.name + [UInt8(ascii: "=")] + kept.value
+    let restored = LocalCookie.restored(pair.span) ?? pair
+    try require(restored == set.name + [UInt8(ascii: "=")] + set.value, "it comes back as another")
+}
+
+/// Wherever the upstream is to get the cookie it gets it, and within its base path nowhere else.
+private func checkPaths(_ set: JarOracle, _ kept: JarOracle, _ site: Site) throws(Violation) {
+    guard let path = set.path else {
+        try require(kept.path == nil, "a path of its own")
+        return
+    }
+    let own = Array(site.base.utf8)
+    let isBeside = !path.starts(with: own) && !own.starts(with: path)
+    let samples =
+        ["/", "/b", "/b/c", "/p", "/a/a"].map { own + Array($0.utf8) } + [path, path + [0x2F, 0x62], path + [0x62]]
+    for sample in samples where sample.starts(with: own + [UInt8(ascii: "/")]) {
+        let here = Array(site.prefix.utf8) + sample.dropFirst(own.count)
+        let isSent = kept.isSent(to: here)
+        if set.isSent(to: sample) {
+            try require(isSent, "not sent to \(String(decoding: here, as: UTF8.self))")
+        } else {
+            try require(!isSent || isBeside, "sent to \(String(decoding: here, as: UTF8.self))")
+        }
+    }
+}
+
+private func checkCookies(_ cookies: [UInt8]) throws(Violation) {
+    guard let restored = LocalCookie.restored(cookies.span) else { return }
+    let before = cookies.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+    let after = restored.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+    try require(before.count == after.count, "more cookies, or fewer")
+    for (pair, restored) in zip(before, after) where !pair.elementsEqual(restored) {
+        let blank = pair.prefix { $0 == 32 || $0 == 9 }
+        try require(
+            pair.dropFirst(blank.count).starts(with: "countersign-__".utf8)
+                && restored.elementsEqual(blank + pair.dropFirst(blank.count + 12)),
+            "a cookie of somebody else is changed")
+    }
+}
+
+// MARK: Addresses
+
+private func checkLocation(_ reference: [UInt8], _ site: Site) throws(Violation) {
+    // A fragment goes along, but to whom a request goes it does not say.
+    let said = withoutFragment(reference)
+    let local = site.addresses.local(reference.span, ByteRange(start: 0, end: reference.count))
+    try require(Oracle.isValue(local ?? []), "an address that splits a field")
+    // What another reader of addresses makes of both, who begins at the addresses of the request.
+    let origin = Origin(scheme: .https, host: "bank.example")
+    let meant = WebURL(origin: origin, path: "\(site.base)/x/y").resolving(said)
+    guard let local else {
+        guard let meant, meant.origin == origin, meant.path.hasPrefix("\(site.base)/") else { return }
+        // Dots and percent signs hide segments; a port may be written so long that the stricter reader gives up.
+        let isPlain =
+            reference.allSatisfy { Oracle.isTokenByte($0) || ":/?=&".utf8.contains($0) }
+            && !["/.", "%", ":0"].contains { said.contains($0) }
+        // Relative to the page, or the same on both sides.
+        let isPath = said.hasPrefix("/") && !said.hasPrefix("//")
+        let isSame = isPath && site.base == site.prefix
+        let isWhole = ["http://", "https://"].contains { said.lowercased().hasPrefix($0) }
+        let isRelative = !said.hasPrefix("/") && !isWhole
+        try require(!isPlain || isSame || isRelative, "\(said) leads around the proxy")
+        return
+    }
+    guard let meant else { return }
+    let here = Origin(scheme: .http, host: "localhost", port: 8080)
+    let text = withoutFragment(local)
+    let followed = WebURL(origin: here, path: "\(site.prefix)/x/y").resolving(text)
+    guard let followed else { throw Violation(description: "\(said) becomes \(text), which is none") }
+    try require(followed.origin == here, "\(said) becomes \(text), which leads elsewhere")
+    try require(site.place.isNamed(by: meant.origin), "\(said) was somebody else's")
+    try require(followed.query == meant.query, "\(said) becomes \(text), with another query")
+    let there = site.base + followed.path.dropFirst(site.prefix.count)
+    try require(
+        followed.path.hasPrefix(site.prefix) && (there == meant.path || there == "\(meant.path)/"),
+        "\(said) becomes \(text), which is \(there) there")
+}
+
+private func withoutFragment(_ reference: [UInt8]) -> String {
+    String(decoding: reference.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
+}
+
+private func checkRefresh(_ value: [UInt8], _ site: Site) throws(Violation) {
+    let range = RefreshTarget.range(value.span, ByteRange(start: 0, end: value.count))
+    let found = range.map { value[$0.bounds] }
+    try require(
+        Array(found ?? []) == (RefreshOracle.target(of: value) ?? []),
+        "the address is \(String(decoding: RefreshOracle.target(of: value) ?? [], as: UTF8.self))")
+    if let found { try checkLocation(Array(found), site) }
+}
