@@ -14,7 +14,6 @@ enum Support {
 
     private static let gaps = [
         Gap(shape: "challenges[].gateway"),
-        Gap(shape: "challenges[].answer-url"),
         Gap(shape: "challenges[].scheme", values: ["basic", "digest", "negotiate", "ntlm"]),
         Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),
     ]
@@ -31,8 +30,4 @@ enum Support {
     /// What is said of `{totp}` in a template; `nil` once one-time passwords are computed.
     static let oneTimePassword: String? =
         "this version computes no one-time passwords yet: a login that needs {totp} fails"
-
-    /// What is said of a security check at an upstream without `mobilefirst:`; `nil` once other dialects are spoken.
-    static let otherDialects: String? =
-        "this version answers security checks only at an upstream with `mobilefirst:`, and none that this stands at has it"
 }

@@ -122,20 +122,6 @@ struct CrossCheckTests {
         for pattern in ["", "/a", "/a/c", "/a/c/*", "/b/*"] { #expect(problem(pattern).count == 1, "\(pattern)") }
     }
 
-    @Test("a security check at an upstream without a MobileFirst server is warned about")
-    func otherDialect() {
-        let yaml = """
-            listeners: [{ address: "127.0.0.1:1", upstream: u }]
-            upstreams: { u: { url: "https://u" } }
-            challenges: [{ name: c, upstream: u, security-check: P, answer: {} }]
-            """
-        #expect(
-            problems(yaml) == [
-                "f:3:54: challenges[0].security-check: warning: this version answers security checks only at an upstream "
-                    + "with `mobilefirst:`, and none that this stands at has it"
-            ])
-    }
-
     @Test("secrets do not go to another machine in the clear unless that is allowed")
     func plaintext() {
         func yaml(_ url: String, _ more: String = "") -> String {

@@ -84,12 +84,6 @@ struct SettingsChecks {
 
     private func checkReach() {
         for challenge in challenges {
-            let reached = challenge.reached(of: upstreams)
-            if case .securityCheck(let settings) = challenge.value.kind, settings.answerURL == nil,
-                let message = Support.otherDialects, !reached.isEmpty, reached.allSatisfy({ $0.mobileFirst == nil })
-            {
-                reading.report(message, atPath: "\(challenge.path).security-check", severity: .warning)
-            }
             guard case .locations(let patterns) = challenge.value.place, !upstreams.isEmpty else { continue }
             for (pattern, place) in zip(patterns, challenge.places) where !upstreams.contains(where: pattern.reaches) {
                 let advice =

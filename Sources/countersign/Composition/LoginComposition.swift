@@ -18,6 +18,11 @@ struct LoginComposition {
             logins.stand(self.mobileFirst(mobileFirst, of: upstream))
             origins.insert(mobileFirst.api.origin)
         }
+        let (checks, answerOrigins) = resourceCheckLogins(at: upstream)
+        origins.formUnion(answerOrigins)
+        for (login, pattern) in checks {
+            if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
+        }
         for challenge in settings.challenges {
             guard let login = login(challenge, at: upstream) else { continue }
             if let url = login.tokenOrigin { origins.insert(url) }

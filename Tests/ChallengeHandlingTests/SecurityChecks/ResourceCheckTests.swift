@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Security checks that a resource names itself")
+struct ResourceCheckTests {
+    private static let server = "https://mfp.example.com"
+    private static let resource = "\(server)/ctx/apps/services/api/Shop/android/query"
+    private static let json: HTTPFields = [.contentType: "application/json"]
+    private static let composite: HTTPFields = [.wwwAuthenticate: "WL-Composite-Challenge"]
+    private static let instance = HTTPField.Name("WL-Instance-Id") ?? .from
+
+    private func response(_ status: Int, _ fields: HTTPFields, _ body: String?) throws -> ExaminedResponse {
+        ExaminedResponse(
+            status: status, fields: fields, body: body.map { Array($0.utf8) }, method: .post,
+            url: try #require(WebURL(Self.resource)))
+    }
+
+    private func login(
+        answerURL: String? = nil, _ challenge: ExaminedResponse?, pin: String = "1234"
+    ) throws -> ResourceCheckLogin {
+        ResourceCheckLogin(
+            name: "shop", handlers: [try Bank.pin()], answerURL: answerURL.flatMap { WebURL($0) },
+            address: try #require(WebURL(Self.resource)), challenge: challenge)
+    }
+
+    private static func wrapped(_ text: String) -> String { "/*-secure-\n\(text)*/" }
+
+    // MARK: Detection
+
+    @Test("a check of ours is found in JSON of a 401, after its body was seen, and nowhere else")
+    func detection() throws {
+        let detector = ResourceCheckDetector(checks: ["PinCodeAttempts"])
+        let ours = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#
+        #expect(detector.examine(try response(401, Self.json, nil), hasSession: false) == .needsBody)
+        #expect(detector.examine(try response(401, Self.json, ours), hasSession: false) == .challenge)
+        for (status, fields, body) in [
+            (401, Self.json, #"{"challenges":{"Other":{}}}"#), (401, Self.json, #"{"error":"no"}"#),
+            (401, Self.json, "nonsense"), (200, Self.json, ours), (403, Self.json, ours),
+            (401, [.contentType: "text/plain"] as HTTPFields, ours),
+        ] {
+            #expect(detector.examine(try response(status, fields, body), hasSession: true) == .notAChallenge)
+        }
+    }
+
+    @Test(
+        "a composite challenge is found with its wrapper, by 401 and by 403, also with nothing but the client's realms")
+    func compositeDetection() throws {
+        let detector = ResourceCheckDetector(checks: ["PinCodeAttempts"])
+        let ours = Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#)
+        let routine = Self.wrapped(#"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"k3v"}}}"#)
+        let other = Self.wrapped(#"{"challenges":{"wl_antiXSRFRealm":{},"Other":{}}}"#)
+        for status in [401, 403] {
+            #expect(detector.examine(try response(status, Self.composite, ours), hasSession: false) == .challenge)
+            #expect(detector.examine(try response(status, Self.composite, routine), hasSession: false) == .challenge)
+            #expect(detector.examine(try response(status, Self.composite, other), hasSession: false) == .notAChallenge)
+        }
+    }
+
+    // MARK: answer-url
+
+    @Test("the answers go to their address as challengeResponse, and the cookies of it all are the session")
+    func answered() async throws {
+        let world = World([
+            ScriptedStep(
+                .post, "\(Self.server)/login",
+                .success(SideResponse(status: 200, fields: [.setCookie: "sid=two; Path=/"], body: Array("{}".utf8)))
+            ) {
+                $0.json == ["challengeResponse": ["PinCodeAttempts": ["pin": "1234"]]]
+                    && $0.fields[.cookie] == "pre=one"
+            }
+        ])
+        var fields = Self.json
+        fields[.setCookie] = "pre=one; Path=/"
+        let challenge = try response(401, fields, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#)
+        let session = try await world.win(try login(answerURL: "\(Self.server)/login", challenge))
+        #expect(session.cookies?.contains(name: "sid") == true)
+        #expect(session.cookies?.contains(name: "pre") == true)
+    }
+
+    @Test("a wrong answer is sent once and latches; the last attempts are not used")
+    func wrong() async throws {
+        let again = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":2}}}"#
+        let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#)
+        let step = ScriptedStep(.post, "\(Self.server)/login", .success(SideResponse(status: 200)))
+        let world = World([step.replying(401, Self.json, again)])
+        #expect(await world.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .rejected)
+        let last = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":1}}}"#)
+        #expect(await World([]).lose(try login(answerURL: "\(Self.server)/login", last)).code == .attemptsKept)
+    }
+
+    @Test("a failure for good is told as such, and a server that is down says nothing of the credential")
+    func failures() async throws {
+        let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{}}}"#)
+        let step = ScriptedStep(.post, "\(Self.server)/login", .success(SideResponse(status: 200)))
+        let blocked = World([
+            step.replying(403, Self.json, #"{"failures":{"PinCodeAttempts":{"failure":"Account blocked"}}}"#)
+        ])
+        #expect(await blocked.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .accountLocked)
+        let down = World([step.replying(503)])
+        #expect(await down.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .failed)
+        #expect(down.latches.all.isEmpty)
+    }
+
+    @Test("without an address for it the answer stays here, with a hint")
+    func noAddress() async throws {
+        let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{}}}"#)
+        #expect(await World([]).lose(try login(challenge)).detail.contains("answer-url"))
+    }
+
+    // MARK: Worklight
+
+    @Test("the composite dialect: answers in Authorization, the value against forged requests in a field of its own")
+    func worklight() async throws {
+        let challenge = try response(
+            401, Self.composite,
+            Self.wrapped(
+                #"""
+                {"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"k3v"},"wl_deviceNoProvisioningRealm":{"token":"9s"},
+                "PinCodeAttempts":{}}}
+                """#))
+        let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
+        let world = World([
+            ScriptedStep(
+                .post, Self.resource,
+                .success(
+                    SideResponse(
+                        status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/ctx"], body: Array(success.utf8))
+                )
+            ) { request in
+                let answers = request.fields[.authorization].flatMap { JSONValue(parsing: Array($0.utf8)) }
+                return request.body == nil && request.fields[Self.instance] == "k3v"
+                    && answers?["PinCodeAttempts"] == ["pin": "1234"]
+                    && answers?["wl_deviceNoProvisioningRealm"]?["ID"]?["app"]?["id"] == "Shop"
+                    && answers?["wl_antiXSRFRealm"] == nil
+            }
+        ])
+        let session = try await world.win(try login(challenge))
+        #expect(session.fields.map(\.name) == [Self.instance])
+        #expect(session.cookies?.contains(name: "JSESSIONID") == true)
+    }
+
+    @Test("answers too long for a field go to the address that takes them in a body")
+    func longAnswer() async throws {
+        let token = String(repeating: "t", count: 1_000)
+        let challenge = try response(
+            401, Self.composite,
+            Self.wrapped(#"{"challenges":{"wl_deviceNoProvisioningRealm":{"token":"\#(token)"},"PinCodeAttempts":{}}}"#)
+        )
+        let world = World([
+            ScriptedStep(
+                .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
+                .success(SideResponse(status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
+            ) {
+                $0.fields[.authorization] == "wl-authorization-in-body"
+                    && $0.json?["PinCodeAttempts"] == ["pin": "1234"]
+            }
+        ])
+        _ = try await world.win(try login(challenge))
+    }
+
+    @Test("a failed realm ends the login, and its credential is latched")
+    func worklightFailure() async throws {
+        let challenge = try response(
+            401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
+        let world = World([
+            ScriptedStep(.post, Self.resource, .success(SideResponse(status: 200))).replying(
+                403, [:], Self.wrapped(#"{"WL-Authentication-Failure":{"PinCodeAttempts":{"reason":"wrong"}}}"#))
+        ])
+        #expect(await world.lose(try login(challenge)).code == .rejected)
+        #expect(world.latches.all.count == 1)
+    }
+
+    @Test("a realm that nothing is configured for ends the login with its name")
+    func unknownRealm() async throws {
+        let challenge = try response(
+            401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{},"Other":{}}}"#))
+        #expect(await World([]).lose(try login(challenge)).detail.contains("\"Other\""))
+    }
+}
