@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import Glibc
+import Testing
+
+@Suite("Upstreams over HTTP/2")
+struct HTTP2Tests {
+    @Test("a server without HTTP/2 is spoken to in HTTP/1.1, and so is one with it where that is asked for")
+    func version1() throws {
+        let upstream = try TLSUpstream()
+        let proxy = try Proxy(.secure(port: upstream.port, connections: .trusting()))
+        for _ in 0..<2 {
+            let callers = try (0..<8).map { _ in try proxy.connect() }
+            for caller in callers { try caller.send(get("/x")) }
+            for caller in callers { #expect(try caller.message().body.hasPrefix("GET /x HTTP/1.1\r\n")) }
+        }
+        // It offers no other, so there is none to agree on.
+        let other = try H2Upstream()
+        let answer = try Proxy(other.plan(version: .http1)).fetch(get("/echo"))
+        #expect(answer.head.hasPrefix("HTTP/1.1 502 ") && !answer.body.contains("fields"))
+    }
+
+    @Test("HTTP/2 without TLS to a server that does not know it is 502")
+    func noPriorKnowledge() throws {
+        let upstream = try AnsweringUpstream { _, _ in "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" }
+        var connections = ConnectionSettings()
+        connections.version = .http2
+        let plan = UpstreamPlan.secure(port: upstream.port, scheme: .http, connections: connections)
+        #expect(try Proxy(plan).fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
+    }
+
+    @Test("a request has the fields of HTTP/2 and none of a connection of HTTP/1.1", arguments: [false, true])
+    func fields(passesHost: Bool) throws {
+        let upstream = try H2Upstream()
+        var plan = upstream.plan(version: .http2)
+        if passesHost {
+            plan = UpstreamPlan(
+                name: plan.name, base: plan.base, connections: plan.connections,
+                forwarding: ForwardingPolicy(host: .pass))
+        }
+        let request = """
+            POST /echo?q HTTP/1.1\r
+            Host: bank.localhost:81\r
+            Connection: X-Hop, TE, Upgrade, keep-alive\r
+            Keep-Alive: timeout=5\r
+            Proxy-Connection: keep-alive\r
+            X-Hop: 1\r
+            TE: trailers, deflate\r
+            Upgrade: h2c\r
+            HTTP2-Settings: AAMAAABkAAQAAP__\r
+            Cookie: a=1; b=2\r
+            X-Mixed-Case: Value\r
+            Transfer-Encoding: chunked\r
+            \r
+            4\r\nbody\r\n0\r\n\r\n
+            """
+        let text = try Proxy(plan).fetch(request).body
+        let authority = passesHost ? "bank.localhost:81" : "localhost:\(upstream.port)"
+        for field in [
+            (":method", "POST"), (":path", "/echo?q"), (":scheme", "https"), (":authority", authority),
+            ("cookie", "a=1; b=2"),
+            ("x-mixed-case", "Value"),
+        ] {
+            #expect(text.contains("[\"\(field.0)\", \"\(field.1)\"]"), "\(field) in \(text)")
+        }
+        for name in [
+            "connection", "keep-alive", "proxy-connection", "x-hop", "upgrade", "http2-settings", "transfer-encoding",
+            "host",
+            "expect", "content-length", "accept", "user-agent", "content-type", "Host",
+        ] {
+            #expect(!text.contains("[\"\(name)\""), "\(name) in \(text)")
+        }
+        #expect(text.contains("\"length\": 4") && !text.contains("deflate"))
+    }
+
+    /// SHA-256 of that body.
+    private static let digest = "3f373df6c0a5a6c30b2e54e392d4914341a43be89d43bacde82bd48506cba305"
+
+    @Test("a caller that reads nothing holds up nobody, and the upstream does not go on for it")
+    func slowReader() throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        _ = try proxy.fetch(get("/echo"))
+        let slow = try (0..<3).map { _ in try proxy.connect(receiveBuffer: 4096) }
+        for caller in slow { try caller.send(get("/bytes/20000000")) }
+        for _ in 0..<50 {
+            let start = ContinuousClock.now
+            #expect(try proxy.fetch(get("/slow/10/x")).body == "ok")
+            #expect(ContinuousClock.now - start < .seconds(5))
+        }
+        // All but windows, and what the kernel holds between here and the caller.
+        #expect(Int(try proxy.fetch(get("/left")).body) ?? 0 > 40_000_000)
+        #expect(try proxy.fetch(get("/connections")).body == "1")
+        for caller in slow {
+            _ = try caller.head()
+            #expect(try caller.read(count: 20_000_000).last == UInt8((20_000_000 - 1) % 64_256 * 7 % 251))
+        }
+    }
+
+    @Test("a body that the upstream does not read holds up nobody")
+    func stalledUpload() throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan(version: .http2))
+        _ = try proxy.fetch(get("/echo"))
+        let stalled = try proxy.connect()
+        try stalled.send("POST /hang HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000000\r\n\r\n")
+        #expect(stalled.sendUntilHeld(50_000_000) < 20_000_000)
+        for _ in 0..<20 { #expect(try proxy.fetch(get("/x")).body == "ok") }
+        #expect(try proxy.fetch(get("/connections")).body == "1")
+    }
+}
