@@ -67,6 +67,13 @@ static inline CURLcode ccurl_set_trailer_function(CURL *_Nonnull easy, ccurl_tra
     return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, function);
 }
 
+typedef int (*ccurl_progress_function)(void *_Nullable, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
+
+static inline CURLcode ccurl_set_progress_function(
+    CURL *_Nonnull easy, ccurl_progress_function _Nonnull function) {
+    return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, function);
+}
+
 static inline CURLcode ccurl_set_open_function(CURL *_Nonnull easy, ccurl_open_function _Nonnull function) {
     return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
 }
@@ -98,6 +105,13 @@ static inline int ccurl_tls_pending(CURL *_Nonnull easy, void *_Nonnull pending)
     if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session) return 0;
     if (session->backend != CURLSSLBACKEND_OPENSSL || !session->internals) return 0;
     return ((int (*)(const void *))pending)(session->internals);
+}
+
+/// OpenSSL's `SSL *` of the connection that the transfer runs on, or NULL.
+static inline void *_Nullable ccurl_get_openssl(CURL *_Nonnull easy) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session) return NULL;
+    return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
 /// What was set as CURLOPT_PRIVATE.

@@ -5,6 +5,7 @@ internal import CCurl
 
 /// What libcurl's callbacks find as their user data. An object of its own, for libcurl may call back while the handle
 /// is being cleaned up, when the handle itself can no longer be retained.
+@safe
 final class EasyBox {
     /// Whom the transfer under way reports to. There is one from `MultiHandle.add` until the completion is handed out.
     var delegate: (any TransferDelegate)?
@@ -18,6 +19,9 @@ final class EasyBox {
     var attempts = 0
     /// The trailer fields of the request.
     var trailers = Trailers()
+    /// How the connection of the transfer under way ended, and the handle where that is watched.
+    var closure = TLSClosure.unknown
+    var watched: OpaquePointer?
     /// Whether there was a connection for the transfer under way.
     var wasConnected = false
 

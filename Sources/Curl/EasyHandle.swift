@@ -77,6 +77,7 @@ package final class EasyHandle {
         box.delegate = delegate
         box.attempts = 0
         box.wasConnected = false
+        forgetClosure()
         box.socket = -1
     }
 

@@ -41,6 +41,7 @@ extension Transfer: TransferDelegate {
             return false
         }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
+        if answerBody.isUntilEnd, scanner.head.majorVersion == 1 { easy.watchClosure() }
         isHeadComplete = true
         headGo = driver.goes
         received = 0

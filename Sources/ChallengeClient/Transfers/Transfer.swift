@@ -172,7 +172,7 @@ package final class Transfer {
             // libcurl has no words of its own for a line that it cannot store.
             let isUnstorable = error == .badFunctionArgument || error == .outOfMemory || error == .tooLarge
             self.error = isUnstorable ? .weirdServerReply : error
-        } else if isHeadComplete, !answerBody.isUntilEnd {
+        } else if isHeadComplete, !answerBody.isUntilEnd || easy.endedUnannounced {
             self.error = .partialFile
         }
         // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
