@@ -153,7 +153,7 @@ struct ChallengeProblemTests {
             (
                 "scheme: bearer, token: { grant: mobilefirst, url: http://id.example/ }",
                 "5:79: challenges[0].token.url: secrets would go to another machine in the clear: use https://, or say "
-                    + "`plaintext: allow` at the upstream"
+                    + "`plaintext: allow` at the upstream u"
             ),
             (
                 "scheme: bearer, token: { grant: mobilefirst, parameters: { client_secret: x } }",

@@ -137,6 +137,7 @@ struct CrossCheckTests {
         #expect(problems(yaml("http://u")) == ["f:2:24: upstreams.u.url: the secrets of \"c\", \"d\" would \(advice)"])
         #expect(problems(yaml("http://u", ", plaintext: allow")) == [])
         #expect(parsed(yaml("http://127.0.0.1:1")) != nil)
+        #expect(problems(yaml("http://[::1]")) == problems(yaml("http://127.0.0.1")))
         let server = ", mobilefirst: { application: a, api: \"http://u/mfp/api\" }"
         #expect(
             problems(yaml("https://u", server)) == [

@@ -230,6 +230,7 @@ package final class Exchange: TransferOwner {
             used[trial.slot] = trial.session.generation
         }
         attentive = sessions.isAttentive ? sessions : nil
+        if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
         var signed: [InjectedField] = []
         if sessions.hasSigners {

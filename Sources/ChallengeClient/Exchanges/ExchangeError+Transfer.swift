@@ -37,6 +37,15 @@ extension ExchangeError {
         self.init(TransferFailure(error), upstream: plan)
     }
 
+    /// What a session injects would leave this machine in the clear.
+    static func plaintext(of plan: UpstreamPlan) -> ExchangeError {
+        let detail = """
+            Secrets for upstream \(plan.name) would go to another machine in the clear, so nothing was sent: use https://, or \
+            say `plaintext: allow`.
+            """
+        return ExchangeError(LoginFailure(.failed, challenge: plan.name, detail: detail))
+    }
+
     /// The exchange's deadline passed.
     static func deadline(of plan: UpstreamPlan, isWaiting: Bool) -> ExchangeError {
         if isWaiting {

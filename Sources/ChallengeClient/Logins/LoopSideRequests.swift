@@ -27,6 +27,11 @@ package struct LoopSideRequests: SideRequests {
                 .originNotAllowed,
                 reason: "\(request.url.origin) is no origin that the configuration of upstream \(plan.name) names")
         }
+        guard plan.connections.mayCarrySecrets(to: request.url.origin) else {
+            throw SideRequestError(
+                .originNotAllowed,
+                reason: "\(request.url.origin) is another machine, and the request would go there in the clear")
+        }
         let result: Result<SideResponse, SideRequestError> = await withCheckedContinuation { continuation in
             loop.execute {
                 SideTransfer.start(request, plan: plan, driver: driver.value) { continuation.resume(returning: $0) }

@@ -31,12 +31,22 @@ package struct ConnectionSettings: Sendable, Equatable {
     /// An HTTP or SOCKS5 proxy on the way out, as an address; `nil`: none, whatever the environment says.
     package var proxy: String?
 
+    /// Whether secrets may go to another machine in the clear.
+    package var allowsPlaintext = false
+
     /// The defaults: the system's authorities, no proxy.
     package init() {}
 
     /// Whether a connection to `origin` may be one of HTTP/2: it is chosen in the TLS handshake only, unless it is ordered.
     func mayBeHTTP2(to origin: Origin) -> Bool {
         version == .http2 || version == .auto && origin.scheme == .https
+    }
+
+    /// Whether a secret may go to `origin` by this way: within TLS, or to this very machine. Behind a proxy the loopback
+    /// addresses are the proxy's. A name that only resolves to one of them is another machine's: who answers for names
+    /// decides what it is.
+    func mayCarrySecrets(to origin: Origin) -> Bool {
+        origin.scheme == .https || allowsPlaintext || origin.isLoopback && proxy == nil
     }
 
     /// The same for a login server at another origin: what is the upstream's own, and what is meant for it alone, stays.

@@ -40,6 +40,9 @@ package struct UpstreamPlan: Sendable {
     package let logins: StandingLogins
     /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
     package let loginOrigins: Set<Origin>
+    /// Whether secrets may go to the upstream. The configuration is refused where they would and must not; this stands
+    /// behind that.
+    let carriesSecrets: Bool
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
     /// The base path without the slash at its end, as bytes.
@@ -55,6 +58,7 @@ package struct UpstreamPlan: Sendable {
         self.name = name
         self.base = base
         self.connections = connections
+        carriesSecrets = connections.mayCarrySecrets(to: base.origin)
         self.timeouts = timeouts
         self.replay = replay
         self.forwarding = forwarding

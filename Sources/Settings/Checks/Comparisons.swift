@@ -72,8 +72,3 @@ extension LocationPattern {
         try? LocationPattern("https://\(text)")
     }
 }
-
-extension WebURL {
-    /// Whether what goes there crosses a network in the clear.
-    var isPlaintext: Bool { origin.scheme == .http && !origin.isLoopback }
-}

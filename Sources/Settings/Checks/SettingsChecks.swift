@@ -104,28 +104,4 @@ struct SettingsChecks {
                 atPath: "\(upstream.path).replay.disk", severity: .warning)
         }
     }
-
-    private func checkPlaintext() {
-        for upstream in upstreams where upstream.value.plaintext == .refuse {
-            let names = challenges.filter { $0.reached(of: [upstream]).count == 1 && $0.value.credential != nil }
-                .map { "\"\($0.value.name)\"" }
-            if upstream.value.url.isPlaintext, !names.isEmpty {
-                reading.report(
-                    "the secrets of \(names.joined(separator: ", ")) would go to another machine in the clear: use https://, "
-                        + "or say `plaintext: allow`", atPath: "\(upstream.path).url")
-            } else if let server = upstream.value.mobileFirst, server.api.isPlaintext {
-                reading.report(
-                    "logins would go to another machine in the clear: use https://, or say `plaintext: allow`",
-                    atPath: "\(upstream.path).mobilefirst.api")
-            }
-        }
-        for challenge in challenges {
-            let isAllowed = challenge.reached(of: upstreams).contains { $0.plaintext == .allow }
-            for (url, key) in challenge.value.loginAddresses where url.isPlaintext && !isAllowed {
-                reading.report(
-                    "secrets would go to another machine in the clear: use https://, or say `plaintext: allow` at the upstream",
-                    atPath: "\(challenge.path).\(key)")
-            }
-        }
-    }
 }

@@ -31,5 +31,6 @@ extension ConnectionSettings {
         }
         pin = upstream.tls.pins.isEmpty ? nil : upstream.tls.pins.joined(separator: ";")
         proxy = upstream.proxy?.url
+        allowsPlaintext = upstream.plaintext == .allow
     }
 }
