@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import Testing
+
+@Suite("Streams")
+struct StreamingTests {
+    @Test(
+        "each event is at the caller before the next one is made, however the stream is framed",
+        arguments: ["Transfer-Encoding: chunked\r\n", "", "Content-Length: 180\r\n"], ["1.1", "1.0"])
+    func events(framing: String, version: String) throws {
+        let upstream = try ScriptedUpstream()
+        // A login stands ready, as on most routes: looking must not hold anything back.
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("GET /events HTTP/\(version)\r\nHost: localhost\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\(framing)\r\n")
+        let head = try caller.head()
+        for number in 10..<30 {
+            let event = "data: \(number)\n"
+            try server.send(framing.hasPrefix("T") ? "9\r\n\(event)\r\n" : event)
+            try caller.expect(head.contains("chunked") ? "9\r\n\(event)\r\n" : event)
+        }
+        if framing.hasPrefix("T") { try server.send("0\r\n\r\n") }
+        server.close()
+        if head.contains("chunked") { return try caller.expect("0\r\n\r\n") }
+        if !framing.hasPrefix("C") { #expect(try caller.readAll() == "") }
+    }
+
+    @Test("each piece of a request's body is at the upstream before the next one is made")
+    func pieces() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        for number in 10..<30 {
+            try caller.send("2\r\n\(number)\r\n")
+            try server.expect("2\r\n\(number)\r\n")
+        }
+        try caller.send("0\r\n\r\n")
+        try server.expect("0\r\n\r\n")
+        try server.send(answer("200 OK", "done"))
+        #expect(try caller.message().body == "done")
+    }
+
+    @Test("a conversation in both directions at once goes on as long as its sides want")
+    func conversation() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        _ = try caller.head()
+        for number in 10..<30 {
+            try caller.send("2\r\n\(number)\r\n")
+            try server.expect("2\r\n\(number)\r\n")
+            try server.send("3\r\n-\(number)\r\n")
+            try caller.expect("3\r\n-\(number)\r\n")
+        }
+        try server.send("0\r\n\r\n")
+        try caller.expect("0\r\n\r\n")
+        try caller.send("0\r\n\r\n")
+        try server.expect("0\r\n\r\n")
+    }
+
+    @Test("a caller that does not read slows no other, on the same worker and at the same upstream")
+    func slowReader() throws {
+        let upstream = try AnsweringUpstream { head, _ in
+            answer("200 OK", String(repeating: "x", count: head.hasPrefix("GET /long ") ? 8_000_000 : 10))
+        }
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let slow = try (0..<4).map { _ in try proxy.connect(receiveBuffer: 4096) }
+        for caller in slow { try caller.send(get("/long")) }
+        for caller in slow { _ = try caller.head() }
+        let quick = try proxy.connect()
+        for _ in 0..<200 {
+            try quick.send(get("/short"))
+            #expect(try quick.message().body.utf8.count == 10)
+        }
+        for caller in slow { caller.reset() }
+        quick.close()
+        proxy.expectNoConnections()
+    }
+
+    @Test("a content coding passes as it is, whatever stands in it")
+    func codings() throws {
+        let upstream = try AnsweringUpstream { _, _ in
+            answer("200 OK", "no gzip at all", "Content-Encoding: gzip\r\n")
+        }
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let (head, body) = try proxy.fetch(get("/", "Accept-Encoding: gzip\r\n"))
+        #expect(head.contains("Content-Encoding: gzip\r\n"))
+        #expect(body == "no gzip at all")
+    }
+}
