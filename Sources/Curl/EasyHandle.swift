@@ -55,6 +55,9 @@ package final class EasyHandle {
         unsafe CurlError(code: curl_easy_pause(easy, CURLPAUSE_CONT))
     }
 
+    /// Pauses the transfer under way as the delegate could, in the receiving direction.
+    package func pauseReceiving() { unsafe curl_easy_pause(easy, CURLPAUSE_RECV) }
+
     /// The error buffer: details of the last failure, or nothing. It may name hosts and files.
     package var errorText: String {
         unsafe String(cString: errorBuffer)

@@ -311,7 +311,10 @@ package final class Exchange: TransferOwner {
         } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
-            perform(machine.failed(ExchangeError(client.failure(error, of: transfer), upstream: client.plan)))
+            let failure = ExchangeError(client.failure(error, of: transfer), upstream: client.plan)
+            // RFC 9110 §9.2.2: others are sent again only where it is known that nothing came of them.
+            let canResend = transfer.isStale || transfer.mayNotBeTaken(error) && request.method.isIdempotent
+            perform(machine.connectionEnded(failure, canResend: canResend && body.canReplay))
         } else {
             deliverTrailers(of: transfer)
             perform(machine.answerComplete())

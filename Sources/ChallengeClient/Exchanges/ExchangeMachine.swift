@@ -13,6 +13,9 @@ package struct ExchangeMachine: Sendable, Equatable {
     /// At most this many times is a request sent again after 409 with `MFP-Conflict`, as MobileFirst's own clients do.
     package static let mostConflicts = 7
 
+    /// At most this many times is it sent again because the upstream had ended the connection: several may rest that have ended.
+    package static let mostResends = 4
+
     private enum State: Sendable, Equatable {
         /// Nothing has happened.
         case idle
@@ -82,6 +85,8 @@ package struct ExchangeMachine: Sendable, Equatable {
     private var state = State.idle
     private var rounds = 0
     private var conflicts = 0
+    /// How often the request was sent again because its connection had ended.
+    private var resends = 0
     /// The slot whose session was won during this exchange, last.
     package private(set) var wonSlot: Int?
     /// Whether the exchange has ended because its body could not be sent again.
@@ -213,6 +218,14 @@ package struct ExchangeMachine: Sendable, Equatable {
             state = .ended
             return .fail(ExchangeError(.upstreamProtocol, detail: "The upstream ended its answer before it began."))
         }
+    }
+
+    /// The transfer broke. `canResend`: the upstream's connection went before it answered, and it does no harm to send the
+    /// request again (RFC 9110 §9.2.2, RFC 9113 §6.8).
+    package mutating func connectionEnded(_ error: ExchangeError, canResend: Bool) -> Action {
+        guard state == .sending, canResend, resends < Self.mostResends else { return failed(error) }
+        resends += 1
+        return .send
     }
 
     /// The transfer broke, or the deadline passed.

@@ -58,7 +58,7 @@ final class SideTransfer: TransferOwner {
         // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
         // by the same way out.
         let isUpstream = request.url.origin == plan.base.origin
-        try (isUpstream ? plan.connections : plan.connections.elsewhere()).apply(to: easy)
+        try (isUpstream ? plan.connections : plan.connections.elsewhere()).apply(to: easy, for: request.url.origin)
         try easy.set(.url, request.url.origin.description + "/")
         try easy.set(.requestTarget, request.url.target)
         try easy.set(.connectTimeout, min(plan.timeouts.connect, request.timeout))

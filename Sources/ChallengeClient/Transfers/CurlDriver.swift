@@ -67,6 +67,13 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         hasWork = true
     }
 
+    /// Has libcurl look at `transfer` again soon, whether or not anything happens on its connection.
+    func rouse(_ transfer: Transfer) {
+        // What changes nothing it does not take for a reason.
+        transfer.easy.pauseReceiving()
+        unpause(transfer)
+    }
+
     /// `transfer` has something to tell.
     func note(_ transfer: Transfer) {
         guard !transfer.hasNews else { return }

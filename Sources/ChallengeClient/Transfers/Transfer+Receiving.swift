@@ -16,7 +16,10 @@ extension Transfer: TransferDelegate {
         }
         guard unsafe head.append(headerLine, upTo: Self.headLimit) else { return refuse(.headTooLarge) }
         // To libcurl a line that begins with CR or LF is the end of the head, whatever else it holds.
-        guard let first = unsafe headerLine.first, first == 0x0D || first == 0x0A else { return true }
+        guard let first = unsafe headerLine.first, first == 0x0D || first == 0x0A else {
+            if mayStall { driver.note(self) }
+            return true
+        }
         return endHead()
     }
 
@@ -106,6 +109,11 @@ extension Transfer: TransferDelegate {
 
     /// A second attempt on another connection is for the owner to allow.
     package func transferWillSend(attempt: Int) -> Bool {
-        attempt <= 1 || owner?.mayResend() == true
+        // To libcurl a connection of HTTP/2 is alive whose server has ended TLS, and other than by a request one does not learn.
+        if mayBeHTTP2, isOverTLS, easy.isClosedByServer {
+            isStale = true
+            return false
+        }
+        return attempt <= 1 || owner?.mayResend() == true
     }
 }

@@ -52,6 +52,8 @@ package final class Transfer {
     var received = 0
     /// Whether it failed because the upstream will not say 100 (RFC 9110 §15.5.18).
     var isExpectationRefused = false
+    /// Whether it failed because the connection that it got had ended before; nothing was sent.
+    var isStale = false
     private var isHeadTold = false
     private var isWholeTold = false
     private var isEnded = false
@@ -102,6 +104,7 @@ package final class Transfer {
         fault = nil
         isHeadComplete = false
         isExpectationRefused = false
+        isStale = false
         isHeadTold = false
         isWholeTold = false
         isEnded = false
@@ -135,6 +138,8 @@ package final class Transfer {
         if isPaused, !isEnded, body.count < Self.window / 2 {
             isPaused = false
             if let handshake { handshake.resume() } else { driver.unpause(self) }
+        } else if mayStall {
+            driver.rouse(self)
         }
         guard body.isEmpty else { return }
         if isEnded {
@@ -159,8 +164,18 @@ package final class Transfer {
         bodyGo == headGo && received > 0 && head.count + received < 16_384
     }
 
+    /// Whether libcurl may hold something back: before 8.1 it hands a long head of HTTP/2 over in pieces, and goes on with the
+    /// next one, or with the body, only when something else happens.
+    var mayStall: Bool {
+        mayBeHTTP2 && head.count > 8192 && !isEnded && !isPaused && CurlFeatures.installed.versionNumber < 0x08_01_00
+    }
+
     /// Whether its sending is paused while only the end of the connection can end the answer.
     var mayMissEnd: Bool { awaitsBody && !isEnded && isHeadComplete && answerBody.isUntilEnd }
+
+    /// Whether it failed with `error` because the server goes away, and may not have taken the request (GOAWAY, RFC 9113 §6.8).
+    /// libcurl sends a request again that was not taken, but not where no other is left on the connection.
+    func mayNotBeTaken(_ error: CurlError) -> Bool { error == .http2 && head.isEmpty && !isHeadComplete }
 
     /// Notes the end; the owner is told in the loop's turn.
     package func transferEnded(_ handle: EasyHandle, error: CurlError?) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 package import Curl
 
 /// How connections to an upstream are made.
@@ -49,6 +49,12 @@ package struct ConnectionSettings: Sendable, Equatable {
         origin.scheme == .https || allowsPlaintext || origin.isLoopback && proxy == nil
     }
 
+    /// Whether transfers to `origin` may share connections, and take up those of earlier ones. Not over HTTP/2 without TLS with
+    /// libcurl before 8.0, where whatever comes second on such a connection fails (curl #10634).
+    func sharesConnections(to origin: Origin) -> Bool {
+        version != .http2 || origin.scheme == .https || CurlFeatures.installed.versionNumber >= 0x08_00_00
+    }
+
     /// The same for a login server at another origin: what is the upstream's own, and what is meant for it alone, stays.
     /// It is met with the same authorities and by the same way out.
     func elsewhere() -> ConnectionSettings {
@@ -59,8 +65,12 @@ package struct ConnectionSettings: Sendable, Equatable {
         return settings
     }
 
-    /// Sets `easy` up. Done once per handle.
-    package func apply(to easy: EasyHandle) throws(CurlError) {
+    /// Sets `easy` up for transfers to `origin`. Done once per handle.
+    package func apply(to easy: EasyHandle, for origin: Origin) throws(CurlError) {
+        if !sharesConnections(to: origin) {
+            try easy.set(.freshConnect, true)
+            try easy.set(.forbidReuse, true)
+        }
         switch version {
         case .auto: try easy.set(.httpVersion, Curl.HTTPVersion.http2OverTLS.rawValue)
         case .http1: try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)

@@ -109,7 +109,7 @@ package final class UpstreamClient {
             driver: runtime.driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https)
         try transfer.easy.setAddress(plan.base.origin.description + "/")
         try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
-        try plan.connections.apply(to: transfer.easy)
+        try plan.connections.apply(to: transfer.easy, for: plan.base.origin)
         return transfer
     }
 

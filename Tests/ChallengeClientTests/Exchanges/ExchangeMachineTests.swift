@@ -25,6 +25,20 @@ struct ExchangeMachineTests {
         #expect(machine.answerComplete() == .doNothing)
     }
 
+    @Test("a request that may be sent again survives some connections that end before its answer")
+    mutating func connectionEnded() {
+        let error = ExchangeError(.upstreamUnreachable, detail: "gone")
+        var other = machine
+        _ = machine.start(missing: nil)
+        for _ in 0..<ExchangeMachine.mostResends {
+            #expect(machine.connectionEnded(error, canResend: true) == .send)
+        }
+        #expect(machine.connectionEnded(error, canResend: true) == .fail(error))
+        _ = other.start(missing: nil)
+        #expect(other.connectionEnded(error, canResend: false) == .fail(error))
+        #expect(other.connectionEnded(error, canResend: true) == .doNothing)
+    }
+
     @Test("a challenge is swallowed, answered after its end, and the request is sent again")
     mutating func challenged() {
         _ = machine.start(missing: nil)

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import ChallengeHandling
 import Curl
 import Glibc
 import Testing
@@ -14,7 +15,8 @@ struct AuthorityTests {
         #expect(try run(upstream.port) { try $0.set(.caFolder, Certificates.path("folder")) } == nil)
         let error = try run(upstream.port) { handle in
             try handle.set(.caFolder, Certificates.path("folder"))
-            try ConnectionSettings.trusting("other-ca.pem").apply(to: handle)
+            try ConnectionSettings.trusting("other-ca.pem").apply(
+                to: handle, for: Origin(scheme: .https, host: "localhost", port: upstream.port))
         }
         #expect(error == .peerFailedVerification)
     }

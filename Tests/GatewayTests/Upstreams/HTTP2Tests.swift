@@ -9,6 +9,32 @@ import Testing
 
 @Suite("Upstreams over HTTP/2")
 struct HTTP2Tests {
+    @Test(
+        "a long head comes whole, and at once, on a new connection and on one that is kept",
+        arguments: [15, 17, 40, 60])
+    func longHead(fields: Int) throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        for _ in 0..<3 {
+            let (head, body) = try proxy.fetch(get("/head/\(fields)"))
+            #expect(head.split(separator: "x-").count - 1 == fields && body == "ok")
+        }
+    }
+
+    @Test("a server takes as many at once as it says, and the others go by further connections")
+    func streamLimit() throws {
+        let upstream = try H2Upstream(streams: 4)
+        let proxy = try Proxy(upstream.plan())
+        let callers = try (0..<12).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get("/slow/50/x")) }
+        for caller in callers {
+            let answer = try caller.message()
+            #expect(answer.body == "ok", "\(answer)")
+        }
+        let connections = Int(try proxy.fetch(get("/connections")).body) ?? 0
+        #expect(connections >= 3 && connections <= 9)
+    }
+
     @Test("a server without HTTP/2 is spoken to in HTTP/1.1, and so is one with it where that is asked for")
     func version1() throws {
         let upstream = try TLSUpstream()

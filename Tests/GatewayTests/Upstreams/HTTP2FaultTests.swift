@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Gateway
+import Glibc
+import Testing
+
+@Suite("Upstreams that break HTTP/2")
+struct HTTP2FaultTests {
+    @Test(
+        "what breaks before the head, or breaks its rules, is 502 and nothing of it is passed on",
+        arguments: [
+            ("/reset/0", "protocol"), ("/reset/1", "protocol"), ("/reset/2", "unreachable"),
+            ("/reset/8", "unreachable"), ("/reset/11", "unreachable"), ("/cut", "unreachable"), ("/garbage", ""),
+            ("/short", ""), ("/long", ""), ("/fields/connection", "protocol"), ("/fields/upper", "protocol"),
+            ("/fields/space", "protocol"), ("/fields/pseudo", "protocol"), ("/fields/newline", "protocol"),
+            ("/fields/lengths", "protocol"), ("/fields/encoding", "protocol"), ("/head/100", "protocol"),
+        ])
+    func beforeHead(path: String, code: String) throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        for _ in 0..<2 {
+            let (head, body) = try proxy.fetch(get(path))
+            #expect(head.hasPrefix("HTTP/1.1 502 "), "\(head)")
+            #expect(body.contains("\"code\":\"upstream-\(code)"), "\(body)")
+            #expect(!(head + body).contains("injected"))
+            #expect(try proxy.fetch(get("/x")).body == "ok")
+        }
+        proxy.expectNoConnections()
+    }
+
+    @Test(
+        "what breaks in the body never looks complete",
+        arguments: ["/break/0", "/break/2", "/break/8", "/cut-body", "/cut-body/length"])
+    func inBody(path: String) throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        let caller = try proxy.connect()
+        try caller.send(get(path))
+        // A reset, or an end before the last chunk or the last byte; 502 where nothing had gone out yet.
+        if let all = try? caller.readAll() ?? "" {
+            let isRefused = all.hasPrefix("HTTP/1.1 502 ")
+            #expect(isRefused || !all.hasSuffix("0\r\n\r\n") && !all.contains("Content-Length: 4\r\n"), "\(all)")
+        }
+        #expect(try proxy.fetch(get("/x")).body == "ok")
+    }
+
+    @Test(
+        "a request that the upstream says it has not taken is sent again where that does no harm",
+        arguments: [("/refuse/", false), ("/refuse/", true), ("/goaway/", false), ("/goaway/", true)])
+    func notTaken(path: String, isKept: Bool) throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        if isKept { _ = try proxy.fetch(get("/x")) }
+        let taken = try proxy.fetch(get("\(path)get"))
+        #expect(taken.body == "taken", "\(taken)")
+        #expect(try proxy.fetch(get("/seen\(path)get")).body == "2")
+        let body = "POST \(path)post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
+        #expect(try proxy.fetch(body).head.hasPrefix("HTTP/1.1 502 "))
+        #expect(try proxy.fetch(get("/seen\(path)post")).body == "1")
+    }
+
+    @Test("a connection that the upstream ends in good order costs no request")
+    func goodOrder() throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        for number in 0..<6 {
+            #expect(try proxy.fetch(get("/last")).body == "ok")
+            let post = "POST /sink?\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
+            #expect(try proxy.fetch(post).body.hasPrefix("2 "))
+        }
+    }
+
+    @Test(
+        "whatever happens on a resting connection, the next request goes through",
+        arguments: ["pings", "settings", "goaway", "close", "cut", "garbage"])
+    func resting(kind: String) throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        for method in ["POST", "GET"] {
+            #expect(try proxy.fetch(get("/rest/\(kind)")).body == "ok")
+            // Until all of it has happened.
+            usleep(150_000)
+            let answer = try proxy.fetch("\(method) /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+            #expect(answer.body.hasPrefix("2 "), "\(method) behind \(kind): \(answer)")
+        }
+    }
+
+    @Test("a caller that goes away ends its stream and nobody else's")
+    func cancelled() throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan())
+        let staying = try proxy.connect()
+        try staying.send(get("/slow/300/x"))
+        for _ in 0..<5 {
+            let leaving = try proxy.connect()
+            try leaving.send(get("/hang"))
+            usleep(10_000)
+            leaving.reset()
+        }
+        #expect(try staying.message().body == "ok")
+        #expect(try proxy.fetch(get("/connections")).body == "1")
+    }
+}
