@@ -109,6 +109,7 @@ extension Transfer: TransferDelegate {
 
     /// A second attempt on another connection is for the owner to allow.
     package func transferWillSend(attempt: Int) -> Bool {
+        if sharedStart != nil { driver.note(self) }
         // To libcurl a connection of HTTP/2 is alive whose server has ended TLS, and other than by a request one does not learn.
         if mayBeHTTP2, isOverTLS, easy.isClosedByServer {
             isStale = true

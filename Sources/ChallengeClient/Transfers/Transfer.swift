@@ -61,6 +61,10 @@ package final class Transfer {
     var awaitsBody = false
     var tookBody = false
     private var error: CurlError?
+    /// Where others wait for its connection, as long as there is none.
+    var sharedStart: SharedStart?
+    /// Where it stands there.
+    var place = SharedStart.Place.none
     /// Whether the driver has it on its list of those with news.
     var hasNews = false
 
@@ -96,6 +100,9 @@ package final class Transfer {
     /// Hands out the interim responses that have come, each with the bytes that its ranges mean.
     package func takeInterims(_ body: (_ head: ResponseHead, _ bytes: Span<UInt8>) -> Void) { interims.take(body) }
 
+    /// The major version of HTTP that the upstream answered in, if it has answered.
+    var spokenVersion: Int? { isHeadComplete ? answer.majorVersion : nil }
+
     /// Makes ready for another run.
     package func reset() {
         head.removeAll(keepingCapacity: 16_384)
@@ -116,6 +123,7 @@ package final class Transfer {
 
     /// Tells the owner what there is to tell.
     package func tellNews() {
+        if let sharedStart, easy.wasConnected || isEnded { sharedStart.firstIsBack(isConnected: easy.wasConnected) }
         guard let owner else { return }
         if tookBody {
             tookBody = false

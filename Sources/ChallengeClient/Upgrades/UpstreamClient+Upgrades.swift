@@ -29,7 +29,12 @@ extension UpstreamClient {
 
     /// Starts `transfer`, by libcurl or by its handshake.
     func start(_ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
-        guard let handshake = transfer.handshake else { return try runtime.driver.start(transfer) }
-        try handshake.start(request, target: target)
+        if let handshake = transfer.handshake {
+            try handshake.start(request, target: target)
+        } else if let sharedStart {
+            try sharedStart.start(transfer)
+        } else {
+            try runtime.driver.start(transfer)
+        }
     }
 }

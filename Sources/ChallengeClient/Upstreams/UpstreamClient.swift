@@ -23,6 +23,8 @@ package final class UpstreamClient {
     /// Until when no body waits for the upstream's word, which it has not given lately.
     var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
     private var lessons: UInt64 = 0
+    /// Where transfers may share a connection of HTTP/2.
+    let sharedStart: SharedStart?
     private var idle: [Transfer] = []
     /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
     private static let mostIdle = 256
@@ -34,6 +36,10 @@ package final class UpstreamClient {
         responseDelay = LoopDelay(plan.timeouts.response)
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
+        let (settings, origin) = (plan.connections, plan.base.origin)
+        sharedStart =
+            settings.mayBeHTTP2(to: origin) && settings.sharesConnections(to: origin)
+            ? SharedStart(loop: runtime.loop, driver: runtime.driver) : nil
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
     }
 
@@ -126,6 +132,7 @@ package final class UpstreamClient {
             handshake.close()
             return
         }
+        sharedStart?.ended(transfer)
         runtime.driver.stop(transfer)
         transfer.reset()
         if idle.count < Self.mostIdle { idle.append(transfer) }

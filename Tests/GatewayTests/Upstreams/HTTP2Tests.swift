@@ -3,12 +3,29 @@
 
 import ChallengeClient
 import ChallengeHandling
+import Curl
 import Gateway
 import Glibc
 import Testing
 
 @Suite("Upstreams over HTTP/2")
 struct HTTP2Tests {
+    @Test("requests at once share one connection, the very first ones too", arguments: [true, false])
+    func shared(tls: Bool) throws {
+        let upstream = try H2Upstream(tls: tls)
+        let proxy = try Proxy(upstream.plan(version: tls ? .auto : .http2))
+        for round in 0..<2 {
+            let callers = try (0..<40).map { _ in try proxy.connect() }
+            for (number, caller) in callers.enumerated() { try caller.send(get("/slow/50/\(round)/\(number)")) }
+            for caller in callers { #expect(try caller.message().body == "ok") }
+        }
+        #expect(try proxy.fetch(get("/seen/slow/50/0/7")).body == "1")
+        // Without TLS libcurl before 8.0 cannot take up a connection again (curl #10634).
+        if tls || CurlFeatures.installed.versionNumber >= 0x08_00_00 {
+            #expect(try proxy.fetch(get("/connections")).body == "1")
+        }
+    }
+
     @Test(
         "a long head comes whole, and at once, on a new connection and on one that is kept",
         arguments: [15, 17, 40, 60])
@@ -103,6 +120,37 @@ struct HTTP2Tests {
         #expect(text.contains("\"length\": 4") && !text.contains("deflate"))
     }
 
+    @Test("long bodies are the same byte for byte both ways, several at once")
+    func longBodies() throws {
+        let upstream = try H2Upstream()
+        let proxy = try Proxy(upstream.plan(version: .http2))
+        let count = 3_000_000
+        let block = (0..<64_256).map { UInt8($0 * 7 % 251) }
+        let body = (0...count / block.count).flatMap { _ in block }.prefix(count)
+        let down = try (0..<3).map { _ in try proxy.connect() }
+        for caller in down { try caller.send(get("/bytes/\(count)")) }
+        let up = try proxy.connect()
+        try up.send("POST /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(count)\r\n\r\n")
+        try up.send(Array(body))
+        let chunked = try proxy.connect()
+        try chunked.send("PUT /sink HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for start in stride(from: 0, to: count, by: 500_000) {
+            try chunked.send("7A120\r\n")
+            try chunked.send(Array(body[start..<start + 500_000]))
+            try chunked.send("\r\n")
+        }
+        try chunked.send("0\r\n\r\n")
+        let receipt = try up.message().body
+        #expect(try chunked.message().body == receipt)
+        for caller in down {
+            #expect(try caller.head().contains("Content-Length: \(count)\r\n"))
+            #expect(try caller.read(count: count).elementsEqual(body))
+        }
+        // The digest of what came down is that of what went up.
+        #expect(receipt == "3000000 \(Self.digest)")
+        #expect(try proxy.fetch(get("/connections")).body == "1")
+    }
+
     /// SHA-256 of that body.
     private static let digest = "3f373df6c0a5a6c30b2e54e392d4914341a43be89d43bacde82bd48506cba305"
 
@@ -136,6 +184,18 @@ struct HTTP2Tests {
         try stalled.send("POST /hang HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000000\r\n\r\n")
         #expect(stalled.sendUntilHeld(50_000_000) < 20_000_000)
         for _ in 0..<20 { #expect(try proxy.fetch(get("/x")).body == "ok") }
+        #expect(try proxy.fetch(get("/connections")).body == "1")
+    }
+
+    @Test("logins at once over one connection are one")
+    func stampede() throws {
+        let upstream = try H2Upstream()
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("good") }
+        let proxy = try Proxy(upstream.plan(logins: [login]))
+        let callers = try (0..<40).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get("/realm/x")) }
+        for caller in callers { #expect(try caller.message().body == "ok") }
+        #expect(proxy.log.count == 1)
         #expect(try proxy.fetch(get("/connections")).body == "1")
     }
 }
