@@ -218,4 +218,7 @@ package enum TLSVersion: Int, Sendable {
     case tls12 = 6
     /// TLS 1.3 or later.
     case tls13 = 7
+
+    /// The same for `sslVersion`, with the latest one named that TLS itself would take (`CURL_SSLVERSION_MAX_DEFAULT`).
+    package var upToLatest: Int { rawValue | 1 << 16 }
 }

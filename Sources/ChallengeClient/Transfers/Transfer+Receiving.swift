@@ -11,7 +11,8 @@ extension Transfer: TransferDelegate {
         // After the head: the trailer section of an answer over HTTP/2 (RFC 9113 §8.1).
         if isHeadComplete { return unsafe takeTrailer(headerLine) }
         // A connection of HTTP/1.1 whose server says HTTP/2 would be shared by libcurl among several transfers.
-        if head.isEmpty, !mayBeHTTP2, unsafe headerLine.count < 6 || headerLine[5] != UInt8(ascii: "1") {
+        if head.isEmpty, !mayBeHTTP2 || shape.isHTTP1, unsafe headerLine.count < 6 || headerLine[5] != UInt8(ascii: "1")
+        {
             return refuse(.statusLineInvalid)
         }
         guard unsafe head.append(headerLine, upTo: Self.headLimit) else { return refuse(.headTooLarge) }

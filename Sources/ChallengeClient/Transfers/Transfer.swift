@@ -38,6 +38,8 @@ package final class Transfer {
     /// Whether the connection may turn out to be one of HTTP/2, and whether it is over TLS.
     let mayBeHTTP2: Bool
     let isOverTLS: Bool
+    /// Takes long bodies to HTTP/1.1, where that is needed.
+    let versions: VersionSwitch?
     /// Heads of interim responses that were not told yet.
     var interims = InterimHeads()
     var scanner = ResponseHeadScanner()
@@ -70,11 +72,17 @@ package final class Transfer {
 
     /// A transfer with a handle of its own; throws when libcurl is out of memory. `mayBeHTTP2`: whether the handle will be
     /// allowed to speak HTTP/2; `isOverTLS`: whether it will speak TLS.
-    package init(driver: CurlDriver, mayBeHTTP2: Bool, isOverTLS: Bool) throws(CurlError) {
+    package convenience init(driver: CurlDriver, mayBeHTTP2: Bool, isOverTLS: Bool) throws(CurlError) {
+        try self.init(driver: driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: isOverTLS, versions: nil)
+    }
+
+    /// The same with a switch between the versions of HTTP.
+    init(driver: CurlDriver, mayBeHTTP2: Bool, isOverTLS: Bool, versions: VersionSwitch?) throws(CurlError) {
         easy = try EasyHandle()
         self.driver = driver
         self.mayBeHTTP2 = mayBeHTTP2
         self.isOverTLS = isOverTLS
+        self.versions = versions
         try easy.set(.httpHeader, fields)
         try easy.set(.httpTransferDecoding, false)
     }

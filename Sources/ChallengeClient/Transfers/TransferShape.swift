@@ -10,6 +10,8 @@ struct TransferShape: Equatable {
     private var otherMethod = ""
     private var length: Int64?
     private var hasBody = false
+    /// Whether the handle was taken back to HTTP/1.1.
+    private(set) var isHTTP1 = false
 
     /// Sets `transfer`'s handle up for `request`, and the fields that libcurl would otherwise add of its own.
     mutating func apply(_ request: ExchangeRequest, to transfer: Transfer) throws(CurlError) {
@@ -18,6 +20,7 @@ struct TransferShape: Equatable {
         wanted.otherMethod = request.otherMethod
         wanted.hasBody = request.hasBody
         if case .length(let length) = request.framing { wanted.length = Int64(clamping: length) }
+        if let versions = transfer.versions { wanted.isHTTP1 = versions.applies(to: request) }
         if wanted.hasBody {
             // libcurl waits with the body where the field is given, for a second at most, and adds none where it is
             // suppressed (RFC 9110 §10.1.1).
@@ -33,6 +36,7 @@ struct TransferShape: Equatable {
         transfer.upload = Transfer.Upload(request)
         guard wanted != self else { return }
         let easy = transfer.easy
+        if wanted.isHTTP1 != isHTTP1 { try transfer.versions?.apply(isHTTP1: wanted.isHTTP1, to: easy) }
         // From the last shape to the neutral one, which is GET, …
         try easy.set(.upload, false)
         try easy.set(.httpGet, true)

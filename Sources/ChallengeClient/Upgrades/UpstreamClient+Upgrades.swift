@@ -31,7 +31,7 @@ extension UpstreamClient {
     func start(_ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
         if let handshake = transfer.handshake {
             try handshake.start(request, target: target)
-        } else if let sharedStart {
+        } else if let sharedStart, !transfer.shape.isHTTP1 {
             try sharedStart.start(transfer)
         } else {
             try runtime.driver.start(transfer)

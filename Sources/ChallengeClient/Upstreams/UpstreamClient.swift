@@ -112,7 +112,8 @@ package final class UpstreamClient {
     /// A transfer with all that the settings say of connections.
     func makeTransfer(mayBeHTTP2: Bool) throws(CurlError) -> Transfer {
         let transfer = try Transfer(
-            driver: runtime.driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https)
+            driver: runtime.driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https,
+            versions: VersionSwitch(plan.connections, mayBeHTTP2: mayBeHTTP2))
         try transfer.easy.setAddress(plan.base.origin.description + "/")
         try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
         try plan.connections.apply(to: transfer.easy, for: plan.base.origin)

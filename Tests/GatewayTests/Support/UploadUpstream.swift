@@ -166,9 +166,9 @@ struct LongBody: Sendable, Equatable, CustomTestStringConvertible {
 }
 
 /// A request with that body, by its length or in chunks.
-func post(_ body: LongBody, inChunksOf chunk: Int? = nil) -> [UInt8] {
+func post(_ body: LongBody, inChunksOf chunk: Int? = nil, to path: String = "/up") -> [UInt8] {
     let body = body.bytes
-    let head = "POST /up HTTP/1.1\r\nHost: localhost\r\n"
+    let head = "POST \(path) HTTP/1.1\r\nHost: localhost\r\n"
     guard let chunk else { return Array("\(head)Content-Length: \(body.count)\r\n\r\n".utf8) + body }
     var bytes = Array("\(head)Transfer-Encoding: chunked\r\n\r\n".utf8)
     for start in stride(from: 0, to: body.count, by: chunk) {

@@ -102,4 +102,27 @@ struct HTTP2ServerTests {
         for _ in 0..<5 { #expect(try count(30, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 30) }
         server.end()
     }
+
+    @Test(
+        "what nginx answers before an upload is sent is not lost, though over HTTP/2 it would be",
+        arguments: [false, true])
+    func earlyAnswers(isChunked: Bool) throws {
+        let (server, port) = try nginx()
+        let login = StandingLogin.scripted(port: port, trigger: .mobileFirst) { _, _, _ in .bearer("good") }
+        let proxy = try Proxy(.secure(port: port, connections: .trusting(), logins: [login]))
+        let body = LongBody(count: 300_000)
+        for round in 0..<5 {
+            // In between, a connection of HTTP/2 rests that could be taken up.
+            #expect(try proxy.fetch(get()).body == "HTTP/2.0 GET ")
+            let caller = try proxy.connect()
+            startThread(sending: post(body, inChunksOf: isChunked ? 10_000 : nil, to: "/refused"), to: caller)
+            let (head, text) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 413 ") && text == "too long", "round \(round): \(head)")
+            #expect(try count(5, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 5)
+        }
+        let caller = try proxy.connect()
+        startThread(sending: post(LongBody(count: 60_000), inChunksOf: 7000, to: "/challenged"), to: caller)
+        #expect(try caller.message().body == "taken")
+        server.end()
+    }
 }
