@@ -28,10 +28,12 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 	@$(SWIFT) build --product countersign
 	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
 
-test: ## build and run all tests, then ask the running daemon from outside what the RFCs demand
+test: ## all tests; the running daemon asked from outside what the RFCs demand; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/test
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
+	@Tests/Sanitizers/run
+	@RUNS=20000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
 
 sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=thread, ONLY=address)
 	@Tests/Scripts/setup build test
