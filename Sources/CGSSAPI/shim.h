@@ -136,6 +136,24 @@ static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output,
     return length;
 }
 
+/// Credentials of `mechanism` for `principal`.
+static inline OM_uint32 cgss_acquire_for(const struct cgss_library *it, const struct cgss_request *request,
+                                         gss_name_t principal, gss_OID mechanism, gss_cred_id_t *credential,
+                                         OM_uint32 *minor) {
+    gss_OID_set_desc mechanisms = {1, mechanism};
+    if (request->password) {
+        gss_buffer_desc password = {request->password_length, (void *)request->password};
+        return it->acquire_cred_with_password(minor, principal, &password, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
+                                              credential, NULL, NULL);
+    }
+    gss_key_value_element_desc elements[2];
+    gss_key_value_set_desc store = {0, elements};
+    if (request->keytab) elements[store.count++] = (gss_key_value_element_desc){"client_keytab", request->keytab};
+    if (request->cache) elements[store.count++] = (gss_key_value_element_desc){"ccache", request->cache};
+    return it->acquire_cred_from(minor, principal, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
+                                 store.count ? &store : GSS_C_NO_CRED_STORE, credential, NULL, NULL);
+}
+
 /// Credentials for a service; NULL where there are none, with `status` saying why. Asks the KDC, and waits for it.
 static inline struct cgss_ticket *cgss_acquire(const struct cgss_request *request, struct cgss_status *status) {
     struct cgss_ticket *ticket = calloc(1, sizeof *ticket);
@@ -150,7 +168,7 @@ static inline struct cgss_ticket *cgss_acquire(const struct cgss_request *reques
     }
     OM_uint32 minor = 0, ignored;
     gss_name_t principal = GSS_C_NO_NAME;
-    gss_OID_set_desc mechanisms = {1, &cgss_spnego};
+    gss_cred_id_t kerberos = GSS_C_NO_CREDENTIAL;
     // HTTP@host is a service on a host; with a slash it is the name of a principal as it stands.
     OM_uint32 major = cgss_import(it, request->service,
                                   strchr(request->service, '/') ? &cgss_principal_name : &cgss_hostbased,
@@ -158,21 +176,15 @@ static inline struct cgss_ticket *cgss_acquire(const struct cgss_request *reques
     if (!GSS_ERROR(major) && request->principal) {
         major = cgss_import(it, request->principal, &cgss_principal_name, &principal, &minor);
     }
-    if (!GSS_ERROR(major) && request->password) {
-        gss_buffer_desc password = {request->password_length, (void *)request->password};
-        major = it->acquire_cred_with_password(&minor, principal, &password, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
-                                               &ticket->credential, NULL, NULL);
-    } else if (!GSS_ERROR(major) && (request->keytab || request->cache || request->principal)) {
-        gss_key_value_element_desc elements[2];
-        gss_key_value_set_desc store = {0, elements};
-        if (request->keytab) elements[store.count++] = (gss_key_value_element_desc){"client_keytab", request->keytab};
-        if (request->cache) elements[store.count++] = (gss_key_value_element_desc){"ccache", request->cache};
-        major = it->acquire_cred_from(&minor, principal, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
-                                      store.count ? &store : GSS_C_NO_CRED_STORE, &ticket->credential, NULL, NULL);
+    // Kerberos itself first: of SPNEGO's failures nothing is left but that there was one. What is wrong has been sent once then.
+    if (!GSS_ERROR(major)) major = cgss_acquire_for(it, request, principal, &cgss_krb5, &kerberos, &minor);
+    if (!GSS_ERROR(major)) {
+        major = cgss_acquire_for(it, request, principal, &cgss_spnego, &ticket->credential, &minor);
     }
+    if (GSS_ERROR(major)) cgss_describe(it, major, minor, status);
+    if (kerberos != GSS_C_NO_CREDENTIAL) it->release_cred(&ignored, &kerberos);
     if (principal != GSS_C_NO_NAME) it->release_name(&ignored, &principal);
     if (!GSS_ERROR(major)) return ticket;
-    cgss_describe(it, major, minor, status);
     cgss_release(ticket);
     return NULL;
 }

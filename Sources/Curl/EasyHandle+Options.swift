@@ -4,6 +4,9 @@
 internal import CCurl
 
 extension EasyHandle {
+    /// `CURLAUTH_NTLM` for `httpAuth`: a macro that Swift does not see.
+    package static var ntlm: Int { 1 << 3 }
+
     /// Sets an option of 0 or 1.
     package func set(_ option: EasyOption<Bool>, _ value: Bool) throws(CurlError) {
         try unsafe CurlError.check(ccurl_set_long(easy, option.id, value ? 1 : 0))

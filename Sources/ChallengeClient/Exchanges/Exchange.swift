@@ -241,7 +241,7 @@ package final class Exchange: TransferOwner {
             }
         }
         do throws(CurlError) {
-            let transfer = try request.isUpgrade ? client.handshake(for: self) : client.transfer(for: self)
+            let transfer = try client.transfer(for: self, request: request, sessions: sessions)
             self.transfer = transfer
             transfer.fields.reset()
             let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil

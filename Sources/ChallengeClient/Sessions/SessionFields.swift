@@ -16,6 +16,8 @@ package final class SessionFields {
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
     let cookies: [SessionCookies]
+    /// What the connection of the request is authenticated with, by libcurl.
+    let connection: ConnectionCredential?
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
     private let kinds: [FieldName]
     private let otherNames: [[UInt8]]
@@ -26,19 +28,22 @@ package final class SessionFields {
     convenience init(_ sessions: [Session], limitsCodings: Bool) {
         self.init(
             sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
-            limitsCodings: limitsCodings)
+            connection: sessions.lazy.compactMap(\.connection).first, limitsCodings: limitsCodings)
     }
 
     private init(
-        _ fields: [InjectedField], signers: [any RequestSigner], cookies: [SessionCookies], limitsCodings: Bool = false
+        _ fields: [InjectedField], signers: [any RequestSigner], cookies: [SessionCookies],
+        connection: ConnectionCredential? = nil, limitsCodings: Bool = false
     ) {
+        self.connection = connection
         self.signers = signers
         self.cookies = cookies
         self.limitsCodings = limitsCodings
         self.fields = fields.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
-        for name in fields.map(\.name) + signers.flatMap(\.names) {
+        let connectionNames: [HTTPField.Name] = connection == nil ? [] : [.authorization]
+        for name in fields.map(\.name) + signers.flatMap(\.names) + connectionNames {
             let name = Array(name.canonicalName.utf8)
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
             if kind == .other { otherNames.append(name) } else { kinds.append(kind) }
@@ -48,7 +53,7 @@ package final class SessionFields {
     }
 
     /// Whether nothing is injected.
-    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && cookies.isEmpty }
+    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && cookies.isEmpty && connection == nil }
 
     /// Whether a caller's own field of that name gives way to one of these.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import Curl
+internal import HTTPTypes
 internal import HTTPWire
 
 // Called by libcurl.
@@ -44,6 +45,10 @@ extension Transfer: TransferDelegate {
             isExpectationRefused = true
             return false
         }
+        if authenticatesConnection, isStepOfNTLM {
+            head.removeAll()
+            return true
+        }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         if answerBody.isUntilEnd, scanner.head.majorVersion == 1 { easy.watchClosure() }
         isHeadComplete = true
@@ -52,6 +57,14 @@ extension Transfer: TransferDelegate {
         if mayMissEnd { driver.doubt(self) }
         driver.note(self)
         return true
+    }
+
+    /// Whether the head is a challenge that libcurl answers by itself on this connection: NTLM with a message. Without one it is a
+    /// refusal (MS-NTHT §3.2).
+    private var isStepOfNTLM: Bool {
+        guard scanner.head.status == 401 else { return false }
+        let fields = head.withSpan { ScannedHead(scanner.head, in: $0).fields }
+        return fields[values: .wwwAuthenticate].contains { $0.lowercased().hasPrefix("ntlm ") }
     }
 
     private func takeTrailer(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -75,6 +88,8 @@ extension Transfer: TransferDelegate {
             isPaused = true
             return .pause
         }
+        // What comes with a step of an authentication, which libcurl leaves out itself as a rule.
+        if !isHeadComplete { return .consumed }
         driver.note(self)
         bodyGo = driver.goes
         received += data.count
@@ -105,8 +120,8 @@ extension Transfer: TransferDelegate {
         return supply
     }
 
-    /// Never: what is sent again is sent by the exchange, as a transfer of its own.
-    package func transferRewinds(to offset: Int64) -> Bool { false }
+    /// Only what has not begun: what is sent again is sent by the exchange, as a transfer of its own.
+    package func transferRewinds(to offset: Int64) -> Bool { offset == 0 && !upload.hasBegun }
 
     /// A second attempt on another connection is for the owner to allow.
     package func transferWillSend(attempt: Int) -> Bool {

@@ -31,6 +31,8 @@ package final class Transfer {
     var handshake: Handshake?
     /// Method and framing as the handle has them set.
     var shape = TransferShape()
+    /// Whether libcurl authenticates the connection first, so that a 401 may be one step of that.
+    var authenticatesConnection = false
     /// Whether the request is HEAD, whose answer has no body.
     var isHeadRequest = false
     /// What of the request's body is still to be sent.
@@ -226,6 +228,8 @@ extension Transfer {
         private var left: UInt64? = 0
         /// Whether 100 is waited for, which a 417 would refuse.
         private(set) var awaitsContinue = false
+        /// Whether libcurl has taken any of it.
+        private(set) var hasBegun = false
         /// Whether 100 has come.
         var wasContinued = false
 
@@ -244,6 +248,7 @@ extension Transfer {
         var isComplete: Bool { left == 0 }
 
         mutating func note(_ supply: BodySupply) {
+            if supply != .pause { hasBegun = true }
             switch supply {
             case .bytes(let count): left = left.map { $0 - min($0, UInt64(clamping: count)) }
             case .end: left = 0

@@ -98,7 +98,13 @@ package final class UpstreamClient {
     // MARK: Transfers
 
     /// An idle transfer, or a new one; throws when libcurl is out of memory.
-    func transfer(for owner: any TransferOwner) throws(CurlError) -> Transfer {
+    func transfer(
+        for owner: any TransferOwner, request: ExchangeRequest, sessions: SessionFields
+    ) throws(CurlError) -> Transfer {
+        if request.isUpgrade { return try handshake(for: owner) }
+        if let credential = sessions.connection, !request.keepsCredentials {
+            return try transfer(for: owner, authenticatingBy: credential)
+        }
         let transfer: Transfer
         if let last = idle.popLast() {
             transfer = last
@@ -136,7 +142,7 @@ package final class UpstreamClient {
         sharedStart?.ended(transfer)
         runtime.driver.stop(transfer)
         transfer.reset()
-        if idle.count < Self.mostIdle { idle.append(transfer) }
+        if idle.count < Self.mostIdle, !transfer.authenticatesConnection { idle.append(transfer) }
     }
 
     /// Sets method, target and framing. `transfer.fields` holds the caller's and the sessions' already.

@@ -34,6 +34,8 @@ public struct Session: Sendable {
     public var signer: (any RequestSigner)?
     /// The cookies that the login won.
     public var cookies: SessionCookies?
+    /// What connections are authenticated with.
+    public var connection: ConnectionCredential?
 
     /// A session that the server has accepted, or will have no opinion about.
     public init(fields: [InjectedField] = [], expiresAt: Int64? = nil, cookies: SessionCookies? = nil) {
@@ -56,7 +58,7 @@ extension Session: Equatable {
     /// Whether both say the same in the same way: signers and cookies are the same ones.
     public static func == (left: Session, right: Session) -> Bool {
         left.fields == right.fields && left.expiresAt == right.expiresAt && left.isProven == right.isProven
-            && left.signer === right.signer && left.cookies === right.cookies
+            && left.signer === right.signer && left.cookies === right.cookies && left.connection == right.connection
     }
 }
 

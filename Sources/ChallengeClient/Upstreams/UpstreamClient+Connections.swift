@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Curl
+internal import Secrets
+
+extension UpstreamClient {
+    /// A transfer whose connection libcurl authenticates by NTLM (MS-NTHT), which HTTP/2 does not have. Never used again: no other
+    /// request may get hold of its name and password, while libcurl keeps the connection for the next one that has them.
+    func transfer(
+        for owner: any TransferOwner, authenticatingBy credential: ConnectionCredential
+    ) throws(CurlError) -> Transfer {
+        let transfer = try makeTransfer(mayBeHTTP2: false)
+        transfer.authenticatesConnection = true
+        try transfer.easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
+        try transfer.easy.set(.httpAuth, EasyHandle.ntlm)
+        try credential.username.withBytes { (bytes) throws(CurlError) in
+            try transfer.easy.set(.userName, bytes: bytes)
+        }
+        try credential.password.withBytes { (bytes) throws(CurlError) in
+            try transfer.easy.set(.password, bytes: bytes)
+        }
+        transfer.owner = owner
+        return transfer
+    }
+}
