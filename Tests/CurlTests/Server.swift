@@ -45,6 +45,8 @@ private final class Listener: ReadinessHandler {
 
     func ready(_ fd: Int32, _ events: Readiness) {
         while case let accepted = accept(fd, nil, nil), accepted >= 0 {
+            // A program that another test starts meanwhile would keep the connection open.
+            _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
             _ = fcntl(accepted, F_SETFL, O_NONBLOCK)
             loop.watch(accepted, for: .read, handler: Connection(accepted, loop))
         }
@@ -148,7 +150,7 @@ private func head(_ length: Int, _ more: String = "") -> [UInt8] {
 
 /// A socket bound to some port of 127.0.0.1, and the port.
 func loopbackSocket() -> (Int32, UInt16) {
-    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian

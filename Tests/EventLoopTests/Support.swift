@@ -33,7 +33,7 @@ func stop(_ thread: EventLoopThread) {
 /// Two connected nonblocking sockets.
 func socketPair() -> (Int32, Int32) {
     var pair: [Int32] = [-1, -1]
-    let result = unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair)
+    let result = unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair)
     precondition(result == 0)
     for fd in pair { _ = fcntl(fd, F_SETFL, O_NONBLOCK) }
     return (pair[0], pair[1])

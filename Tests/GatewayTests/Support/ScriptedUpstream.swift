@@ -34,6 +34,7 @@ final class ScriptedUpstream {
     func accept() throws -> Peer {
         let accepted = Glibc.accept(listener, nil, nil)
         guard accepted >= 0 else { throw Problem(doing: "accept: \(errno)") }
+        _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
         return Peer(accepted: accepted)
     }
 
@@ -65,6 +66,7 @@ final class AnsweringUpstream: Sendable {
         let serve = Serving(answer: answer, owner: self)
         startThread {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
                 startThread { serve.connection(accepted) }
             }
             _ = Glibc.close(listener)

@@ -55,6 +55,7 @@ final class UploadUpstream: Sendable {
         let serve = Serving(owner: self)
         startThread {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
                 startThread { serve.connection(accepted) }
             }
             _ = Glibc.close(listener)
