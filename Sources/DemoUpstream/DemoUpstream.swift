@@ -13,6 +13,10 @@ package final class DemoUpstream: Sendable {
     package let form: FormLogin
     /// The OAuth 2 server and its resources below `/oauth/`.
     package let oauth: FakeOAuth
+    /// The resources below `/checks/` that name a security check themselves: PIN 1234.
+    package let checks: CheckArea
+    /// The resources below `/worklight/` as a server of Worklight 6.x guards them: PIN 1234.
+    package let composite: CompositeArea
     /// What has happened, in all areas.
     package let recorder: Recorder
     /// What is to go wrong, in all areas.
@@ -33,13 +37,18 @@ package final class DemoUpstream: Sendable {
         let mobileFirst = FakeMobileFirst(
             rules: rules, adapters: SampleResources.bank, clock: clock, recorder: recorder, faults: faults)
         let form = FormLogin(contextPath: "/form", clock: clock, recorder: recorder)
+        let checks = CheckArea(recorder: recorder)
+        let composite = CompositeArea(recorder: recorder)
         let oauth = FakeOAuth(clock: clock, recorder: recorder, faults: faults)
         let areas = Areas(
-            mobileFirst: mobileFirst, form: form, oauth: oauth, basic: BasicArea(recorder: recorder), recorder: recorder,
+            mobileFirst: mobileFirst, form: form, oauth: oauth, checks: checks, composite: composite,
+            basic: BasicArea(recorder: recorder), recorder: recorder,
             faults: faults)
         self.mobileFirst = mobileFirst
         self.form = form
         self.oauth = oauth
+        self.checks = checks
+        self.composite = composite
         self.recorder = recorder
         self.faults = faults
         self.areas = areas
@@ -95,6 +104,8 @@ private struct Areas: Sendable {
     var mobileFirst: FakeMobileFirst
     var form: FormLogin
     var oauth: FakeOAuth
+    var checks: CheckArea
+    var composite: CompositeArea
     var basic: BasicArea
     var recorder: Recorder
     var faults: FaultPlan
@@ -109,6 +120,12 @@ private struct Areas: Sendable {
         if mobileFirst.isResponsible(for: request) { return mobileFirst.respond(to: request) }
         if oauth.isResponsible(for: request) {
             return noted(request, oauth.respond(to: request) { served($0) })
+        }
+        if request.path.hasPrefix("/checks/") {
+            return noted(request, checks.respond(to: request) { served($0) })
+        }
+        if request.path.hasPrefix("/worklight/") {
+            return noted(request, composite.respond(to: request) { served($0) })
         }
         if request.path.hasPrefix("/basic/") {
             let response = faults.apply(at: .basic) { basic.respond(to: request) { served($0) } }
@@ -161,6 +178,8 @@ private let index = """
     /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /form/                            a login page with j_security_check, user ann, password demo
+    /worklight/                       composite challenges of Worklight 6.x, realm PinRealm, PIN 1234
+    /checks/                          answers that name a security check, whose answer goes to /checks/login, PIN 1234
     /oauth/api/                       bearer tokens of /oauth/token, client demo, secret demo:secret+%
     /open/                            no protection: echo, bytes?count=N, stream, status/404, cookie
 

@@ -28,6 +28,14 @@ package final class FakeOAuth: Sendable {
         state.withLock { $0.tokens.removeAll() }
     }
 
+    /// Makes an access token without the endpoint, as an administrator's page would.
+    package func issueToken(scope: String = "read") -> String {
+        state.withLock { $0.makeToken(scope: Set(scope.split(separator: " ").map(String.init)), now: clock.now()) }
+    }
+
+    /// How many requests brought a token that was not good.
+    package var refusedTokens: Int { state.withLock { $0.refusedTokens } }
+
     /// Makes a refresh token for that client, as a user's consent would.
     package func issueRefreshToken(to client: String = "demo", scope: String = "read") -> String {
         state.withLock { $0.beginLine(of: client, scope: scope) }
@@ -69,6 +77,7 @@ package final class FakeOAuth: Sendable {
         let given = request.authorization("Bearer")
         let scope = given.flatMap { token in state.withLock { $0.scope(of: token, now: clock.now()) } }
         let needed = request.path.hasPrefix("/oauth/api/admin/") ? "admin" : nil
+        if given != nil, scope == nil { state.withLock { $0.refusedTokens += 1 } }
         let challenge: String
         switch (given, scope) {
         case (_, let scope?) where needed.map(scope.contains) ?? true:

@@ -30,6 +30,7 @@ struct OAuthState: Sendable {
     var rules = OAuthRules()
     var tokens: [String: Token] = [:]
     var refreshTokens: [String: RefreshGrant] = [:]
+    var refusedTokens = 0
     private var lines = 0
     private var assertions: Set<String> = []
 
@@ -52,6 +53,13 @@ struct OAuthState: Sendable {
         let name = "refresh-\(randomName())"
         refreshTokens[name] = grant
         return name
+    }
+
+    mutating func makeToken(scope: Set<String>, line: Int = 0, now: Int64) -> String {
+        let token = "token-\(randomName())"
+        tokens = tokens.filter { $0.value.ends > now }
+        tokens[token] = Token(scope: scope, ends: now + rules.tokenLife * 1000, line: line)
+        return token
     }
 
     /// Answers the token endpoint (RFC 6749 §3.2).
@@ -128,9 +136,7 @@ struct OAuthState: Sendable {
         let scope = form["scope"] ?? rules.scopes.first ?? ""
         let words = Set(scope.split(separator: " ").map(String.init))
         guard words.isSubset(of: rules.scopes) else { return wrong("invalid_scope") }
-        let token = "token-\(randomName())"
-        tokens = tokens.filter { $0.value.ends > now }
-        tokens[token] = Token(scope: words, ends: now + rules.tokenLife * 1000, line: line)
+        let token = makeToken(scope: words, line: line, now: now)
         notes.scopes.append(scope)
         notes.events.append(.tokenIssued(scope: scope, seconds: rules.tokenLife))
         var members: [JSONMember] = [

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Synchronization
+
+/// Resources below `/worklight/` as a server of Worklight 6.x guards them: composite challenges in a comment, answered in
+/// `Authorization`, a value against forged requests in each request. The realm PinRealm takes the PIN 1234.
+package final class CompositeArea: Sendable {
+    private struct Session {
+        var instance = randomName()
+        var device = randomName()
+        var knowsDevice = false
+        var isLoggedIn = false
+    }
+
+    private let sessions = Mutex<[String: Session]>([:])
+    private let recorder: Recorder
+
+    init(recorder: Recorder) {
+        self.recorder = recorder
+    }
+
+    /// Ends every session.
+    package func dropSessions() { sessions.withLock { $0.removeAll() } }
+
+    func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
+        let known = request.cookie("JSESSIONID").flatMap { id in sessions.withLock { $0[id].map { (id, $0) } } }
+        var (id, session) = known ?? (randomName(), Session())
+        let cookie = known == nil ? [(name: "Set-Cookie", value: "JSESSIONID=\(id); Path=/worklight; HttpOnly")] : []
+        let mark = request.field("WL-Instance-Id") == session.instance
+        let answers = answers(in: request)
+        if let token = answers?["wl_deviceNoProvisioningRealm"]?["ID"]?["token"]?.string {
+            session.knowsDevice = token == session.device
+        }
+        var isRejected = false
+        if mark, session.knowsDevice, let pin = answers?["PinRealm"] {
+            session.isLoggedIn = pin == ["pin": "1234"]
+            isRejected = !session.isLoggedIn
+            note(pin, isRight: session.isLoggedIn)
+        }
+        let state = session
+        sessions.withLock { $0[id] = state }
+        if isRejected {
+            return secure(403, ["WL-Authentication-Failure": ["PinRealm": ["reason": "wrong PIN"]]], cookie)
+        }
+        guard mark, session.knowsDevice else {
+            return challenge(
+                [
+                    JSONMember("wl_antiXSRFRealm", ["WL-Instance-Id": .string(session.instance)]),
+                    JSONMember("wl_deviceNoProvisioningRealm", ["token": .string(session.device)]),
+                ], cookie)
+        }
+        guard session.isLoggedIn else { return challenge([JSONMember("PinRealm", ["message": "PIN?"])], cookie) }
+        if request.path.hasSuffix("/authenticate") || answers != nil {
+            return secure(200, ["WL-Authentication-Success": ["PinRealm": ["userId": "ann"]]], cookie)
+        }
+        return inside(request)
+    }
+
+    private func answers(in request: FakeRequest) -> JSON? {
+        guard let given = request.field("Authorization") else { return nil }
+        if given == "wl-authorization-in-body" { return JSON(parsing: request.body) }
+        let answers = JSON(parsing: Array(given.utf8))
+        if answers?.members == nil { recorder.note { $0.violations.append("worklight: Authorization is no JSON") } }
+        return answers
+    }
+
+    private func note(_ answer: JSON, isRight: Bool) {
+        let event: UpstreamEvent = isRight ? .answerAccepted(check: "PinRealm") : .answerRejected(check: "PinRealm")
+        recorder.note([event]) { record in
+            record.answers["PinRealm", default: []].append(answer)
+            if isRight {
+                record.logins["PinRealm", default: 0] += 1
+            } else {
+                record.wrongAnswers["PinRealm", default: 0] += 1
+            }
+        }
+    }
+
+    private func challenge(_ realms: [JSONMember], _ cookie: [(name: String, value: String)]) -> FakeResponse {
+        for realm in realms {
+            recorder.note([.challengeIssued(check: realm.name, attempts: nil)]) {
+                $0.challenges[realm.name, default: 0] += 1
+            }
+        }
+        return secure(
+            401, ["challenges": .object(realms)], cookie + [("WWW-Authenticate", "WL-Composite-Challenge")])
+    }
+
+    private func secure(_ status: Int, _ value: JSON, _ fields: [(name: String, value: String)]) -> FakeResponse {
+        FakeResponse(
+            status, fields: [("Content-Type", "application/json; charset=UTF-8")] + fields,
+            body: Array("/*-secure-\n\(value.text)*/".utf8))
+    }
+}

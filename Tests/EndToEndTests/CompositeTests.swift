@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("Composite challenges of Worklight 6.x")
+struct CompositeTests {
+    private static func realms(pin: String) -> BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.mobileFirst = []
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: worklight"
+        configuration.upstreams = ["worklight:\n  url: \"http://127.0.0.1:${UPSTREAM_PORT}/worklight/\""]
+        configuration.challenges = [
+            """
+            name: pin
+            upstream: worklight
+            security-check: PinRealm
+            credential: bank-pin
+            answer: { pin: "{pin}" }
+            """
+        ]
+        configuration.environment = ["COUNTERSIGN_BANK_PIN__PIN": pin]
+        return configuration
+    }
+
+    @Test("are answered together, once, and the session and its mark stay with the proxy")
+    func answered() async throws {
+        try await withBank(Self.realms(pin: "1234")) { bank in
+            for _ in 0..<3 {
+                let answer = try await bank.expect("/invoke", "--data", "procedure=balance", status: 200)
+                #expect(answer.field("set-cookie") == nil)
+            }
+            #expect(bank.record.answerCount(to: "PinRealm") == 1)
+            bank.upstream.composite.dropSessions()
+            try await bank.expectPostsOnce("/invoke", upstreamPath: "/worklight/invoke")
+            #expect(bank.record.answerCount(to: "PinRealm") == 2)
+        }
+    }
+
+    @Test("get a wrong answer once")
+    func wrong() async throws {
+        try await withBank(Self.realms(pin: "9999")) { bank in
+            try await bank.expect("/invoke", status: 502, code: "login-rejected")
+            for _ in 0..<2 { try await bank.expect("/invoke", status: 503, code: "login-latched") }
+            #expect(bank.record.answerCount(to: "PinRealm") == 1)
+        }
+    }
+}
