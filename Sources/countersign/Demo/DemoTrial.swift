@@ -42,11 +42,20 @@ final class DemoTrial: Sendable {
         expect("GET /balance", status: 200, holds: "balance")
         expect("POST /transfer", body: #"{"to":"savings","amount":5}"#, status: 201, holds: "savings")
         expect("GET /stream", status: 200, holds: "data:")
+        for _ in 0..<2 { expect("GET /oauth/api/echo", status: 200, holds: "") }
+        for _ in 0..<2 { expect("GET /checks/balance", status: 200, holds: "") }
         // Their handlers come later; until then what nobody can answer goes through as it came.
         expect("GET /basic/", status: 401, holds: "")
         expect("GET /form/", status: 200, holds: "j_security_check")
         let answers = upstream.recorder.record.answerCount(to: "PinCodeAttempts")
         if answers != 1 { complain("\(answers) answers reached the PIN code check instead of one") }
+        let record = upstream.recorder.record
+        for (check, count) in [
+            ("oauth", record.tokens.count { $0 == "read" }), ("checks", record.answerCount(to: "checks")),
+        ]
+        where count != 1 {
+            complain("\(count) logins reached \(check) instead of one")
+        }
         for violation in upstream.recorder.record.violations { complain("the upstream noticed: \(violation)") }
     }
 

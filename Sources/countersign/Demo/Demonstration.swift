@@ -25,6 +25,8 @@ struct Demonstration {
         configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
         // The credential comes from the environment, as it would in a container. Nothing has read that yet.
         unsafe setenv("COUNTERSIGN_BANK_PIN__PIN", "1234", 1)
+        unsafe setenv("COUNTERSIGN_API__CLIENT_ID", "demo", 1)
+        unsafe setenv("COUNTERSIGN_API__CLIENT_SECRET", "demo:secret+%", 1)
     }
 
     /// Serves until it is interrupted.
@@ -77,6 +79,8 @@ struct Demonstration {
                 routes:
                   - { path: /basic/, upstream: server }
                   - { path: /form/, upstream: server }
+                  - { path: /oauth/, upstream: server }
+                  - { path: /checks/, upstream: server }
             upstreams:
               bank:
                 url: \(upstream.bankURL)
@@ -88,13 +92,24 @@ struct Demonstration {
               server:
                 url: \(server)/
             credentials:
-              sources: [env]                   # COUNTERSIGN_BANK_PIN__PIN
+              sources: [env]                   # COUNTERSIGN_BANK_PIN__PIN and others
             challenges:
               - name: bank-pin
                 upstream: bank
                 security-check: PinCodeAttempts
                 credential: bank-pin
                 answer: { pin: "{pin}" }
+              - name: api
+                at: "\(server)/oauth/*"
+                scheme: bearer
+                credential: api
+                token: { grant: client-credentials, url: "\(server)/oauth/token" }
+              - name: checks
+                at: "\(server)/checks/*"
+                security-check: PinCode
+                credential: bank-pin
+                answer: { pin: "{pin}" }
+                answer-url: /checks/login
             admin:
               address: unix:\(folder)/admin.sock
             log: { level: warning, format: text }
@@ -115,6 +130,8 @@ struct Demonstration {
                 curl \(local)/balance
                 curl -d '{"to":"savings","amount":5}' \(local)/transfer
                 curl -N \(local)/stream
+                curl \(local)/oauth/api/echo      (a bearer token of an OAuth 2 server)
+                curl \(local)/checks/balance      (a security check that the resource itself names)
 
             Compare what the upstream says to somebody without a login:
                 curl -i \(upstream.bankURL)balance
