@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+public import Secrets
+
+/// A hash function that a challenge or a one-time password names.
+public enum DigestAlgorithm: Sendable, CaseIterable {
+    /// MD5 (RFC 1321), 16 bytes. Only because servers still ask for it.
+    case md5
+    /// SHA-1 (FIPS 180-4), 20 bytes. Only for one-time passwords.
+    case sha1
+    /// SHA-256 (FIPS 180-4), 32 bytes.
+    case sha256
+    /// SHA-512 (FIPS 180-4), 64 bytes.
+    case sha512
+    /// SHA-512/256 (FIPS 180-4 §5.3.6.2), 32 bytes; not the first half of SHA-512.
+    case sha512t256
+}
+
+/// Computes digests; the cryptography itself lives elsewhere. Called from any thread.
+public protocol MessageDigests: Sendable {
+    /// The digest of `bytes`.
+    func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8]
+    /// The authentication code of `bytes` under `key` (HMAC, RFC 2104).
+    func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
+}

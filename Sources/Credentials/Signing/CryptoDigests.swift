@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Crypto
+internal import FoundationEssentials
+package import Secrets
+
+/// Digests by swift-crypto, and SHA-512/256, which it lacks, by `SHA512t256`.
+package struct CryptoDigests: MessageDigests {
+    /// Digests; holds nothing.
+    package init() {}
+
+    /// The digest of `bytes`.
+    package func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] {
+        switch algorithm {
+        case .md5: Array(Insecure.MD5.hash(data: bytes))
+        case .sha1: Array(Insecure.SHA1.hash(data: bytes))
+        case .sha256: Array(SHA256.hash(data: bytes))
+        case .sha512: Array(SHA512.hash(data: bytes))
+        case .sha512t256: SHA512t256.hash(bytes)
+        }
+    }
+
+    /// The authentication code of `bytes` (RFC 2104).
+    package func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] {
+        switch algorithm {
+        case .md5: code(Insecure.MD5.self, key, bytes)
+        case .sha1: code(Insecure.SHA1.self, key, bytes)
+        case .sha256: code(SHA256.self, key, bytes)
+        case .sha512: code(SHA512.self, key, bytes)
+        case .sha512t256: SHA512t256.authenticationCode(key: key, of: bytes)
+        }
+    }
+
+    private func code<Hash: HashFunction>(_: Hash.Type, _ key: Secret, _ bytes: [UInt8]) -> [UInt8] {
+        key.withBytes { key in
+            unsafe key.withUnsafeBytes { key in
+                Array(HMAC<Hash>.authenticationCode(for: bytes, using: unsafe SymmetricKey(data: key)))
+            }
+        }
+    }
+}
