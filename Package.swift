@@ -100,7 +100,7 @@ let package = Package(
         tests("Curl", ["EventLoop"]),
         tests("Systemd"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
-        tests("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
+        tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
         tests(
             "Gateway",

@@ -10,6 +10,9 @@
 /// Commas separate both challenges and parameters (RFC 9110 §11.6.1). A token before `=` is a parameter of the
 /// challenge that is open; any other token begins a new challenge.
 struct AuthenticationChallengeParser {
+    /// No scheme has a third of that; each is compared with all before it, and a head can hold tens of thousands.
+    private static let mostParameters = 64
+
     private let bytes: [UInt8]
     private var position = 0
     private var found: [AuthenticationChallenge] = []
@@ -64,6 +67,7 @@ struct AuthenticationChallengeParser {
     private mutating func parameter(_ name: String) throws(MalformedChallenge) {
         let name = name.lowercased()
         guard !parameters.contains(where: { $0.name == name }) else { throw malformed("each parameter only once") }
+        guard parameters.count < Self.mostParameters else { throw malformed("fewer parameters") }
         position += 1
         skip(isWhiteSpace)
         let value = current == quote ? try quotedString() : take(isTokenByte)

@@ -69,6 +69,16 @@ public struct LocationPattern: Sendable, Hashable {
         }
     }
 
+    /// What to ask for at the origin of `base` to meet what stands here: `base` itself if that is meant, otherwise the
+    /// beginning of what is.
+    package func beginning(from base: WebURL) -> WebURL {
+        guard !covers(Location(base)) else { return base }
+        switch path {
+        case .below(let folder): return WebURL(origin: base.origin, path: folder.reduce("/") { "\($0)\($1)/" })
+        case .exact(let exact): return WebURL(origin: base.origin, path: "/" + exact.joined(separator: "/"))
+        }
+    }
+
     /// Whether this pattern wins over `other` where both cover a location. Of two different patterns that cover the
     /// same location one always does.
     public func isMoreSpecific(than other: LocationPattern) -> Bool {

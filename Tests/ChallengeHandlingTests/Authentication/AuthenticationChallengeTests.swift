@@ -53,6 +53,13 @@ struct AuthenticationChallengeTests {
         #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Basic realm=x", value]) }
     }
 
+    @Test("a flood of parameters is not read")
+    func flood() throws {
+        func field(_ count: Int) -> String { "Foo " + (0..<count).map { "p\($0)=1" }.joined(separator: ",") }
+        #expect(try AuthenticationChallenge.parse([field(64)]).first?.parameters.count == 64)
+        #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse([field(65)]) }
+    }
+
     @Test("a problem is told with its place")
     func place() {
         let error = #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Foo a=b c=d"]) }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// One scheme of HTTP authentication (RFC 9110 §11.1), as a login's list names it.
+public protocol AuthenticationScheme: Sendable {
+    /// Its name, in lower case.
+    var name: String { get }
+    /// Whether its answer needs nothing of a challenge, so that it can go ahead of any (Basic).
+    var needsNoChallenge: Bool { get }
+    /// What `challenges` mean to it, those of `realm` only where one is given; `nil` where it is not offered, or not in a
+    /// way that we can answer.
+    func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer?
+    /// The session that answers what `offer` was found among. `nil` where the scheme does not work here (no ticket), so
+    /// that the next of the list is tried; throws where none weaker may be.
+    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session?
+}
+
+extension AuthenticationScheme {
+    /// Most answers are made of a challenge.
+    public var needsNoChallenge: Bool { false }
+}
+
+/// What a scheme finds in the challenges of a response.
+public enum SchemeOffer: Sendable, Equatable {
+    /// A challenge.
+    case challenge
+    /// A challenge; whoever has answered it already could only send the same again.
+    case repetition
+    /// What was sent last was right and too old (`stale` of Digest).
+    case stale
+}
+
+/// What a scheme makes a session of.
+public struct SchemeOccasion: Sendable {
+    /// The challenge's name in the configuration.
+    public var name: String
+    /// The challenges of the response.
+    public var challenges: [AuthenticationChallenge]
+    /// The realm that is meant; `nil`: any.
+    public var realm: String?
+    /// The address that was asked for.
+    public var url: WebURL
+    /// The credential, its latch open; `nil` where the configuration names none.
+    public var use: CredentialUse?
+    /// The world.
+    public var conversation: Conversation
+
+    /// An occasion.
+    public init(
+        name: String, challenges: [AuthenticationChallenge] = [], realm: String? = nil, url: WebURL,
+        use: CredentialUse?, conversation: Conversation
+    ) {
+        self.name = name
+        self.challenges = challenges
+        self.realm = realm
+        self.url = url
+        self.use = use
+        self.conversation = conversation
+    }
+
+    /// The credential. Throws `no-credential` where none is named.
+    func requireUse() throws(LoginFailure) -> CredentialUse {
+        guard let use else {
+            throw LoginFailure(
+                .noCredential, challenge: name,
+                detail: "The challenge \"\(name)\" names no `credential`, which this scheme needs. Add it.")
+        }
+        return use
+    }
+
+    /// A step, for `login` and the log.
+    func report(_ text: String) {
+        conversation.report(ConversationStep(challenge: name, text: text))
+    }
+}

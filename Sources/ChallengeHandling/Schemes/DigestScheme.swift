@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Digest authentication (RFC 7616).
+public struct DigestScheme: AuthenticationScheme {
+    private let digests: any MessageDigests
+
+    /// The scheme; `digests` computes its hashes.
+    public init(digests: any MessageDigests) { self.digests = digests }
+
+    /// `digest`.
+    public var name: String { "digest" }
+
+    /// By the strongest challenge that we can answer.
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
+        DigestChallenge.strongest(of: challenges, realm: realm).map { $0.isStale ? .stale : .challenge }
+    }
+
+    /// A session whose fields are computed for each request.
+    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session? {
+        guard let challenge = DigestChallenge.strongest(of: occasion.challenges, realm: occasion.realm) else {
+            return nil
+        }
+        let use = try occasion.requireUse()
+        let pair = try NameAndPassword(use.credential, challenge: occasion.name)
+        occasion.report(
+            "digest: \(challenge.algorithmName ?? "MD5"), realm \"\(ServerText.sentence(challenge.realm))\"")
+        return Session(
+            unproven: use,
+            signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests))
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Synchronization
+
+/// Adds the fields of a session only where its realm is.
+final class RealmSigner: RequestSigner {
+    private let session: Session
+    private let realm: String
+    private let spaces: RealmSpaces
+    private let isAccepted = Atomic(false)
+
+    init(_ session: Session, of realm: String, in spaces: RealmSpaces) {
+        self.session = session
+        self.realm = realm
+        self.spaces = spaces
+    }
+
+    var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
+
+    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
+        switch spaces.standing(of: realm, at: target) {
+        case .another: return []
+        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
+        case .unknown where isAccepted.load(ordering: .relaxed): return []
+        case .mine, .unknown: return session.fields + (try session.signer?.sign(method: method, target: target) ?? [])
+        }
+    }
+
+    func learn(status: Int, fields: HTTPFields) {
+        if status != 401 { isAccepted.store(true, ordering: .relaxed) }
+        session.signer?.learn(status: status, fields: fields)
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Synchronization
+
+/// Which realm is where at an upstream, as its challenges tell: for logins with different realms that stand at one place, of
+/// which a request can carry the answer of one only.
+///
+/// A challenge at an address holds for all in its folder and below (RFC 7617 §2.2), but for what another claims.
+public final class RealmSpaces: Sendable {
+    /// What is known of a place.
+    enum Standing {
+        case mine
+        case another
+        case unknown
+    }
+
+    private struct Known {
+        var realms: [Substring: String] = [:]
+        var order: [Substring] = []
+    }
+
+    private static let most = 256
+    private let known = Mutex(Known())
+
+    /// Nothing known.
+    public init() {}
+
+    /// `realm` was asked for at `url`. Whether that is news.
+    func learn(_ realm: String, at url: WebURL) -> Bool {
+        known.withLock { known in
+            guard Self.realm(url.path[...], in: known.realms) != realm else { return false }
+            let folder = Self.folder(url.path[...])
+            if known.realms.updateValue(realm, forKey: folder) == nil { known.order.append(folder) }
+            if known.order.count > Self.most { known.realms[known.order.removeFirst()] = nil }
+            return true
+        }
+    }
+
+    /// Whether a request for `target` is one for `realm`.
+    func standing(of realm: String, at target: String) -> Standing {
+        let path = target.prefix { $0 != "?" }
+        guard let found = known.withLock({ Self.realm(path, in: $0.realms) }) else { return .unknown }
+        return found == realm ? .mine : .another
+    }
+
+    private static func realm(_ path: Substring, in realms: [Substring: String]) -> String? {
+        guard !realms.isEmpty else { return nil }
+        var folder = folder(path)
+        while !folder.isEmpty {
+            if let realm = realms[folder] { return realm }
+            folder = self.folder(folder.dropLast())
+        }
+        return nil
+    }
+
+    /// What ends with the last slash.
+    private static func folder(_ path: Substring) -> Substring {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
+        return path[...slash]
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+
+/// Finds the challenges of a list of schemes (RFC 9110 §11.6.1). Those of a proxy on the way, 407, are none of ours.
+public struct SchemeDetector: ChallengeDetector {
+    private let plan: SchemePlan
+
+    /// A detector for the logins of `plan`.
+    public init(_ plan: SchemePlan) { self.plan = plan }
+
+    /// The schemes, in order.
+    public var kind: String { plan.schemes.map(\.name).joined(separator: ", ") }
+
+    /// A 401 with a challenge of one of the schemes. Fields that do not follow the grammar are not answered: half of a list
+    /// could be the weaker half.
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .notAChallenge }
+        // A request outside of what was known of the realm went without the session, whatever is held.
+        let wasOutside = plan.realm.flatMap { plan.spaces?.learn($0, at: response.url) } ?? false
+        guard hasSession, !wasOutside else { return .challenge }
+        return switch offer {
+        case .challenge: .challenge
+        // Of several schemes it may have been another that was refused here.
+        case .repetition: plan.schemes.count == 1 ? .refused : .challenge
+        case .stale: .stale
+        }
+    }
+}

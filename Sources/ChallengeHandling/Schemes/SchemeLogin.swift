@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+
+/// Wins a session by HTTP authentication: by the first scheme of a list that the server offers and that works here.
+///
+/// After a challenge, the request that met it tries the session (`Session.isProven`). Ahead of any, side requests without
+/// a body do: one that asks for the challenge, one that answers it.
+public struct SchemeLogin: SessionLogin {
+    private let plan: SchemePlan
+    private let challenge: ExaminedResponse?
+
+    /// A login by `plan`, for `challenge` where that led to it.
+    public init(_ plan: SchemePlan, challenge: ExaminedResponse?) {
+        self.plan = plan
+        self.challenge = challenge
+    }
+
+    /// Wins a session, or says why not.
+    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        var use: CredentialUse?
+        if let key = plan.key {
+            use = try await CredentialUse.look(up: key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
+        }
+        var occasion = SchemeOccasion(
+            name: plan.name, realm: plan.realm, url: plan.address, use: use, conversation: conversation)
+        guard let challenge else { return try await winAhead(&occasion) }
+        occasion.url = challenge.url
+        occasion.challenges = SchemePlan.challenges(in: challenge.fields)
+        return try await session(for: occasion)
+    }
+
+    private func winAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
+        let probe = SchemeProbe(plan.address, occasion)
+        if !plan.needsNoChallenge {
+            let response = try await probe.ask()
+            guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
+                // Nothing is protected there, as far as we can answer it; what is will ask.
+                occasion.report("no challenge that this answers, so there is nothing to add yet")
+                return Session()
+            }
+            occasion.challenges = SchemePlan.challenges(in: response.fields)
+        }
+        var session = try await session(for: occasion)
+        guard let response = try await probe.ask(with: session) else { return session }
+        guard response.status == 401, let offer = plan.offer(in: response.fields) else {
+            // Without a challenge it is not known whether anybody looked at the answer.
+            session.isProven = !plan.needsNoChallenge && response.status != 401
+            return session
+        }
+        let retryAt = Moment.retry(after: response.fields, now: occasion.conversation.now())
+        if offer != .stale, let use = occasion.use {
+            throw use.reject(.rejected, serverWait: retryAt, in: occasion.conversation)
+        }
+        throw LoginFailure(
+            .failed, challenge: plan.name,
+            detail: offer == .stale
+                ? "The server calls its own nonce too old at once. Have it accept nonces for longer."
+                : "The server refused the answer to its challenge.",
+            retryAt: retryAt)
+    }
+
+    /// By the first scheme that is offered and works here (CONTRIBUTING, rule 10).
+    private func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
+        var useless: [String] = []
+        for scheme in plan.schemes {
+            let isOffered = scheme.offer(among: occasion.challenges, realm: plan.realm) != nil
+            guard isOffered || (challenge == nil && plan.needsNoChallenge) else { continue }
+            if var session = try await scheme.session(for: occasion) {
+                if let spaces = plan.spaces, let realm = plan.realm {
+                    session.signer = RealmSigner(session, of: realm, in: spaces)
+                    session.fields = []
+                }
+                return session
+            }
+            useless.append(scheme.name)
+        }
+        throw LoginFailure(
+            .failed, challenge: plan.name,
+            detail: "Of the schemes of the challenge \"\(plan.name)\" the server offers "
+                + "\(useless.isEmpty ? "none any more" : useless.joined(separator: ", ") + ", which does not work here")."
+        )
+    }
+}

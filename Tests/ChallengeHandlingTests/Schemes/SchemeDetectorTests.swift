@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Scheme detector")
+struct SchemeDetectorTests {
+    private static let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/a/b")
+    private static let digest = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""
+
+    private func plan(_ schemes: [any AuthenticationScheme], realm: String? = nil, _ spaces: RealmSpaces? = nil)
+        -> SchemePlan
+    {
+        SchemePlan(name: "corp", schemes: schemes, realm: realm, key: nil, address: Self.url, spaces: spaces)
+    }
+
+    private func examine(
+        _ plan: SchemePlan, _ values: [String], status: Int = 401, hasSession: Bool = false, url: WebURL = url
+    ) -> ChallengeVerdict {
+        var fields = HTTPFields()
+        for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
+        return SchemeDetector(plan).examine(
+            ExaminedResponse(status: status, fields: fields, url: url), hasSession: hasSession)
+    }
+
+    @Test("a challenge is found in one field and in many")
+    func found() {
+        let plan = plan([DigestScheme(digests: NoDigests()), BasicScheme()])
+        #expect(examine(plan, ["Negotiate", "Basic realm=\"r\""]) == .challenge)
+        #expect(examine(plan, ["Negotiate, Basic realm=\"r\", \(Self.digest)"]) == .challenge)
+        #expect(SchemeDetector(plan).kind == "digest, basic")
+    }
+
+    @Test("what is not offered, not a 401, of another realm or ambiguous is not answered")
+    func notFound() {
+        let basic = plan([BasicScheme()])
+        #expect(examine(basic, [Self.digest]) == .notAChallenge)
+        #expect(examine(basic, []) == .notAChallenge)
+        #expect(examine(basic, ["Basic dGVzdA=="]) == .notAChallenge)
+        for status in [200, 403, 407, 503] {
+            #expect(examine(basic, ["Basic realm=\"r\""], status: status) == .notAChallenge)
+        }
+        #expect(examine(basic, ["Basic realm=\"r\"", "Digest realm=\"r"]) == .notAChallenge)
+        #expect(examine(plan([BasicScheme()], realm: "R"), ["Basic realm=\"r\""]) == .notAChallenge)
+        #expect(examine(plan([BasicScheme()], realm: "r"), ["Basic realm=\"x\", Basic realm=\"r\""]) == .challenge)
+    }
+
+    @Test("with a session, Basic is refused, Digest asks anew, and a stale nonce is nobody's fault")
+    func again() {
+        let both = plan([DigestScheme(digests: NoDigests()), BasicScheme()])
+        #expect(examine(plan([BasicScheme()]), ["Basic realm=\"r\""], hasSession: true) == .refused)
+        // It may have been an answer by Digest that was refused there.
+        #expect(examine(both, ["Basic realm=\"r\""], hasSession: true) == .challenge)
+        #expect(examine(both, ["Basic realm=\"r\"", Self.digest], hasSession: true) == .challenge)
+        #expect(examine(both, [Self.digest + ", stale=true"], hasSession: true) == .stale)
+        #expect(examine(both, [Self.digest + ", stale=true"]) == .challenge)
+    }
+
+    @Test("where realms are told apart, a request outside of what was known went without a session")
+    func spaces() {
+        let spaces = RealmSpaces()
+        let (one, two) = (plan([BasicScheme()], realm: "1", spaces), plan([BasicScheme()], realm: "2", spaces))
+        func at(_ path: String) -> WebURL { WebURL(origin: Self.url.origin, path: path) }
+        let (first, second) = (["Basic realm=\"1\""], ["Basic realm=\"2\""])
+        #expect(examine(one, first, hasSession: true, url: at("/a/x")) == .challenge)
+        #expect(examine(one, first, hasSession: true, url: at("/a/y/z")) == .refused)
+        #expect(examine(one, first, hasSession: true, url: at("/b")) == .challenge)
+        #expect(examine(two, second, hasSession: true, url: at("/a/y/z")) == .challenge)
+        #expect(examine(two, second, hasSession: true, url: at("/a/y/q")) == .refused)
+        #expect(examine(one, first, hasSession: true, url: at("/a/q")) == .refused)
+    }
+}
+
+/// Where nothing is hashed.
+struct NoDigests: MessageDigests {
+    func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [] }
+    func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [] }
+}

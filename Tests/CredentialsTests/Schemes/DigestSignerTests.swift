@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Synchronization
+import Testing
+
+@Suite("Digest signer")
+struct DigestSignerTests {
+    private static let field = "Digest realm=\"r\", nonce=\"one\", qop=\"auth\", algorithm=SHA-256"
+
+    @Test("counts the requests of a nonce, from any thread, each once")
+    func counting() async throws {
+        let bench = try DigestBench(Self.field)
+        let counts = try await withThrowingTaskGroup(of: [String?].self) { group in
+            for _ in 0..<8 {
+                group.addTask { try (0..<250).map { _ in try bench.answer("POST", "/a?b=c")["nc"] } }
+            }
+            return try await group.reduce(into: []) { $0 += $1.compactMap(\.self) }
+        }
+        #expect(counts.count == 2000 && Set(counts).count == 2000)
+        #expect(counts.max() == "000007d0" && counts.min() == "00000001")
+    }
+
+    @Test("a client nonce cannot be guessed")
+    func clientNonce() throws {
+        let nonces = try (0..<50).map { _ in try #require(try DigestBench(Self.field).answer()["cnonce"]) }
+        #expect(Set(nonces).count == 50 && nonces.allSatisfy { $0.count == 24 })
+    }
+
+    @Test("takes the next nonce, and counts anew")
+    func nextNonce() throws {
+        let bench = try DigestBench(Self.field)
+        _ = try bench.answer()
+        let before = try bench.answer()
+        try bench.learn("nextnonce=\"two\"")
+        let after = try bench.answer()
+        #expect(before["nonce"] == "one" && before["nc"] == "00000002")
+        #expect(after["nonce"] == "two" && after["nc"] == "00000001" && after["cnonce"] != before["cnonce"])
+        // The same again must not begin the count anew: the server has seen it.
+        try bench.learn("nextnonce=\"two\"")
+        #expect(try bench.answer()["nc"] == "00000002")
+    }
+
+    @Test("a late answer to an earlier nonce brings no next one")
+    func late() throws {
+        let bench = try DigestBench(Self.field)
+        let first = try #require(try bench.answer()["cnonce"])
+        try bench.learn("nextnonce=\"two\", cnonce=\"\(first)\", nc=00000001, qop=auth")
+        try bench.learn("nextnonce=\"three\", cnonce=\"\(first)\", nc=00000001, qop=auth")
+        #expect(try bench.answer()["nonce"] == "two")
+    }
+
+    @Test("a refusal and what is malformed bring no next nonce")
+    func notTaken() throws {
+        let bench = try DigestBench(Self.field)
+        try bench.learn("nextnonce=\"two\"", status: 401)
+        try bench.learn("nextnonce=\"two")
+        try bench.learn("nextnonce=\"\"")
+        try bench.learn("Digest nextnonce=\"two\"")
+        #expect(try bench.answer()["nonce"] == "one")
+    }
+
+    @Test("with -sess the first nonces are in the key, and stay")
+    func session() throws {
+        let bench = try DigestBench("Digest realm=\"r\", nonce=\"one\", qop=\"auth\", algorithm=MD5-sess")
+        _ = try bench.answer()
+        try bench.learn("nextnonce=\"two\"")
+        #expect(try bench.answer()["nonce"] == "one")
+    }
+
+    /// RFC 2617 section 3.5's request; its answer's proof by the same formula without the method.
+    @Test("takes nothing from a server whose proof is wrong", arguments: [true, false])
+    func proof(isRight: Bool) throws {
+        let bench = try DigestBench(
+            "Digest realm=\"testrealm@host.com\", qop=\"auth\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\"",
+            password: "Circle Of Life", clientNonce: "0a4f113b")
+        _ = try bench.answer()
+        let proof = isRight ? "376602cfd2f4e8e5e78b948a85263e85" : "376602cfd2f4e8e5e78b948a85263e86"
+        try bench.learn(
+            "qop=auth, rspauth=\"\(proof)\", cnonce=\"0a4f113b\", nc=00000001, nextnonce=\"two\"")
+        #expect(try bench.answer()["nonce"] == (isRight ? "two" : "dcd98b7102dd2f0e8b11d0f600bfb0c093"))
+    }
+
+    @Test(
+        "answers within the protection space only, once it was accepted",
+        arguments: [
+            ("/dir/", ["/dir/a", "/dir/"], ["/", "/di", "/other"]),
+            ("/dir/ /more", ["/dir/x", "/more?y"], ["/mor"]),
+            ("https://host.com/dir/ https://elsewhere.com/x", ["/dir/x"], ["/x"]),
+            // The list lies about the address that it came from, or names only other origins: then all of this one.
+            ("/elsewhere/", ["/a", "/dir/a"], []), ("https://elsewhere.com/", ["/a"], []), ("", ["/a"], []),
+        ])
+    func space(domain: String, inside: [String], outside: [String]) throws {
+        let bench = try DigestBench(Self.field + ", domain=\"\(domain)\"")
+        for target in inside + outside { #expect(try bench.written("GET", target) != nil) }
+        try bench.learn("", status: 401)
+        for target in outside { #expect(try bench.written("GET", target) != nil) }
+        try bench.learn("", status: 404)
+        for target in inside { #expect(try bench.written("GET", target) != nil) }
+        for target in outside { #expect(try bench.written("GET", target) == nil) }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Testing
+
+@Suite("Digest answers")
+struct DigestVectorTests {
+    private static let example = """
+        Digest realm="http-auth@example.org", qop="auth, auth-int", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", \
+        opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"
+        """
+    private static let clientNonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
+
+    @Test("are written as in RFC 7616 section 3.9.1, with nothing quoted that must not be")
+    func wholeField() throws {
+        let bench = try DigestBench(Self.example + ", algorithm=SHA-256", clientNonce: Self.clientNonce)
+        #expect(
+            try bench.written() == """
+                Digest username="Mufasa", realm="http-auth@example.org", uri="/dir/index.html", algorithm=SHA-256, \
+                nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", nc=00000001, \
+                cnonce="f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ", qop=auth, \
+                response="753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1", \
+                opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"
+                """)
+    }
+
+    @Test(
+        "are right by every algorithm",
+        arguments: [
+            ("MD5", "8ca523f5e9506fed4657c9700eebdbec"), ("MD5-sess", "e783283f46242139c486a698fec7211d"),
+            ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+            ("SHA-256-sess", "2fd51b3a77ad75bad6afad6003e818d767133c46d9e2749e7f5232ae1ea3efd7"),
+        ])
+    func algorithms(name: String, expected: String) throws {
+        let bench = try DigestBench(Self.example + ", algorithm=\(name)", clientNonce: Self.clientNonce)
+        let answer = try bench.answer()
+        #expect(answer["response"] == expected && answer["algorithm"] == name)
+    }
+
+    /// RFC 7616 section 3.9.2 prints what the first half of SHA-512 gives; these are its erratum's 4897, by SHA-512/256.
+    @Test("with SHA-512-256, UTF-8 and a hashed user's name are those of RFC 7616 section 3.9.2, corrected")
+    func userHash() throws {
+        let bench = try DigestBench(
+            """
+            Digest realm="api@example.org", qop="auth", algorithm=SHA-512-256, \
+            nonce="5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK", \
+            opaque="HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS", charset=UTF-8, userhash=true
+            """, user: "J\u{E4}s\u{F8}n Doe", password: "Secret, or not?",
+            clientNonce: "NTg6RKcb9boFIAS3KrFK9BGeh+iDa/sm6jUMp2wds69v")
+        let answer = try bench.answer("GET", "/doe.json")
+        #expect(answer["username"] == "793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b")
+        #expect(answer["response"] == "3798d4131c277846293534c3edc11bd8a5e4cdcbff78b05db9d95eeb1cec68a5")
+        #expect(try bench.written("GET", "/doe.json")?.hasSuffix(", userhash=true") == true)
+    }
+
+    @Test("are those of RFC 2617 section 3.5")
+    func older() throws {
+        let bench = try DigestBench(
+            """
+            Digest realm="testrealm@host.com", qop="auth,auth-int", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", \
+            opaque="5ccc069c403ebaf9f0171e9517f40e41"
+            """, password: "Circle Of Life", clientNonce: "0a4f113b")
+        let answer = try bench.answer()
+        #expect(answer["response"] == "6629fae49393a05397450978507c4ef1" && answer["algorithm"] == nil)
+        #expect(answer["opaque"] == "5ccc069c403ebaf9f0171e9517f40e41")
+    }
+
+    @Test("to a server of RFC 2069 hold no count, and are those of its corrected example")
+    func oldest() throws {
+        let bench = try DigestBench(
+            "Digest realm=\"testrealm@host.com\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\"",
+            password: "CircleOfLife")
+        let answer = try bench.answer()
+        #expect(answer["response"] == "1949323746fe6a43ef61f9606e7febea")
+        #expect(answer["nc"] == nil && answer["cnonce"] == nil && answer["qop"] == nil)
+    }
+
+    @Test("protect the body where that is all that is offered and there can be none")
+    func integrity() throws {
+        let field = Self.example.replacing("auth, auth-int", with: "auth-int") + ", algorithm=SHA-256"
+        let bench = try DigestBench(field, clientNonce: Self.clientNonce)
+        let answer = try bench.answer()
+        #expect(answer["qop"] == "auth-int")
+        #expect(answer["response"] == "8bdf6f15638e260831e905028de5450562816d093c9bfc5c13d3a46adcdde940")
+        let failure = #expect(throws: LoginFailure.self) { try bench.written("POST") }
+        #expect(failure?.code == .failed && failure?.detail.contains("auth-int") == true)
+    }
+
+    @Test("name the user so that the server can read it")
+    func names() throws {
+        let plain = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""
+        #expect(try DigestBench(plain, user: "a\"b\\c").written()?.contains(#"username="a\"b\\c", "#) == true)
+        #expect(try DigestBench(plain, user: "\u{E9}").written()?.contains("username=\"\u{E9}\", ") == true)
+        let utf8 = try DigestBench(plain + ", charset=UTF-8", user: "J\u{E4} -1").written()
+        #expect(utf8?.hasPrefix("Digest username*=UTF-8''J%C3%A4%20-1, realm=") == true)
+    }
+}
