@@ -9,11 +9,15 @@ public struct Credential: Sendable {
     public let name: String
     /// Its fields by name.
     public let fields: [String: Secret]
+    /// What computes its one-time passwords, if anything does. They are no field: a latch knows a credential by those, and
+    /// must not open with every step.
+    public var oneTimePasswords: (any OneTimePasswords)?
 
     /// A credential.
-    public init(name: String, fields: [String: Secret]) {
+    public init(name: String, fields: [String: Secret], oneTimePasswords: (any OneTimePasswords)? = nil) {
         self.name = name
         self.fields = fields
+        self.oneTimePasswords = oneTimePasswords
     }
 
     /// The field of that name, if there is one.

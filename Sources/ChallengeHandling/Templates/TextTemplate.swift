@@ -41,7 +41,8 @@ public struct TextTemplate: Sendable, Hashable {
             })
     }
 
-    /// The text with the fields of `credential` in it. Throws where a field is missing, and for `{totp}`.
+    /// The text with the fields of `credential` in it. Throws where a field is missing. Each `{totp}` uses up a one-time
+    /// password, and throws where that of the present step is used up already.
     ///
     /// Fields stand in it byte for byte: who puts it into a header field or a form must see to what is allowed there.
     public func render(_ credential: Credential) throws(TemplateError) -> Secret {
@@ -56,7 +57,13 @@ public struct TextTemplate: Sendable, Hashable {
             case .literal(let text):
                 bytes += text.utf8
             case .oneTimePassword:
-                throw .oneTimePasswordUnsupported(credential: credential.name)
+                guard let seed = credential["totp-seed"] else {
+                    throw .fieldMissing(field: "totp-seed", credential: credential.name)
+                }
+                guard let passwords = credential.oneTimePasswords else {
+                    throw .oneTimePasswordUnsupported(credential: credential.name)
+                }
+                bytes += try passwords.password(from: seed, of: credential.name).revealBytes()
             }
         }
         return Secret(bytes)

@@ -14,10 +14,12 @@ package protocol CredentialLookup: Sendable {
 /// fails ends the search, because a later one might know an older secret.
 package struct CredentialStore: CredentialProvider {
     private let sources: [any CredentialLookup]
+    private let oneTimePasswords: (any OneTimePasswords)?
 
-    /// A store over `sources`.
-    package init(sources: [any CredentialLookup]) {
+    /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed.
+    package init(sources: [any CredentialLookup], oneTimePasswords: (any OneTimePasswords)? = nil) {
         self.sources = sources
+        self.oneTimePasswords = oneTimePasswords
     }
 
     /// Never blocks the caller's executor.
@@ -26,7 +28,9 @@ package struct CredentialStore: CredentialProvider {
         let outcome = await onOwnThread {
             Result { () throws(CredentialError) in try Self.find(name, in: sources) }
         }
-        return try outcome.get()
+        var credential = try outcome.get()
+        if credential?["totp-seed"] != nil { credential?.oneTimePasswords = oneTimePasswords }
+        return credential
     }
 
     private static func find(

@@ -9,9 +9,7 @@ extension Value {
     func template() -> TextTemplate? {
         guard !hasBracesWithoutQuotes(), let text = text() else { return nil }
         do {
-            let template = try TextTemplate(text)
-            checkOneTimePassword(template)
-            return template
+            return try TextTemplate(text)
         } catch {
             report(error.reason)
             return nil
@@ -44,9 +42,7 @@ extension Value {
     func answer() -> AnswerTemplate? {
         guard let value = json() else { return nil }
         do {
-            let template = try AnswerTemplate(value)
-            if template.fieldNames.contains("totp-seed") { checkOneTimePassword(try? TextTemplate("{totp}")) }
-            return template
+            return try AnswerTemplate(value)
         } catch {
             report(error.reason)
             return nil
@@ -99,11 +95,6 @@ extension Value {
         else { return false }
         report("put quotes around braces: \"{\(entry.key)}\"")
         return true
-    }
-
-    private func checkOneTimePassword(_ template: TextTemplate?) {
-        guard let message = Support.oneTimePassword, template?.fieldNames.contains("totp-seed") == true else { return }
-        report(message, severity: .warning)
     }
 
     /// YAML 1.2 §10.2.2, the core schema.

@@ -30,7 +30,9 @@ final class World: Sendable {
         latches = try PersistentLatches(store: state) { failure in
             Process.complain("a latch could not be kept: \(failure.reason)")
         }
-        sources = ReplaceableSources(CredentialComposition.sources(settings))
+        sources = ReplaceableSources(
+            CredentialComposition.sources(settings),
+            oneTimePasswords: TimedPasswords(digests: CryptoDigests(), state: state, now: Process.wallClock))
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
             state: state, wallClock: Process.wallClock, observer: observer, replay: Self.replay(settings))
@@ -78,10 +80,16 @@ final class MobileFirstClients: Sendable {
 /// Credential sources that a reload can replace under way.
 private final class ReplaceableSources: CredentialProvider {
     private let store: Mutex<CredentialStore>
+    private let oneTimePasswords: any OneTimePasswords
 
-    init(_ sources: [any CredentialLookup]) { store = Mutex(CredentialStore(sources: sources)) }
+    init(_ sources: [any CredentialLookup], oneTimePasswords: any OneTimePasswords) {
+        self.oneTimePasswords = oneTimePasswords
+        store = Mutex(CredentialStore(sources: sources, oneTimePasswords: oneTimePasswords))
+    }
 
-    func replace(_ sources: [any CredentialLookup]) { store.withLock { $0 = CredentialStore(sources: sources) } }
+    func replace(_ sources: [any CredentialLookup]) {
+        store.withLock { $0 = CredentialStore(sources: sources, oneTimePasswords: oneTimePasswords) }
+    }
 
     func credential(named name: String) async throws(CredentialError) -> Credential? {
         let store = store.withLock { $0 }

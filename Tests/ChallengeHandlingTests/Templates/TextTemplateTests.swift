@@ -46,11 +46,30 @@ struct TextTemplateTests {
         #expect(failure?.detail.contains("\"otp\"") == true && failure?.detail.contains("\"ann\"") == true)
     }
 
-    @Test("{totp} says that it is not there yet, even where a field has that name")
+    @Test("{totp} comes of the seed, even where a field has that name")
     func totp() throws {
-        let odd = Credential(name: "odd", fields: ["totp": Secret("1"), "totp-seed": Secret("A")])
-        #expect(throws: TemplateError.oneTimePasswordUnsupported(credential: "odd")) {
-            try TextTemplate("{totp}").render(odd)
+        let odd = Credential(
+            name: "odd", fields: ["totp": Secret("1"), "totp-seed": Secret("A")], oneTimePasswords: Passwords())
+        #expect(try TextTemplate("{totp}!").render(odd).revealText() == "A of odd!")
+        let bare = Credential(name: "bare", fields: ["totp-seed": Secret("A")])
+        #expect(throws: TemplateError.oneTimePasswordUnsupported(credential: "bare")) {
+            try TextTemplate("{totp}").render(bare)
         }
+        let seedless = Credential(name: "seedless", fields: ["totp": Secret("1")], oneTimePasswords: Passwords())
+        #expect(throws: TemplateError.fieldMissing(field: "totp-seed", credential: "seedless")) {
+            try TextTemplate("{totp}").render(seedless)
+        }
+    }
+
+    @Test("a one-time password that was used is unknown until the next, not a missing credential")
+    func used() {
+        let failure = TemplateError.oneTimePasswordUsed(credential: "ann", nextAt: 90_000).loginFailure(challenge: "bank")
+        #expect(failure.code == .failed && failure.isUnknown && failure.retryAt == 90_000)
+    }
+}
+
+private struct Passwords: OneTimePasswords {
+    func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret {
+        Secret("\(seed.revealText()) of \(credential)")
     }
 }
