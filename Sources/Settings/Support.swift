@@ -14,7 +14,7 @@ enum Support {
 
     private static let gaps = [
         Gap(shape: "challenges[].gateway"),
-        Gap(shape: "challenges[].scheme", values: ["basic", "digest", "negotiate", "ntlm"]),
+        Gap(shape: "challenges[].scheme", values: ["negotiate", "ntlm"]),
         Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),
     ]
 
@@ -26,8 +26,4 @@ enum Support {
             value.report(gap.message, severity: .warning)
         }
     }
-
-    /// What is said of `{totp}` in a template; `nil` once one-time passwords are computed.
-    static let oneTimePassword: String? =
-        "this version computes no one-time passwords yet: a login that needs {totp} fails"
 }

@@ -119,13 +119,6 @@ struct ChallengeProblemTests {
                     "5:75: challenges[0].keep-attempts: \"-1\" is no whole number from 0 to 1000"
                 ]
             ),
-            (
-                "name: c, upstream: u, security-check: P, answer: { a: \"{totp}\" }, credential: x",
-                [
-                    "5:56: challenges[0].answer: warning: this version computes no one-time passwords yet: a login that needs "
-                        + "{totp} fails"
-                ]
-            ),
         ])
     func challenge(text: String, expected: [String]) {
         #expect(problems(SettingsTests.challenge(text)) == expected.map { "f:\($0)" })

@@ -46,7 +46,7 @@ struct ShippedFilesTests {
         let errors = Settings.parse(Array(uncommented.utf8), file: "f", environment: [:]).problems
             .filter { $0.severity == .error }
         #expect(errors.map(\.description) == [])
-        #expect(Settings.parse(Array(uncommented.utf8), file: "f", environment: [:]).settings?.challenges.count == 5)
+        #expect(Settings.parse(Array(uncommented.utf8), file: "f", environment: [:]).settings?.challenges.count == 6)
     }
 
     private func path(_ name: String) -> String {

@@ -146,7 +146,6 @@ struct WholeFileTests {
                 "f:45:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:45:42: challenges[1].at[1]: warning: covers nothing at any upstream",
                 "f:46:14: challenges[1].gateway: \(notYet)", "f:62:14: challenges[2].scheme[0]: \(notYet)",
-                "f:62:25: challenges[2].scheme[1]: \(notYet)", "f:62:33: challenges[2].scheme[2]: \(notYet)",
             ])
     }
 

@@ -23,8 +23,9 @@ struct LoginComposition {
         for (login, pattern) in checks {
             if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
         }
+        let spaces = realmSpaces(of: upstream)
         for challenge in settings.challenges {
-            guard let login = login(challenge, at: upstream) else { continue }
+            guard let login = login(challenge, at: upstream, spaces: spaces) else { continue }
             if let url = login.tokenOrigin { origins.insert(url) }
             switch challenge.place {
             case .upstream(let name) where name == upstream.name:
@@ -94,8 +95,13 @@ struct LoginComposition {
     // MARK: Other challenges
 
     private func login(
-        _ challenge: ChallengeSettings, at upstream: UpstreamSettings
+        _ challenge: ChallengeSettings, at upstream: UpstreamSettings, spaces: RealmSpaces?
     ) -> (login: StandingLogin, tokenOrigin: Origin?)? {
+        if case .scheme(let scheme) = challenge.kind,
+            let login = schemeLogin(challenge, scheme, at: upstream, spaces: spaces)
+        {
+            return (login, nil)
+        }
         guard let credential = challenge.credential else { return nil }
         let origin = upstream.url.origin
         switch challenge.kind {
