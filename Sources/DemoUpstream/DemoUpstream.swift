@@ -4,7 +4,7 @@
 internal import Synchronization
 
 /// The upstream that `countersign demo` protects and that end-to-end tests speak to: on one loopback port a MobileFirst
-/// server with the adapter `bank`, an area behind HTTP Basic, one behind a login page, and one that is open.
+/// server with the adapter `bank`, an area behind HTTP Basic, one behind Digest, one behind a login page, and one that is open.
 package final class DemoUpstream: Sendable {
     /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), which the
     /// scope element `accessRestricted` stands for.
@@ -17,6 +17,8 @@ package final class DemoUpstream: Sendable {
     package let checks: CheckArea
     /// The resources below `/worklight/` as a server of Worklight 6.x guards them: PIN 1234.
     package let composite: CompositeArea
+    /// The area behind HTTP Digest, `/digest/`: user ann, password demo.
+    package let digest: DigestArea
     /// What has happened, in all areas.
     package let recorder: Recorder
     /// What is to go wrong, in all areas.
@@ -42,13 +44,14 @@ package final class DemoUpstream: Sendable {
         let oauth = FakeOAuth(clock: clock, recorder: recorder, faults: faults)
         let areas = Areas(
             mobileFirst: mobileFirst, form: form, oauth: oauth, checks: checks, composite: composite,
-            basic: BasicArea(recorder: recorder), recorder: recorder,
+            basic: BasicArea(recorder: recorder), digest: DigestArea(recorder: recorder), recorder: recorder,
             faults: faults)
         self.mobileFirst = mobileFirst
         self.form = form
         self.oauth = oauth
         self.checks = checks
         self.composite = composite
+        self.digest = areas.digest
         self.recorder = recorder
         self.faults = faults
         self.areas = areas
@@ -107,6 +110,7 @@ private struct Areas: Sendable {
     var checks: CheckArea
     var composite: CompositeArea
     var basic: BasicArea
+    var digest: DigestArea
     var recorder: Recorder
     var faults: FaultPlan
 
@@ -129,6 +133,10 @@ private struct Areas: Sendable {
         }
         if request.path.hasPrefix("/basic/") {
             let response = faults.apply(at: .basic) { basic.respond(to: request) { served($0) } }
+            return noted(request, response)
+        }
+        if request.path.hasPrefix("/digest/") {
+            let response = faults.apply(at: .digest) { digest.respond(to: request) { served($0) } }
             return noted(request, response)
         }
         return noted(request, faults.apply(at: .other) { open(request) })
@@ -177,6 +185,7 @@ private let index = """
     /mfp/api/adapters/bank/stream     server-sent events, behind the same
     /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
+    /digest/                          HTTP Digest, the same realm, user and password
     /form/                            a login page with j_security_check, user ann, password demo
     /worklight/                       composite challenges of Worklight 6.x, realm PinRealm, PIN 1234
     /checks/                          answers that name a security check, whose answer goes to /checks/login, PIN 1234

@@ -105,7 +105,7 @@ package final class FakeMobileFirst: Sendable {
                 case .logout: state.logout(call, &notes)
                 case .heartbeat: state.heartbeat(call, &notes)
                 case .resource: state.admit(call, adapters, &resource, &notes)
-                case .basic, .form, .oauthResource, .oauthToken, .other:
+                case .basic, .digest, .form, .oauthResource, .oauthToken, .other:
                     FakeResponse.json(404, ["errorCode": "NOT_FOUND"])
                 }
             return (response, notes, resource)

@@ -7,6 +7,8 @@ package enum Endpoint: String, Sendable, CaseIterable {
     case authorization
     /// The area behind HTTP Basic.
     case basic
+    /// The area behind HTTP Digest.
+    case digest
     /// The area behind a login page.
     case form
     /// `preauth/v1/heartbeat`.

@@ -44,18 +44,25 @@ final class DemoTrial: Sendable {
         expect("GET /stream", status: 200, holds: "data:")
         for _ in 0..<2 { expect("GET /oauth/api/echo", status: 200, holds: "") }
         for _ in 0..<2 { expect("GET /checks/balance", status: 200, holds: "") }
-        // Their handlers come later; until then what nobody can answer goes through as it came.
-        expect("GET /basic/", status: 401, holds: "")
+        for path in ["/basic/", "/digest/"] {
+            expect("GET \(path)", status: 200, holds: path)
+            expect("GET \(path)again", status: 200, holds: path)
+        }
+        // Its handler comes later; until then what nobody can answer goes through as it came.
         expect("GET /form/", status: 200, holds: "j_security_check")
-        let answers = upstream.recorder.record.answerCount(to: "PinCodeAttempts")
-        if answers != 1 { complain("\(answers) answers reached the PIN code check instead of one") }
         let record = upstream.recorder.record
+        let answers = record.answerCount(to: "PinCodeAttempts")
+        if answers != 1 { complain("\(answers) answers reached the PIN code check instead of one") }
         for (check, count) in [
             ("oauth", record.tokens.count { $0 == "read" }), ("checks", record.answerCount(to: "checks")),
         ]
         where count != 1 {
             complain("\(count) logins reached \(check) instead of one")
         }
+        let refused = record.transcript.count {
+            $0.status == 401 && ($0.path.hasPrefix("/basic/") || $0.path.hasPrefix("/digest/"))
+        }
+        if refused != 2 { complain("Basic and Digest were asked for \(refused) times instead of once each") }
         for violation in upstream.recorder.record.violations { complain("the upstream noticed: \(violation)") }
     }
 

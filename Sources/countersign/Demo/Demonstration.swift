@@ -23,10 +23,12 @@ struct Demonstration {
         self.port = try port == 0 ? Self.freePort() : port
         folder = try Self.makeFolder()
         configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
-        // The credential comes from the environment, as it would in a container. Nothing has read that yet.
+        // The credentials come from the environment, as they would in a container. Nothing has read that yet.
         unsafe setenv("COUNTERSIGN_BANK_PIN__PIN", "1234", 1)
         unsafe setenv("COUNTERSIGN_API__CLIENT_ID", "demo", 1)
         unsafe setenv("COUNTERSIGN_API__CLIENT_SECRET", "demo:secret+%", 1)
+        unsafe setenv("COUNTERSIGN_ANN__USERNAME", "ann", 1)
+        unsafe setenv("COUNTERSIGN_ANN__PASSWORD", "demo", 1)
     }
 
     /// Serves until it is interrupted.
@@ -78,6 +80,7 @@ struct Demonstration {
                 upstream: bank
                 routes:
                   - { path: /basic/, upstream: server }
+                  - { path: /digest/, upstream: server }
                   - { path: /form/, upstream: server }
                   - { path: /oauth/, upstream: server }
                   - { path: /checks/, upstream: server }
@@ -110,6 +113,15 @@ struct Demonstration {
                 credential: bank-pin
                 answer: { pin: "{pin}" }
                 answer-url: /checks/login
+              - name: basic
+                at: 127.0.0.1:\(upstream.port)/basic/*
+                scheme: basic
+                credential: ann
+              - name: digest
+                at: 127.0.0.1:\(upstream.port)/digest/*
+                scheme: digest
+                realm: Demo
+                credential: ann
             admin:
               address: unix:\(folder)/admin.sock
             log: { level: warning, format: text }
@@ -132,12 +144,14 @@ struct Demonstration {
                 curl -N \(local)/stream
                 curl \(local)/oauth/api/echo      (a bearer token of an OAuth 2 server)
                 curl \(local)/checks/balance      (a security check that the resource itself names)
+                curl \(local)/basic/              (HTTP Basic)
+                curl \(local)/digest/             (HTTP Digest)
 
             Compare what the upstream says to somebody without a login:
                 curl -i \(upstream.bankURL)balance
 
-            Beside it are \(local)/basic/ (HTTP Basic) and \(local)/form/ (a login page), whose challenges this version
-            passes on as they come. What happens upstream is told below; Ctrl-C ends everything.
+            Beside it is \(local)/form/ (a login page), which this version passes on as it comes. What happens
+            upstream is told below; Ctrl-C ends everything.
 
             """
     }
