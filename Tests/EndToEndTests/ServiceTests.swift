@@ -97,7 +97,7 @@ struct ServiceTests {
     func drain() async throws {
         try await withBank { bank in
             let idle = try bank.connect()
-            async let stream = bank.curl("/open/stream?lines=20&pause=50")
+            async let stream = bank.curl("/open/stream?lines=60&pause=50")
             _ = await bank.upstream.recorder.waitUntil { !$0.hits.isEmpty }
             let child = try bank.daemon.child
             child.signal(SIGTERM)
@@ -105,7 +105,7 @@ struct ServiceTests {
             #expect(child.exitCode == nil)
             let answer = try await stream
             #expect(answer.exit == 0)
-            #expect(answer.text.components("data: tick") == 20)
+            #expect(answer.text.components("data: tick") == 60)
             #expect(await child.waitForExit(within: .seconds(5)) == 0)
             #expect(await offPool { idle.rest().end } != .open)
         }

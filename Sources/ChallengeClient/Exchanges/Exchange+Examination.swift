@@ -11,6 +11,8 @@ internal import HTTPWire
 extension Exchange {
     /// How long a page that trickles in is waited for before it is judged by what is there.
     static let lookDelay = LoopDelay(.seconds(2))
+    /// So many sessions that others use up are won for one exchange.
+    private static let mostSpent = 4
 
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
@@ -93,7 +95,9 @@ extension Exchange {
                             detail: "The login succeeded, but the server asks for it again at this address.")))
             }
             challenge = response
-            return .challenge(slot: slot, canGrow: canGrow)
+            // What was won a moment ago may be used up by now: that is no word about this one resource.
+            let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
+            return .challenge(slot: slot, canGrow: canGrow || isSpent)
         }
     }
 

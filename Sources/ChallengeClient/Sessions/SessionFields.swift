@@ -74,6 +74,8 @@ package final class SessionFields {
         }
     }
 
+    /// Whether the requests of others may have used them up.
+    var wearsOut: Bool { signers.contains(where: \.wearsOut) }
     /// Whether some fields are made for each request.
     var hasSigners: Bool { !signers.isEmpty }
     /// Whether cookies go along.

@@ -7,7 +7,7 @@ internal import Secrets
 /// The scheme Negotiate with Kerberos (RFC 4559): each request carries a token of its own, ahead of any challenge.
 ///
 /// A token per request needs no connection to be remembered by the server, and serves those that do remember.
-public struct NegotiateScheme: Sendable {
+public struct NegotiateScheme: AuthenticationScheme {
     private let office: any TicketOffice
     private let service: String
 
@@ -15,6 +15,30 @@ public struct NegotiateScheme: Sendable {
     public init(office: any TicketOffice, host: String, servicePrincipal: String? = nil) {
         self.office = office
         service = servicePrincipal ?? "HTTP@\(host)"
+    }
+
+    /// `negotiate`.
+    public var name: String { "negotiate" }
+
+    /// `Negotiate`, which has no realm (RFC 4559 §4.1), so that one that is meant counts for other schemes only. A refused token says nothing of the credential: the next one may be
+    /// right, after a restart of the server with another key, say.
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
+        challenges.contains { $0.isScheme("Negotiate") } ? .challenge : nil
+    }
+
+    /// A session whose tokens need no further word of the server. What the KDC rejects closes the latch.
+    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
+        do throws(TicketError) {
+            let session = try await session(occasion.use?.credential, now: occasion.conversation.now())
+            occasion.report("negotiate: a ticket for \(service)")
+            return .session(session)
+        } catch {
+            switch (error.kind, occasion.use) {
+            case (.locked, let use?): throw use.reject(.locked, serverWait: nil, in: occasion.conversation)
+            case (.rejected, let use?): throw use.reject(.rejected, serverWait: nil, in: occasion.conversation)
+            default: return .useless(error.reason)
+            }
+        }
     }
 
     /// A session by the credential's fields `principal`, `keytab`, `ticket-cache` and `password`; without any of them by what

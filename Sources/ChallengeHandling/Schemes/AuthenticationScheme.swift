@@ -10,9 +10,9 @@ public protocol AuthenticationScheme: Sendable {
     /// What `challenges` mean to it, those of `realm` only where one is given; `nil` where it is not offered, or not in a
     /// way that we can answer.
     func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer?
-    /// The session that answers what `offer` was found among. `nil` where the scheme does not work here (no ticket), so
-    /// that the next of the list is tried; throws where none weaker may be.
-    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session?
+    /// The session that answers what `offer` was found among, or why there is none here (no ticket), so that the next of the
+    /// list is tried; throws where none weaker may be.
+    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer
 }
 
 extension AuthenticationScheme {
@@ -28,6 +28,14 @@ public enum SchemeOffer: Sendable, Equatable {
     case repetition
     /// What was sent last was right and too old (`stale` of Digest).
     case stale
+}
+
+/// What a scheme makes of an occasion.
+public enum SchemeAnswer: Sendable {
+    /// A session.
+    case session(Session)
+    /// None: it does not work here. In words, without a full stop and without secrets.
+    case useless(String)
 }
 
 /// What a scheme makes a session of.

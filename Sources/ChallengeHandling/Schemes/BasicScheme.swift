@@ -23,12 +23,11 @@ public struct BasicScheme: AuthenticationScheme {
     }
 
     /// A session of one constant field.
-    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session? {
+    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
         let use = try occasion.requireUse()
         let pair = try NameAndPassword(use.credential, challenge: occasion.name)
-        return Session(
-            unproven: use,
-            fields: [try Self.field(for: pair, credential: use.credential.name, challenge: occasion.name)])
+        let field = try Self.field(for: pair, credential: use.credential.name, challenge: occasion.name)
+        return .session(Session(unproven: use, fields: [field]))
     }
 
     /// `Authorization: Basic …` for `pair`, in UTF-8 whether or not the challenge says `charset`: without it a server

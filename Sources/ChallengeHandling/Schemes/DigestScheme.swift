@@ -17,16 +17,17 @@ public struct DigestScheme: AuthenticationScheme {
     }
 
     /// A session whose fields are computed for each request.
-    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session? {
+    public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
         guard let challenge = DigestChallenge.strongest(of: occasion.challenges, realm: occasion.realm) else {
-            return nil
+            return .useless("the server offers no algorithm that is known")
         }
         let use = try occasion.requireUse()
         let pair = try NameAndPassword(use.credential, challenge: occasion.name)
         occasion.report(
             "digest: \(challenge.algorithmName ?? "MD5"), realm \"\(ServerText.sentence(challenge.realm))\"")
-        return Session(
-            unproven: use,
-            signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests))
+        return .session(
+            Session(
+                unproven: use,
+                signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests)))
     }
 }

@@ -67,6 +67,9 @@ public final class DigestSigner: RequestSigner {
                     challenge, nonce: challenge.nonce, clientNonce: makeNonce(), secret: secret, digests: digests)))
     }
 
+    /// A server may count a nonce's uses, and not call it stale when they are spent.
+    public var wearsOut: Bool { true }
+
     /// `Authorization`.
     public var names: [HTTPField.Name] { [.authorization] }
 

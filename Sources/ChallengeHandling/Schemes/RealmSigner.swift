@@ -17,6 +17,8 @@ final class RealmSigner: RequestSigner {
         self.spaces = spaces
     }
 
+    var wearsOut: Bool { session.signer?.wearsOut ?? false }
+
     var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
 
     func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {

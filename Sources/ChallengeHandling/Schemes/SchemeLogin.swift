@@ -43,6 +43,8 @@ public struct SchemeLogin: SessionLogin {
             occasion.challenges = SchemePlan.challenges(in: response.fields)
         }
         var session = try await session(for: occasion)
+        // Only libcurl can answer for a connection.
+        guard session.connection == nil else { return session }
         guard let response = try await probe.ask(with: session) else { return session }
         guard response.status == 401, let offer = plan.offer(in: response.fields) else {
             // Without a challenge it is not known whether anybody looked at the answer.
@@ -67,19 +69,23 @@ public struct SchemeLogin: SessionLogin {
         for scheme in plan.schemes {
             let isOffered = scheme.offer(among: occasion.challenges, realm: plan.realm) != nil
             guard isOffered || (challenge == nil && plan.needsNoChallenge) else { continue }
-            if var session = try await scheme.session(for: occasion) {
+            switch try await scheme.session(for: occasion) {
+            case .useless(let reason):
+                occasion.report("\(scheme.name): \(reason)")
+                useless.append("\(scheme.name) (\(reason))")
+            case .session(var session):
                 if let spaces = plan.spaces, let realm = plan.realm {
                     session.signer = RealmSigner(session, of: realm, in: spaces)
                     session.fields = []
                 }
                 return session
             }
-            useless.append(scheme.name)
         }
         throw LoginFailure(
             .failed, challenge: plan.name,
-            detail: "Of the schemes of the challenge \"\(plan.name)\" the server offers "
-                + "\(useless.isEmpty ? "none any more" : useless.joined(separator: ", ") + ", which does not work here")."
-        )
+            detail: useless.isEmpty
+                ? "Of the schemes of the challenge \"\(plan.name)\" the server offers none any more."
+                : "What the server offers of the challenge \"\(plan.name)\" does not work here: "
+                    + useless.joined(separator: "; ") + ".")
     }
 }

@@ -14,4 +14,11 @@ public protocol RequestSigner: AnyObject, Sendable {
     func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField]
     /// Takes note of the final answer to a request that it signed.
     func learn(status: Int, fields: HTTPFields)
+    /// Whether the requests of others may use it up at any time, as they do the nonce of Digest, which then need not be said.
+    var wearsOut: Bool { get }
+}
+
+extension RequestSigner {
+    /// Most serve until they end.
+    public var wearsOut: Bool { false }
 }

@@ -12,7 +12,7 @@ func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async
 }
 
 /// Starts a thread that does `body` and ends. Where there can be no more threads, does it at once.
-func startThread(_ body: @escaping @Sendable () -> Void) {
+package func startThread(_ body: @escaping @Sendable () -> Void) {
     let job = Job(body)
     let reference = unsafe Unmanaged.passRetained(job)
     var thread = pthread_t()

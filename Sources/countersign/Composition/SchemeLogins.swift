@@ -3,6 +3,8 @@
 
 internal import ChallengeHandling
 internal import Credentials
+internal import Curl
+internal import Kerberos
 internal import Settings
 
 /// From `scheme:` to logins by HTTP authentication; those with `bearer` are `token:`'s.
@@ -16,7 +18,12 @@ extension LoginComposition {
             switch scheme {
             case .basic: BasicScheme()
             case .digest: DigestScheme(digests: CryptoDigests())
-            case .bearer, .negotiate, .ntlm: nil
+            case .negotiate:
+                NegotiateScheme(
+                    office: SystemTicketOffice(startThread: startThread), host: upstream.url.origin.host,
+                    servicePrincipal: settings.servicePrincipal)
+            case .ntlm: NTLMScheme(isSupported: CurlFeatures.installed.features.contains(.ntlm))
+            case .bearer: nil
             }
         }
         guard !schemes.isEmpty, !settings.schemes.contains(.bearer) else { return nil }

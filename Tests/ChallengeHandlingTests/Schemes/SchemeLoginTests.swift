@@ -160,5 +160,5 @@ private struct Ticketless: AuthenticationScheme {
         challenges.contains { $0.isScheme("Ticket") } ? .challenge : nil
     }
 
-    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session? { nil }
+    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer { .useless("no ticket") }
 }

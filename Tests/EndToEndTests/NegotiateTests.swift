@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+import Testing
+
+@Suite("Negotiate, with a KDC of MIT krb5 and Apache")
+struct NegotiateTests {
+    private static let realm = "TEST.EXAMPLE"
+
+    /// A realm, and the daemon in front of its web server with a credential of those fields.
+    private func withRealm(
+        _ fields: [String: String], scheme: String = "negotiate",
+        _ body: (_ bank: Bank, _ kdcLog: @escaping () -> String) async throws -> Void
+    ) async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let (kdc, web) = (Ports.next(), Ports.next())
+            let place = bank.folder.path(of: "realm")
+            // Apache's children are another user.
+            unsafe chmod(bank.folder.path, 0o711)
+            let realm = try await ScriptServer("kerberos-realm", [place, "\(kdc)", "\(web)"], in: bank.folder)
+            bank.configure {
+                $0.upstreams = ["corp: { url: 'http://localhost:\(web)/' }"]
+                $0.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: corp"
+                $0.challenges = [
+                    "name: corp\nupstream: corp\nscheme: \(scheme)" + (fields.isEmpty ? "" : "\ncredential: robot")
+                ]
+                $0.environment["KRB5_CONFIG"] = "\(place)/krb5.conf"
+                $0.environment["KRB5CCNAME"] = "FILE:\(place)/no-cache"
+                for (name, value) in fields {
+                    let variable = name.uppercased().replacing("-", with: "_")
+                    $0.environment["COUNTERSIGN_ROBOT__\(variable)"] = value.replacing("REALM", with: place)
+                }
+            }
+            try await bank.startDaemon()
+            try await body(bank) { bank.folder.text(of: "realm/kdc.log") }
+            await realm.stop()
+        }
+    }
+
+    @Test("a keytab is enough: the caller gets in, and the next requests meet no challenge")
+    func keytab() async throws {
+        try await withRealm(["principal": "robot", "keytab": "REALM/robot.keytab"]) { bank, _ in
+            let first = try await bank.expect("/a", "--data", "hello", status: 200)
+            #expect(first.field("x-user") == "robot@\(Self.realm)")
+            #expect(first.text == "hello")
+            #expect(first.field("www-authenticate") == nil)
+            for _ in 0..<3 { try await bank.expect("/b", status: 200) }
+            let statuses = bank.folder.text(of: "realm/access.log").split(separator: "\n").map {
+                $0.split(separator: " ")[2]
+            }
+            #expect(statuses == ["401", "200", "200", "200", "200"])
+        }
+    }
+
+    @Test("a password is, too")
+    func password() async throws {
+        try await withRealm(["principal": "ann", "password": "right"]) { bank, _ in
+            let answer = try await bank.expect("/a", status: 200)
+            #expect(answer.field("x-user") == "ann@\(Self.realm)")
+        }
+    }
+
+    @Test(
+        "what the KDC rejects is sent to it once, and the latch closes",
+        arguments: [
+            ["principal": "ann", "password": "wrong"], ["principal": "robot", "keytab": "REALM/stale.keytab"],
+        ])
+    func rejected(fields: [String: String]) async throws {
+        try await withRealm(fields) { bank, kdcLog in
+            try await bank.expect("/a", code: "login-rejected")
+            let attempts = kdcLog().components("PREAUTH_FAILED")
+            #expect(attempts == 1)
+            try await bank.expect("/a", code: "login-latched")
+            #expect(kdcLog().components("PREAUTH_FAILED") == attempts)
+        }
+    }
+
+    @Test("a locked principal is told as such")
+    func locked() async throws {
+        try await withRealm(["principal": "locked", "password": "right"]) { bank, _ in
+            try await bank.expect("/a", code: "account-locked")
+        }
+    }
+
+    @Test("without a ticket nothing latches, and the reason is told")
+    func noTicket() async throws {
+        try await withRealm([:]) { bank, _ in
+            let answer = try await bank.expect("/a", code: "login-failed")
+            #expect(answer.detail.contains("negotiate"))
+        }
+    }
+}
