@@ -8,12 +8,10 @@ public enum RegistryScope {
     public static func canonical(_ words: some Sequence<String>) -> [String] {
         var actions: [String: Set<Substring>] = [:]
         for word in words {
-            guard let colon = word.lastIndex(of: ":") else {
-                actions[word, default: []] = []
-                continue
-            }
-            actions[String(word[..<colon]), default: []]
-                .formUnion(word[word.index(after: colon)...].split(separator: ","))
+            let colon = word.lastIndex(of: ":") ?? word.endIndex
+            let named = word[colon...].dropFirst().split(separator: ",")
+            // Without actions it is no resource, but some word.
+            actions[named.isEmpty ? word : String(word[..<colon]), default: []].formUnion(named)
         }
         return actions.map { join($0, $1) }.sorted()
     }

@@ -87,7 +87,7 @@ struct TokenLogins {
         let refreshTokens = material.refreshTokens(credential, at: url.origin)
         let base = upstream.url.path.hasSuffix("/") ? String(upstream.url.path.dropLast()) : upstream.url.path
         let login = standing(
-            RegistryDetector(),
+            RegistryDetector(realm: scheme.realm),
             scopeOfRoute: { method, path in
                 path.hasPrefix(base)
                     ? RegistryScope.needed(method: method, path: String(path.dropFirst(base.count))) : nil

@@ -70,6 +70,7 @@ struct DetectorTests {
     func registry(parameters: String, hasSession: Bool, verdict: ChallengeVerdict) throws {
         let asked = try response(401, [.wwwAuthenticate: "Bearer \(parameters)"])
         #expect(RegistryDetector().examine(asked, hasSession: hasSession) == verdict)
+        #expect(RegistryDetector(realm: "other").examine(asked, hasSession: hasSession) == .notAChallenge)
         #expect(RegistryDetector().examine(try response(403, asked.fields), hasSession: hasSession) == .notAChallenge)
     }
 

@@ -15,7 +15,7 @@ struct RegistryScopeTests {
                 ["repository:a:push", "repository:a:pull,push", "repository:b:pull"],
                 ["repository:a:pull,push", "repository:b:pull"]
             ),
-            (["registry:catalog:*"], ["registry:catalog:*"]), (["word"], ["word"]),
+            (["registry:catalog:*"], ["registry:catalog:*"]), (["word"], ["word"]), (["a:", "b:,"], ["a:", "b:,"]),
             (["repository:host:5000/a:pull"], ["repository:host:5000/a:pull"]),
         ])
     func canonical(words: [String], expected: [String]) {

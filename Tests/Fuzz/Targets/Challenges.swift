@@ -7,7 +7,7 @@ import Secrets
 @testable import ChallengeHandling
 
 /// What a server says of who may come in. The first byte tells which of its words: `w` fields of `WWW-Authenticate`, one a
-/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope.
+/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope, or a path of a container registry.
 func fuzzChallenges(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -66,6 +66,20 @@ private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation
     case .tokenInvalid, .tokenMissing:
         try require(status == 401, "a token is asked for by \(status)")
     }
+    guard let url = WebURL("https://u.example/") else { return }
+    let response = ExaminedResponse(status: status, fields: fields, url: url)
+    for hasSession in [false, true] {
+        for detector in [BearerDetector(), RegistryDetector()] as [any ChallengeDetector] {
+            switch detector.examine(response, hasSession: hasSession) {
+            case .notAChallenge: break
+            case .challenge: try require(status == 401, "a token is asked for by \(status)")
+            case .insufficientScope(let words):
+                try require(!words.isEmpty && Scope(words).words == words, "scope words \(words)")
+            case .conflict, .needsBody, .refused, .stale:
+                throw Violation(description: "no meaning of a token's challenge")
+            }
+        }
+    }
 }
 
 private func checkVerdict(_ body: [UInt8]) throws(Violation) {
@@ -88,6 +102,13 @@ private func checkVerdict(_ body: [UInt8]) throws(Violation) {
 }
 
 private func checkToken(_ body: [UInt8]) throws(Violation) {
+    let answer = TokenAnswer(body)
+    if let token = try? answer.token(named: ["token", "access_token"], defaultSeconds: 60) {
+        try require(TokenPlacement.canCarry(token.value.revealBytes()), "a token that splits the field")
+        let end = token.expiresAt(sentAt: 1_700_000_000_000) ?? .max
+        try require(end > 1_700_000_000_000, "it ended before it began")
+    }
+    if let error = answer.error { try require(error.utf8.allSatisfy { $0 > 32 && $0 < 127 }, "the word \(error)") }
     guard let token = BearerToken(body, sentAt: 1_700_000_000_000) else { return }
     let value = token.session.fields.map { $0.value.revealBytes() }
     try require(value.count == 1 && value[0].starts(with: "Bearer ".utf8) && value[0].count > 7, "no token")
@@ -96,6 +117,12 @@ private func checkToken(_ body: [UInt8]) throws(Violation) {
 }
 
 private func checkScope(_ text: String) throws(Violation) {
+    let canonical = RegistryScope.canonical(Scope(text: text).words)
+    try require(RegistryScope.canonical(canonical) == canonical, "\(canonical) has another form")
+    try require(Scope(canonical).words == canonical, "\(canonical) are no words of a scope")
+    if let needed = RegistryScope.needed(method: "PUT", path: text), let word = needed.words.first {
+        try require(needed.words.count == 1 && RegistryScope.canonical([word]) == [word], "\(needed) for \(text)")
+    }
     let scope = Scope(text: text)
     try require(Scope(text: scope.description) == scope, "\(scope) is read otherwise")
     try require(scope.union(scope) == scope && scope.contains(scope), "\(scope) is not itself")
