@@ -35,7 +35,8 @@ package struct RSASigningKeys: SigningKeys {
         if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) { return EllipticSigningKey(key: key) }
         guard let key = try? _RSA.Signing.PrivateKey(pemRepresentation: text) else {
             throw StateError(
-                reason: "it is no private key in PEM that can be used (RSA of 2048 bits or more, or EC over P-256, without a "
+                reason:
+                    "it is no private key in PEM that can be used (RSA of 2048 bits or more, or EC over P-256, without a "
                     + "passphrase)")
         }
         return try RSASigningKey(key)

@@ -63,7 +63,8 @@ struct TextTemplateTests {
 
     @Test("a one-time password that was used is unknown until the next, not a missing credential")
     func used() {
-        let failure = TemplateError.oneTimePasswordUsed(credential: "ann", nextAt: 90_000).loginFailure(challenge: "bank")
+        let failure = TemplateError.oneTimePasswordUsed(credential: "ann", nextAt: 90_000).loginFailure(
+            challenge: "bank")
         #expect(failure.code == .failed && failure.isUnknown && failure.retryAt == 90_000)
     }
 }
