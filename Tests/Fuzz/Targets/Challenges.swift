@@ -42,10 +42,40 @@ private func checkFields(_ text: String) throws(Violation) {
             try require(challenge[parameter.name.uppercased()] == parameter.value, "not found: \(parameter.name)")
         }
     }
+    try checkDigest(challenges)
     // Written in the plainest way, in one field, they are the same challenges.
     let written = challenges.map(plain).joined(separator: ", ")
     let again = try? AuthenticationChallenge.parse([written])
     try require(again == challenges, "\(written) is read as \(String(describing: again)), not \(challenges)")
+}
+
+/// What answers a challenge of Digest holds all that has to come back as it was.
+private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violation) {
+    let credential = Credential(name: "c", fields: ["username": Secret(#"a"\b"#), "password": Secret("p")])
+    guard let challenge = DigestChallenge.strongest(of: challenges),
+        let pair = try? NameAndPassword(credential, challenge: "c")
+    else { return }
+    let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/")
+    let signer = DigestSigner(challenge, at: url, for: pair, name: "c", digests: OneDigest())
+    guard let field = try? signer.sign(method: "GET", target: #"/?"\"#).first else {
+        throw Violation(description: "no answer to \(challenge)")
+    }
+    let written = field.value.revealText()
+    guard let read = try? AuthenticationChallenge.parse([written]), read.count == 1, let answer = read.first else {
+        throw Violation(description: "\(written) is no answer")
+    }
+    try require(
+        answer["realm"] == challenge.realm && answer["nonce"] == challenge.nonce && answer["opaque"] == challenge.opaque
+            && answer["algorithm"] == challenge.algorithmName && answer["uri"] == #"/?"\"#
+            && answer["qop"] == challenge.protection?.rawValue && answer["response"] == "07",
+        "\(written) is no answer to \(challenge)")
+    try require(challenge.hashesUserName || answer["username"] == #"a"\b"#, "another user: \(written)")
+    signer.learn(status: 200, fields: [:])
+}
+
+private struct OneDigest: MessageDigests {
+    func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [7] }
+    func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [7] }
 }
 
 private func plain(_ challenge: AuthenticationChallenge) -> String {
