@@ -52,6 +52,9 @@ public struct Session: Sendable {
         self.signer = signer
         isProven = false
     }
+
+    /// Whether it adds nothing to a request: where the login looked, nothing was asked for.
+    public var isEmpty: Bool { fields.isEmpty && signer == nil && cookies == nil && connection == nil }
 }
 
 extension Session: Equatable {

@@ -58,7 +58,13 @@ struct LoginRuns {
                 for run in runs {
                     let sideRequests = await loop.sideRequests(for: run.plan)
                     services.observer.loginBegan(run.key, isRenewal: false)
-                    let (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
+                    var (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
+                    if case .success(let session) = result, session.isEmpty {
+                        let detail =
+                            "Nothing was asked for where the login looked, so there was nothing to win. Name a protected "
+                            + "place by `at`, or ask for one through the daemon."
+                        result = .failure(LoginFailure(.failed, challenge: run.key.challenge, detail: detail))
+                    }
                     services.observer.loginEnded(run.key, result, after: duration)
                     stream.yield(result)
                 }
