@@ -15,6 +15,11 @@ extension SchemeSettings {
             schemes.append(scheme)
         }
         if elements.isEmpty { fields["scheme"]?.report("is empty: no scheme would be answered") }
+        if schemes.contains(.bearer), Set(schemes).count > 1 {
+            fields["scheme"]?.report(
+                "this version answers bearer alone: write a challenge of its own for the other schemes",
+                severity: .warning)
+        }
         let realm = fields["realm"]?.word()
         let spnValue = fields["spn"]
         let spn = spnValue?.word()
