@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Testing
+
+@Suite("The forms of a page are read as a browser reads them")
+struct HTMLPageTests {
+    private func page(_ text: String) -> HTMLPage { HTMLPage(parsing: text.utf8) }
+
+    @Test("a form has its action and its inputs with name, type and value")
+    func form() {
+        let page = page(
+            """
+            <!DOCTYPE html><html><body>
+            <FORM Method=post ACTION="j_security_check">
+              <input name=j_username><input type='PASSWORD' name="j_password" />
+              <input type=hidden name=_csrf value="a&amp;b&#x2F;&#47;&quot;">
+            </form></body></html>
+            """)
+        #expect(
+            page.forms == [
+                .init(
+                    action: "j_security_check",
+                    inputs: [
+                        .init(name: "j_username", type: "text", value: ""),
+                        .init(name: "j_password", type: "password", value: ""),
+                        .init(name: "_csrf", type: "hidden", value: "a&b//\""),
+                    ])
+            ])
+    }
+
+    @Test(
+        "comments, scripts and other text hold no form",
+        arguments: [
+            "<!-- <form action=j_security_check> -->", "<!--><!-- <form action=x> --!>",
+            "<script>document.write('<form action=\"j_security_check\">')</script>",
+            "<SCRIPT type=x>if (a</b) '<form>'</SCRIPT >", "<style><form></style>", "<textarea><form></textarea>",
+            "<title><form></title>", "<template><form></template>", "&lt;form&gt;", "<form", "<form action=\"x",
+            "< form>",
+            "</form>", "<formula>", "<p title='<form>'>", "", "<", "</", "<!", "<!--", "<?form", "<script><form",
+            "<script></scriptx><form>",
+        ])
+    func none(_ text: String) {
+        #expect(page(text).forms.isEmpty)
+    }
+
+    @Test("what comes behind a comment or a script is seen")
+    func behind() {
+        #expect(page("<!--><form action=a>").forms.map(\.action) == ["a"])
+        #expect(page("<!-- -- > --><form action=a>").forms.map(\.action) == ["a"])
+        #expect(page("<script>x</script\n><form action=a>").forms.map(\.action) == ["a"])
+        #expect(page("<!doctype html><?x ?><form action=a>").forms.map(\.action) == ["a"])
+        #expect(page("<p title=\"a>b\"><form/action=a>").forms.map(\.action) == ["a"])
+    }
+
+    @Test("an input belongs to the form that it stands in; a form within a form is none")
+    func nesting() {
+        let page = page(
+            "<input name=before><form action=a><input name=one><form action=b><input name=two></form>"
+                + "<input name=after><form action=c><input name=three>")
+        #expect(page.forms.map(\.action) == ["a", "c"])
+        #expect(page.forms.map { $0.inputs.map(\.name) } == [["one", "two"], ["three"]])
+    }
+
+    @Test("of an attribute written twice the first counts, and one without a value is empty")
+    func attributes() {
+        let page = page("<form action=a action=b><input disabled name = n value = 'v' type=hidden>")
+        #expect(page.forms == [.init(action: "a", inputs: [.init(name: "n", type: "hidden", value: "v")])])
+    }
+
+    @Test("an action's path is without query, fragment and parameters; a form without an action has none")
+    func actionPath() {
+        #expect(
+            page("<form action='/a/j_security_check;jsessionid=1?x#y'>").forms.first?.actionPath
+                == "/a/j_security_check")
+        #expect(page("<form>").forms == [.init(action: nil)])
+        #expect(page("<base href=' /x/ '><base href=y>").base == "/x/")
+    }
+
+    @Test("references that are none stay as they are")
+    func references() {
+        let page = page("<form action='&#0;&nosuch;&amp&#xD800;&#99999999;&#;a&'>")
+        #expect(page.forms.first?.action == "&#0;&nosuch;&amp&#xD800;&#99999999;&#;a&")
+    }
+
+    @Test("forms, inputs and bytes have bounds")
+    func bounds() {
+        let many = String(repeating: "<form><input name=a></form>", count: 2000)
+        #expect(page(many).forms.count == HTMLPage.formLimit)
+        let inputs = page("<form>" + String(repeating: "<input name=a>", count: 2000)).forms.first?.inputs.count
+        #expect(inputs == HTMLPage.inputLimit)
+        #expect(page(String(repeating: " ", count: HTMLPage.limit) + "<form>").forms.isEmpty)
+    }
+
+    @Test("hostile pages come to an end", .timeLimit(.minutes(1)))
+    func hostile() {
+        for piece in ["<", "<a ", "<!--", "</script", "<a b='", "<script>", "&", "<form action=&&&&&&", "<a/"] {
+            let text = String(repeating: piece, count: 32 * 1024 / piece.utf8.count)
+            #expect(page(text).forms.isEmpty, "\(piece)")
+        }
+    }
+}
