@@ -3,8 +3,9 @@
 
 import ChallengeHandling
 import HTTPTypes
-import Settings
 import Testing
+
+@testable import Settings
 
 @Suite("Problems of challenges")
 struct ChallengeProblemTests {
@@ -180,6 +181,29 @@ struct ChallengeProblemTests {
         #expect(scheme.token?.prefix == "Bearer")
     }
 
+    @Test("a form's address may be relative to its page, and a step may have rules of its own")
+    func gatewaySteps() throws {
+        let yaml = SettingsTests.challenge(
+            "name: c, upstream: u, gateway: j-security-check, credential: x, login: [{ url: \"../j_security_check?x=1\", "
+                + "fields: none, success: { form-action: /totp, form-fields: [code] }, failed: { status: 422 } }]")
+        #expect(problems(yaml) == [])
+        guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges.first?.kind else {
+            Issue.record("no gateway")
+            return
+        }
+        var step = LoginStep(target: .address(.path("../j_security_check?x=1")), hiddenFields: false)
+        step.success = [ResponseMatcher(formAction: "/totp", formFields: ["code"])]
+        step.failed = [FailureMatcher(matcher: ResponseMatcher(statuses: [422]), cause: .wrongPassword)]
+        #expect(gateway.login == [step])
+        let other = SettingsTests.challenge(
+            "name: c, upstream: u, gateway: webseal, credential: x, login: [{ url: \"javascript:x\" }]")
+        #expect(
+            problems(other) == [
+                "f:5:77: challenges[0].login[0].url: is no address of http:// or https://, a host, and perhaps a port and a "
+                    + "path"
+            ])
+    }
+
     @Test("a gateway without a preset must say how it is known and answered")
     func gateway() {
         let yaml = SettingsTests.challenge(
@@ -188,14 +212,12 @@ struct ChallengeProblemTests {
         #expect(
             problems(yaml) == [
                 "f:5:5: challenges[0]: the preset none needs `detect`: nothing tells the login page",
-                "f:5:38: challenges[0].gateway: warning: this version does not answer this yet: the challenge passes to the "
-                    + "caller",
                 "f:5:66: challenges[0].login: each step of the preset none needs a url",
                 "f:5:75: challenges[0].login[0].page: is no address of http:// or https://, a host, and perhaps a port and a "
                     + "path",
                 "f:5:92: challenges[0].login[1].when: stands in the first step only",
                 "f:5:115: challenges[0].success[0]: names no sign and would match every response: one of status, header, "
-                    + "cookie, body-contains, redirect-to, content-type",
+                    + "cookie, body-contains, redirect-to, content-type, form-action, form-fields",
                 "f:5:139: challenges[0].failed[0].status: \"1000\" is no whole number from 100 to 599",
                 "f:5:154: challenges[0].failed[0].because: \"lockd\" is none of locked, password-expired, "
                     + "too-many-sessions, unavailable, wrong-password; did you mean \"locked\"?",

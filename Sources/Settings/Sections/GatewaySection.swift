@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import HTTPTypes
 
 extension GatewaySettings {
@@ -53,14 +54,16 @@ extension LoginStep {
         if !isFirst { when?.report("stands in the first step only") }
         step.page = fields["page"]?.addressReference()
         step.target = fields["url"].flatMap { url in
-            url.isForm ? .form : url.addressReference().map(Target.address)
+            url.isForm ? .form : url.relativeReference().map(Target.address)
         }
         if let method = fields["method"]?.method() { step.method = method }
         step.parameters = fields["parameters"]?.parameters() ?? []
-        step.hiddenFields = fields["fields"]?.choice(HiddenFields.self) == .hidden
+        step.hiddenFields = fields["fields"]?.choice(HiddenFields.self).map { $0 == .hidden }
         if let body = fields["body"]?.choice(Body.self) { step.body = body }
         step.headers = fields["headers"]?.fieldTemplates() ?? []
         if let timeout = fields["timeout"]?.duration() { step.timeout = timeout }
+        step.success = (fields["success"]?.listOrOne() ?? []).compactMap(ResponseMatcher.read)
+        step.failed = (fields["failed"]?.listOrOne() ?? []).compactMap(FailureMatcher.read)
         fields.finish()
         return step
     }
@@ -68,6 +71,18 @@ extension LoginStep {
 
 extension Value {
     fileprivate var isForm: Bool { node.content == .scalar("form", isPlain: true) }
+
+    /// An address as a page writes it: absolute, from its slash on, or relative to the page.
+    fileprivate func relativeReference() -> AddressReference? {
+        guard let text = word() else { return nil }
+        let isAbsolute = text.hasPrefix("//") || text.contains("://") || text.prefix { $0 != "/" }.contains(":")
+        guard !isAbsolute, !text.hasPrefix("/") else { return addressReference() }
+        guard WebURL("http://localhost/\(text)") != nil else {
+            report("holds a sign that no address has; percent-encode it")
+            return nil
+        }
+        return .path(text)
+    }
 }
 
 extension LogoutSettings {

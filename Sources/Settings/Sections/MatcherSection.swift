@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import HTTPTypes
 
 extension ResponseMatcher {
@@ -21,7 +22,11 @@ extension ResponseMatcher {
         matcher.bodyContains = fields["body-contains"]?.listOrOne().compactMap { $0.word() } ?? []
         matcher.redirectTo = fields["redirect-to"]?.listOrOne().compactMap { $0.word() } ?? []
         matcher.contentTypes = fields["content-type"]?.listOrOne().compactMap { $0.mediaType() } ?? []
-        let signs = ["status", "header", "cookie", "body-contains", "redirect-to", "content-type"]
+        matcher.formAction = fields["form-action"]?.word()
+        matcher.formFields = fields["form-fields"]?.listOrOne().compactMap { $0.word() } ?? []
+        let signs = [
+            "status", "header", "cookie", "body-contains", "redirect-to", "content-type", "form-action", "form-fields",
+        ]
         guard signs.contains(where: fields.has) else {
             fields.value.report("names no sign and would match every response: one of \(signs.joined(separator: ", "))")
             return nil

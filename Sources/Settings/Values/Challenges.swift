@@ -72,7 +72,7 @@ package struct InjectedTemplate: Sendable, Hashable {
 package enum AddressReference: Sendable, Hashable {
     /// With scheme and host.
     case absolute(WebURL)
-    /// From its slash on.
+    /// Without one: from its slash on, or for a gateway's form relative to the page (RFC 3986 §5).
     case path(String)
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeHandling
 package import HTTPTypes
 
 /// A login in front of the upstream, recognised by inspecting responses. What is `nil` or empty is the preset's.
@@ -29,52 +30,6 @@ package struct GatewaySettings: Sendable, Equatable {
     package var logout: LogoutSettings?
 }
 
-/// Signs in a response, all of which must be there.
-package struct ResponseMatcher: Sendable, Hashable {
-    /// Any of these statuses; empty is every one.
-    package var statuses: [Int] = []
-    /// Fields that are there and, where text is given, contain it.
-    package var fields: [FieldMatcher] = []
-    /// Cookies that are set, by name.
-    package var cookies: [String] = []
-    /// Text in the body, without regard to case.
-    package var bodyContains: [String] = []
-    /// Text in the `Location` of a redirect, without regard to case.
-    package var redirectTo: [String] = []
-    /// Any of these media types; empty is the usual for pages.
-    package var contentTypes: [String] = []
-}
-
-/// A field of a response.
-package struct FieldMatcher: Sendable, Hashable {
-    /// Its name.
-    package var name: HTTPField.Name
-    /// What it contains, without regard to case; `nil`: that it is there is enough.
-    package var contains: String?
-}
-
-/// Evidence that a login failed.
-package struct FailureMatcher: Sendable, Hashable {
-    /// Why.
-    package enum Cause: String, Sendable, CaseIterable {
-        /// The account is locked.
-        case locked
-        /// The password must be changed first.
-        case passwordExpired = "password-expired"
-        /// Another login is refused while one stands.
-        case tooManySessions = "too-many-sessions"
-        /// The server cannot serve at the moment.
-        case unavailable
-        /// The credential is rejected.
-        case wrongPassword = "wrong-password"
-    }
-
-    /// The signs.
-    package var matcher: ResponseMatcher
-    /// The cause.
-    package var cause: Cause
-}
-
 /// One request of a login, after the page that it may need.
 package struct LoginStep: Sendable, Equatable {
     /// Where the form is submitted to.
@@ -101,14 +56,18 @@ package struct LoginStep: Sendable, Equatable {
     package var method: HTTPRequest.Method = .post
     /// The parameters, in the order of the file.
     package var parameters: [NamedTemplate] = []
-    /// Whether the hidden inputs of the page's form go along.
-    package var hiddenFields = false
+    /// Whether the hidden inputs of the page's form go along; `nil` is the preset's.
+    package var hiddenFields: Bool?
     /// How the parameters are written.
     package var body = Body.form
     /// More fields of the request.
     package var headers: [InjectedTemplate] = []
     /// How long is waited for the answer.
     package var timeout: Duration = .seconds(10)
+    /// Evidence that this step worked; any of it.
+    package var success: [ResponseMatcher] = []
+    /// Evidence that it failed, and why, ahead of the gateway's.
+    package var failed: [FailureMatcher] = []
 }
 
 /// The logout on a clean stop.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Finds a gateway's login page among the responses of an upstream.
+///
+/// Fields, status and redirect are judged at once. The body is asked for only where one of the signs is in it and the rest
+/// of them is there: for responses that can be a page, in practice `text/html`.
+public struct GatewayDetector: ChallengeDetector {
+    /// What tells the login page; any of them.
+    public let signs: [ResponseMatcher]
+    /// For `explain`.
+    public let kind: String
+
+    /// A detector for what `rules` detect; `kind` names the gateway.
+    public init(_ rules: GatewayRules, kind: String = "gateway") {
+        signs = rules.detect
+        self.kind = kind
+    }
+
+    /// Login pages have any status.
+    public var looksAtPages: Bool { true }
+
+    /// A login page, a redirect to it, or neither. Whether the request carried the session does not matter: where the page
+    /// is, the session is not (any more).
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        var look = ResponseLook(response)
+        return switch look.matchAny(signs) {
+        case .matches: .challenge
+        case .needsBody: .needsBody
+        case .doesNot: .notAChallenge
+        }
+    }
+}
