@@ -83,7 +83,16 @@ final class SideTransfer: TransferOwner {
 
     func transferHasHead(_ transfer: Transfer) {
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
-        response = SideResponse(status: head.status, fields: head.fields)
+        let response = SideResponse(status: head.status, fields: head.fields)
+        self.response = response
+        // An event stream would never end, and a file is long.
+        if request.isLook, !Self.isText(head.fields[.contentType]) { end(.success(response)) }
+    }
+
+    /// Whether a media type is that of a text with an end, a page or a record.
+    private static func isText(_ type: String?) -> Bool {
+        let type = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        return type.hasPrefix("text/") && type != "text/event-stream" || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
     func transferHasBody(_ transfer: Transfer) {
@@ -92,6 +101,11 @@ final class SideTransfer: TransferOwner {
         }
         transfer.body.removeAll()
         if let count = response?.body.count, count > Self.bodyLimit {
+            if request.isLook, var response {
+                response.body.removeSubrange(Self.bodyLimit...)
+                end(.success(response))
+                return
+            }
             end(.failure(SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")))
         }
     }

@@ -41,6 +41,9 @@ public struct CookieJar: Sendable, Equatable {
         return true
     }
 
+    /// Removes all cookies of that name.
+    public mutating func remove(name: String) { cookies.removeAll { $0.name == name } }
+
     /// The value of `Cookie` in a request to `url` at `now`: `name=value; name=value`, the longest path first, then the
     /// oldest (RFC 6265 section 5.4). `nil` where none goes there.
     public func header(for url: WebURL, now: Int64) -> Secret? {

@@ -16,6 +16,9 @@ public struct SideRequest: Sendable {
     public var body: Secret?
     /// How long the whole of it may take.
     public var timeout: Duration
+    /// Whether only a page's beginning is of interest: the answer is whole with its head where that tells of no text to be
+    /// read (an event stream, a file), and with what the transport allows where it is longer.
+    public var isLook = false
 
     /// A request; the default time limit is that of `submitLoginForm` in MobileFirst, 10 s.
     public init(

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// What the answers to a submitted form mean. The order is IBM's: what failed in a way that is known, then the login page
+/// again, then evidence of success. A 200 is no evidence by itself.
+struct GatewayJudge {
+    let success: [ResponseMatcher]
+    let failed: [FailureMatcher]
+    let use: CredentialUse
+
+    /// Judges the answer to a step that is not the last, and returns the page for the next one.
+    func proceed(
+        after answer: ExaminedResponse, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> GatewayVisit.Page {
+        try requireNoFailure(answer, visit)
+        let isProven = try isProven(by: answer, visit)
+        if !isProven { try requireNoRefusal(answer, visit) }
+        guard isProven || success.isEmpty else { throw noEvidence(visit, answer) }
+        guard let next = GatewayVisit.redirect(in: answer), next.origin == answer.url.origin else {
+            return .init(response: answer, isMarked: false)
+        }
+        let page = try await visit.open(next, "redirect")
+        try requireNoFailure(page.response, visit)
+        if page.isMarked, !isProven { throw reject(.rejected, page.response, visit) }
+        return page
+    }
+
+    /// Judges the answer to the last step. Returns where the login has worked, for sure. `proof` is an address that has the
+    /// login page as long as nobody is logged in.
+    func conclude(
+        _ answer: ExaminedResponse, hasNewCookies: Bool, proof: WebURL?, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) {
+        try requireNoFailure(answer, visit)
+        var isProven = try isProven(by: answer, visit)
+        if !isProven { try requireNoRefusal(answer, visit) }
+        let next = GatewayVisit.redirect(in: answer)
+        let isLikely = hasNewCookies || next != nil
+        if let next, next.origin == answer.url.origin {
+            // Once, before anybody else uses the session: Tomcat takes the next request for that address for the one that it
+            // saved, and this is the one to be taken.
+            let page = try await followUp(next, "redirect", isProven || isLikely, follows: false, &visit)
+            guard let page else { return }
+            if page.isMarked { throw reject(.rejected, page.response, visit) }
+            if next != proof { try requireNoFailure(page.response, visit) }
+            isProven = isProven || self.isProven(by: page.response)
+            if !isProven, success.isEmpty, next == proof, isSettled(page.response) { isProven = true }
+        }
+        guard !isProven else { return }
+        guard let proof else {
+            guard success.isEmpty, isLikely else { throw noEvidence(visit, answer) }
+            return
+        }
+        let page = try await followUp(proof, "check", success.isEmpty && isLikely, follows: true, &visit)
+        guard let page else { return }
+        if page.isMarked { throw reject(.rejected, page.response, visit) }
+        if self.isProven(by: page.response) { return }
+        guard success.isEmpty else { throw noEvidence(visit, answer) }
+        if !hasNewCookies, let trouble = visit.trouble(in: page.response, "check") { throw trouble }
+    }
+
+    /// An answer that settles by itself that nobody is asked to log in: no redirect, and no trouble.
+    private func isSettled(_ response: ExaminedResponse) -> Bool {
+        response.status < 300 || (400...499).contains(response.status) && ![400, 408, 429].contains(response.status)
+    }
+
+    /// One GET after the form. `nil` where it brought nothing to look at and there is evidence enough without.
+    private func followUp(
+        _ address: WebURL, _ step: String, _ isEnough: Bool, follows: Bool, _ visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> GatewayVisit.Page? {
+        do throws(LoginFailure) {
+            return try await visit.look(at: address, step, follows: follows)
+        } catch {
+            guard isEnough else { throw error }
+            return nil
+        }
+    }
+
+    private func requireNoFailure(_ response: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
+        var look = ResponseLook(response, ofAnyType: true)
+        for failure in failed where look.match(failure.matcher) == .matches {
+            visit.report("the answer says: \(failure.cause.rawValue)")
+            switch failure.cause {
+            case .wrongPassword: throw reject(.rejected, response, visit)
+            case .locked: throw reject(.locked, response, visit)
+            case .passwordExpired:
+                var rejected = reject(.rejected, response, visit)
+                rejected.detail = "The password has expired and must be changed at the server first. \(rejected.detail)"
+                throw rejected
+            case .tooManySessions:
+                throw visit.failure("The server refuses another session while others stand.", response)
+            case .unavailable:
+                throw visit.failure("The server says that it cannot serve the login at the moment.", response)
+            }
+        }
+    }
+
+    /// The login page again, or a status that says no.
+    private func requireNoRefusal(_ answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
+        if visit.isMarked(answer) || answer.status == 401 || answer.status == 403 {
+            throw reject(.rejected, answer, visit)
+        }
+        if let trouble = visit.trouble(in: answer, "form") { throw trouble }
+    }
+
+    /// Evidence in the answer to the form, where the server is not in trouble: then it has decided nothing.
+    private func isProven(by answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) -> Bool {
+        if answer.status != 400, let trouble = visit.trouble(in: answer, "form") { throw trouble }
+        return isProven(by: answer)
+    }
+
+    private func isProven(by response: ExaminedResponse) -> Bool {
+        var look = ResponseLook(response, ofAnyType: true)
+        return look.matchAny(success) == .matches
+    }
+
+    private func reject(_ reason: Latch.Reason, _ response: ExaminedResponse, _ visit: GatewayVisit) -> LoginFailure {
+        use.reject(
+            reason, serverWait: Moment.retry(after: response.fields, now: visit.conversation.now()),
+            in: visit.conversation)
+    }
+
+    private func noEvidence(_ visit: GatewayVisit, _ answer: ExaminedResponse) -> LoginFailure {
+        visit.failure(
+            "The server's answer to the form, with status \(answer.status), does not tell whether the login worked. Say by "
+                + "`success` and `failed` what does.", answer)
+    }
+}

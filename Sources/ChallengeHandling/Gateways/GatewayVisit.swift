@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Secrets
+
+/// The requests of one login at a gateway, with the cookies that it collects on its way.
+struct GatewayVisit {
+    /// A page, and whether it or a redirect on the way to it told that nobody is logged in.
+    struct Page {
+        var response: ExaminedResponse
+        var isMarked: Bool
+    }
+
+    /// So many redirects are followed to a page.
+    private static let redirectLimit = 5
+
+    /// Whom failures and steps belong to.
+    let name: String
+    let conversation: Conversation
+    /// What tells that nobody is logged in.
+    let markers: [ResponseMatcher]
+    private(set) var jar = CookieJar()
+
+    init(name: String, conversation: Conversation, markers: [ResponseMatcher]) {
+        self.name = name
+        self.conversation = conversation
+        self.markers = markers
+    }
+
+    /// Fetches a page, by redirects within its origin.
+    mutating func open(_ address: WebURL, _ step: String) async throws(LoginFailure) -> Page {
+        let page = try await look(at: address, step)
+        if let failure = trouble(in: page.response, step) { throw failure }
+        return page
+    }
+
+    /// The same, whatever the status. `follows`: over redirects.
+    mutating func look(at address: WebURL, _ step: String, follows: Bool = true) async throws(LoginFailure) -> Page {
+        var address = address
+        var isMarked = false
+        for _ in 0...Self.redirectLimit {
+            var request = SideRequest(method: .get, url: address, fields: [.accept: GatewayForm.pageTypes])
+            request.isLook = true
+            let response = try await send(request, step)
+            isMarked = isMarked || self.isMarked(response)
+            guard follows, let next = Self.redirect(in: response), next.origin == address.origin else {
+                return Page(response: response, isMarked: isMarked)
+            }
+            address = next
+        }
+        throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
+    }
+
+    /// Sends one request with the cookies that it gets, and keeps those of the answer.
+    mutating func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> ExaminedResponse {
+        var request = request
+        if let cookies = jar.header(for: request.url, now: conversation.now()) {
+            request.fields[.cookie] = cookies.revealText()
+        }
+        let answer: SideResponse
+        do throws(SideRequestError) {
+            answer = try await conversation.sideRequests.send(request)
+        } catch {
+            report("\(step): no answer, \(error.reason)")
+            throw noAnswer(error, step)
+        }
+        report("\(step): \(answer.status)")
+        for value in answer.fields[values: .setCookie] {
+            let isKept = jar.store(value, from: request.url, now: conversation.now())
+            if !isKept { report("\(step): a cookie that this address may not set was refused") }
+        }
+        return ExaminedResponse(
+            status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
+    }
+
+    /// Whether a response tells that nobody is logged in.
+    func isMarked(_ response: ExaminedResponse) -> Bool {
+        var look = ResponseLook(response)
+        return look.matchAny(markers) == .matches
+    }
+
+    /// The failure where a response says only that the server is in trouble.
+    func trouble(in response: ExaminedResponse, _ step: String) -> LoginFailure? {
+        guard response.status >= 500 || [400, 408, 429].contains(response.status) else { return nil }
+        return failure("The server answered the \(step) with status \(response.status).", response)
+    }
+
+    /// A failure that says nothing about the credential.
+    func failure(_ detail: String, _ response: ExaminedResponse? = nil) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: name, detail: detail,
+            retryAt: response.flatMap { Moment.retry(after: $0.fields, now: conversation.now()) })
+    }
+
+    /// The address that a redirect names (RFC 9110 §15.4).
+    static func redirect(in response: ExaminedResponse) -> WebURL? {
+        guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {
+            return nil
+        }
+        return response.url.resolving(location)
+    }
+
+    /// The address that `reference` means at `address`; `other` where there is none.
+    func resolve(
+        _ reference: String?, at address: WebURL, else other: WebURL
+    ) throws(LoginFailure) -> WebURL {
+        guard let reference else { return other }
+        guard let resolved = address.resolving(reference) else {
+            throw failure("An address of the login is none that can be asked for. Check `login`.")
+        }
+        return resolved
+    }
+
+    func report(_ text: String) {
+        conversation.report(ConversationStep(challenge: name, text: text))
+    }
+
+    private func noAnswer(_ error: SideRequestError, _ step: String) -> LoginFailure {
+        let reason = error.told.isEmpty ? "" : ": \(error.told)"
+        return switch error.kind {
+        case .timedOut:
+            LoginFailure(.timedOut, challenge: name, detail: "The server did not answer the \(step) in time.")
+        case .originNotAllowed:
+            failure("The address of the \(step) is none that the configuration names, so nothing was sent.")
+        case .tls:
+            LoginFailure(
+                .upstreamTLS, challenge: name,
+                detail: "The TLS handshake with the server of the \(step) failed\(reason).")
+        case .unreachable:
+            failure("The server could not be reached for the \(step), or the connection was lost\(reason).")
+        case .badAnswer:
+            failure("The server's answer to the \(step) is too large, or no HTTP.")
+        }
+    }
+}

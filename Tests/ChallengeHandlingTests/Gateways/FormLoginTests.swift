@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Testing
+
+@Suite("The form login of Java EE is answered as each of its servers wants it")
+struct FormLoginTests {
+    private static let page = Portal.get("/app/home", 200, Portal.form, set: ["JSESSIONID=1; Path=/app; HttpOnly"])
+
+    @Test("Tomcat: page, form, 303 to the saved address with a new identifier, which is followed once")
+    func tomcat() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(set: ["JSESSIONID=2; Path=/app; HttpOnly"], to: Portal.address).status(303),
+            Portal.get(sends: "JSESSIONID=2"),
+        ])
+        let session = try await world.win(Portal.login())
+        #expect(try world.cookies(of: session) == "JSESSIONID=2")
+        #expect(try world.cookies(of: session, at: "https://portal.example.com/other") == nil)
+        #expect(session.expiresAt == nil)
+        #expect(world.steps == ["page: 200", "form: 303", "redirect: 200"])
+    }
+
+    @Test(
+        "what the address answers once nobody is asked any more does not matter", arguments: [204, 401, 403, 404, 405])
+    func otherStatus(_ status: Int) async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(to: "/app/home").status(302), Portal.get("/app/home", status, sends: "JSESSIONID=1"),
+        ])
+        _ = try await world.win(Portal.login())
+    }
+
+    @Test("Tomcat and Undertow: an error page with 200 is no success; the login page behind it is a rejection")
+    func errorPage() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post("/app/j_security_check", 200, "<p>Wrong password</p>"),
+            Portal.get("/app/home", 200, Portal.form, sends: "JSESSIONID=1"),
+        ])
+        await world.expectRejection(try Portal.login())
+    }
+
+    @Test("the login page again, whatever its status, is a rejection", arguments: [200, 400, 401, 403])
+    func formAgain(_ status: Int) async throws {
+        let world = Portal.world([Self.page, Portal.post("/app/j_security_check", status, Portal.form)])
+        await world.expectRejection(try Portal.login())
+    }
+
+    @Test("Jetty: the redirect to the login page is followed to its form, and success leads to the saved address")
+    func jetty() async throws {
+        let world = Portal.world([
+            Portal.get("/app/home", 302, set: ["JSESSIONID=1;Path=/app"], to: "/app/login.html"),
+            Portal.get("/app/login.html", 200, Portal.form, sends: "JSESSIONID=1"),
+            Portal.post(to: Portal.address).status(302), Portal.get(sends: "JSESSIONID=1"),
+        ])
+        let won = try await world.win(Portal.login())
+        #expect(try world.cookies(of: won) == "JSESSIONID=1")
+    }
+
+    @Test("Jetty: the redirect to the error page is a rejection, once the saved address shows the login page again")
+    func jettyWrong() async throws {
+        let world = Portal.world([
+            Portal.get("/app/home", 302, set: ["JSESSIONID=1;Path=/app"], to: "/app/login.html"),
+            Portal.get("/app/login.html", 200, Portal.form, sends: "JSESSIONID=1"),
+            Portal.post(to: "/app/error.html").status(302),
+            Portal.get("/app/error.html", 200, "<p>Wrong</p>", sends: "JSESSIONID=1"),
+            Portal.get("/app/home", 302, to: "/app/login.html", sends: "JSESSIONID=1"),
+            Portal.get("/app/login.html", 200, Portal.form, sends: "JSESSIONID=1"),
+        ])
+        await world.expectRejection(try Portal.login())
+    }
+
+    @Test("Jetty and Liberty without an error page: 403 and 401 to the form are rejections", arguments: [401, 403])
+    func status(_ status: Int) async throws {
+        let world = Portal.world([Self.page, Portal.post("/app/j_security_check", status, "<p>No</p>")])
+        await world.expectRejection(try Portal.login())
+    }
+
+    @Test("Jetty: success without a saved address leads to the root, and the challenged address is the proof")
+    func contextRoot() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/").status(302),
+            Portal.get("/app/", sends: "JSESSIONID=2"), Portal.get(sends: "JSESSIONID=2"),
+        ])
+        let won = try await world.win(Portal.login())
+        #expect(try world.cookies(of: won) == "JSESSIONID=2")
+    }
+
+    @Test("Liberty: the token is the session; the cookies of the way there are not sent later")
+    func liberty() async throws {
+        let world = Portal.world([
+            Portal.get("/app/home", 302, set: ["WASReqURL=https:///app/home; Path=/; HttpOnly"], to: "/app/login.jsp"),
+            Portal.get(
+                "/app/login.jsp", 200, Portal.form, set: ["JSESSIONID=0000x; Path=/"],
+                sends: "WASReqURL=https:///app/home"),
+            Portal.post(
+                set: ["LtpaToken2=abc==; Path=/; HttpOnly", "WASPostParam=x; Path=/"], to: Portal.address,
+                sends: "WASReqURL=https:///app/home; JSESSIONID=0000x"
+            ).status(302),
+            Portal.get(
+                sends: "WASReqURL=https:///app/home; JSESSIONID=0000x; LtpaToken2=abc==; WASPostParam=x"),
+        ])
+        let session = try await world.win(Portal.login())
+        #expect(try world.cookies(of: session) == "JSESSIONID=0000x; LtpaToken2=abc==")
+    }
+
+    @Test("Undertow: no redirect where nothing was saved, and a session all the same")
+    func undertow() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(set: ["JSESSIONID=2; Path=/app"]), Portal.get(sends: "JSESSIONID=2"),
+        ])
+        let won = try await world.win(Portal.login())
+        #expect(try world.cookies(of: won) == "JSESSIONID=2")
+    }
+
+    @Test("what says nothing about the password latches nothing", arguments: [400, 408, 429, 500, 503])
+    func trouble(_ status: Int) async throws {
+        let world = Portal.world([Self.page, Portal.post("/app/j_security_check", status, "<p>Too late</p>")])
+        let failure = await world.expectUnknown(try Portal.login())
+        #expect(failure.detail.contains("\(status)"))
+    }
+
+    @Test("no answer to the form is unknown, and a time-out says so")
+    func noAnswer() async throws {
+        for (kind, code) in [
+            (SideRequestError.Kind.timedOut, LoginFailure.Code.timedOut), (.unreachable, .failed), (.tls, .upstreamTLS),
+        ] {
+            let lost = Portal.post().replying(.failure(SideRequestError(kind, reason: "gone")))
+            let world = Portal.world([Self.page, lost])
+            _ = await world.expectUnknown(try Portal.login(), code)
+        }
+    }
+
+    @Test("the form waits ten seconds and is no redirect's, with what a browser says about its page")
+    func request() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(to: Portal.address).status(303), Portal.get(sends: "JSESSIONID=1"),
+        ])
+        _ = try await world.win(Portal.login())
+        let form = try #require(world.requests.sent.first { $0.method == .post })
+        #expect(form.timeout == .seconds(10) && !form.isLook)
+        #expect(form.fields[.contentType] == "application/x-www-form-urlencoded")
+        #expect(form.fields[.origin] == "https://portal.example.com")
+        #expect(form.fields[.referer] == Portal.address)
+        #expect(!world.requests.sent.contains { $0.method == .get && !$0.isLook })
+    }
+
+    @Test("a redirect to another server is not followed; the challenged address is asked instead")
+    func elsewhere() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(to: "https://evil.example.com/app/home").status(302),
+            Portal.get(sends: "JSESSIONID=1"),
+        ])
+        _ = try await world.win(Portal.login())
+    }
+
+    @Test("an address that streams without end is no obstacle where the login showed that it worked")
+    func stream() async throws {
+        let endless = Portal.get(sends: "JSESSIONID=2").replying(
+            .failure(SideRequestError(.timedOut, reason: "it streams")))
+        let world = Portal.world([
+            Self.page, Portal.post(set: ["JSESSIONID=2; Path=/app"], to: Portal.address).status(303), endless,
+        ])
+        let won = try await world.win(Portal.login())
+        #expect(try world.cookies(of: won) == "JSESSIONID=2")
+    }
+
+    @Test("no login page where one is expected: nothing secret is sent")
+    func noPage() async throws {
+        let world = Portal.world([Portal.get()])
+        _ = await world.expectUnknown(try Portal.login())
+        let failing = Portal.world([Portal.get("/app/home", 503, "<p>maintenance</p>")])
+        _ = await failing.expectUnknown(try Portal.login())
+        let circle = Portal.world((0...5).map { _ in Portal.get("/app/home", 302, to: "/app/home") })
+        _ = await circle.expectUnknown(try Portal.login())
+    }
+
+    @Test("a form that goes to another server gets no secret, nor does one of a credential that lacks a field")
+    func foreignAction() async throws {
+        let form = #"<form action="https://evil.example.com/j_security_check">"#
+        let world = Portal.world([Portal.get("/app/home", 200, form)])
+        _ = await world.expectUnknown(try Portal.login())
+        let based = #"<base href="//evil.example.com/"><form action="j_security_check">"#
+        _ = await Portal.world([Portal.get("/app/home", 200, based)]).expectUnknown(try Portal.login())
+        var rules = GatewayRules.jSecurityCheck
+        rules.steps[0].parameters.append(.init(name: "pin", value: try TextTemplate("{pin}")))
+        let failure = await Portal.world([]).lose(try Portal.login(rules))
+        #expect(failure.code == .noCredential && failure.detail.contains("\"pin\""))
+    }
+
+    @Test("ahead of any challenge the upstream's own address is asked")
+    func ahead() async throws {
+        let world = Portal.world([
+            Portal.get("/app/", 200, Portal.form, set: ["JSESSIONID=1"]), Portal.post(to: "/app/").status(303),
+            Portal.get("/app/", sends: "JSESSIONID=1"),
+        ])
+        _ = try await world.win(Portal.login(challenged: nil))
+    }
+
+    @Test("a login that brings no cookie is no session")
+    func noCookie() async throws {
+        let world = Portal.world([
+            Portal.get("/app/home", 200, Portal.form), Portal.post(to: Portal.address, sends: nil).status(303),
+            Portal.get(),
+        ])
+        _ = await world.expectUnknown(try Portal.login())
+    }
+}
+
+extension ScriptedStep {
+    /// The same request and reply, with another status.
+    func status(_ status: Int) -> ScriptedStep {
+        guard case .success(var response) = reply else { return self }
+        response.status = status
+        return replying(.success(response))
+    }
+}
