@@ -27,6 +27,7 @@ struct LoginComposition {
         for challenge in settings.challenges {
             guard let login = login(challenge, at: upstream, spaces: spaces) else { continue }
             if let url = login.tokenOrigin { origins.insert(url) }
+            origins.formUnion(gatewayLogins(challenge, at: upstream)?.origins ?? [])
             switch challenge.place {
             case .upstream(let name) where name == upstream.name:
                 logins.stand(login.login)
@@ -122,8 +123,15 @@ struct LoginComposition {
                 challenge: challenge, credential: credential, scheme: scheme, token: token, upstream: upstream,
                 material: clients.tokens
             ).login
-        case .gateway, .securityCheck:
+        case .gateway:
+            return gatewayLogins(challenge, at: upstream).map { ($0.login, nil) }
+        case .securityCheck:
             return nil
         }
+    }
+
+    private func gatewayLogins(_ challenge: ChallengeSettings, at upstream: UpstreamSettings) -> GatewayLogins? {
+        guard case .gateway(let gateway) = challenge.kind, let credential = challenge.credential else { return nil }
+        return GatewayLogins(challenge: challenge, credential: credential, gateway: gateway, upstream: upstream)
     }
 }

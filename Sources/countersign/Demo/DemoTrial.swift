@@ -48,13 +48,14 @@ final class DemoTrial: Sendable {
             expect("GET \(path)", status: 200, holds: path)
             expect("GET \(path)again", status: 200, holds: path)
         }
-        // Its handler comes later; until then what nobody can answer goes through as it came.
-        expect("GET /form/", status: 200, holds: "j_security_check")
+        for request in ["GET /form/", "GET /form/again"] { expect(request, status: 200, holds: "\"method\":\"GET\"") }
+        expect("POST /form/", body: "{}", status: 200, holds: "\"method\":\"POST\"")
         let record = upstream.recorder.record
         let answers = record.answerCount(to: "PinCodeAttempts")
         if answers != 1 { complain("\(answers) answers reached the PIN code check instead of one") }
         for (check, count) in [
             ("oauth", record.tokens.count { $0 == "read" }), ("checks", record.answerCount(to: "checks")),
+            ("form", record.answerCount(to: "form")),
         ]
         where count != 1 {
             complain("\(count) logins reached \(check) instead of one")

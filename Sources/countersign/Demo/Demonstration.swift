@@ -122,6 +122,10 @@ struct Demonstration {
                 scheme: digest
                 realm: Demo
                 credential: ann
+              - name: page
+                at: "\(server)/form/*"
+                gateway: j-security-check
+                credential: ann
             admin:
               address: unix:\(folder)/admin.sock
             log: { level: warning, format: text }
@@ -146,12 +150,12 @@ struct Demonstration {
                 curl \(local)/checks/balance      (a security check that the resource itself names)
                 curl \(local)/basic/              (HTTP Basic)
                 curl \(local)/digest/             (HTTP Digest)
+                curl \(local)/form/               (a login page as Tomcat has it)
 
             Compare what the upstream says to somebody without a login:
                 curl -i \(upstream.bankURL)balance
 
-            Beside it is \(local)/form/ (a login page), which this version passes on as it comes. What happens
-            upstream is told below; Ctrl-C ends everything.
+            What happens upstream is told below; Ctrl-C ends everything.
 
             """
     }
