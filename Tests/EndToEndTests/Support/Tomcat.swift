@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+internal import Synchronization
+import Testing
+
+/// A real Tomcat with applications behind FORM, BASIC and DIGEST (`Tests/Scripts/tomcat`), and the real daemon in front of it.
+final class Tomcat: Sendable {
+    /// Where all of it lives.
+    let folder: Folder
+    /// The port of the daemon.
+    let port: UInt16
+    /// The port of Tomcat.
+    let upstreamPort: UInt16
+    private let server = Mutex<Child?>(nil)
+    private let daemon = Mutex<DaemonProcess?>(nil)
+
+    fileprivate init() throws {
+        folder = try Folder()
+        folder.makeFolder("tomcat")
+        (port, upstreamPort) = (Ports.next(), Ports.next())
+    }
+
+    /// All requests that came, as `METHOD PATH STATUS`.
+    var requests: [Substring] { folder.text(of: "tomcat/logs/requests").split(separator: "\n") }
+    /// The requests that passed the login, as `METHOD TARGET LENGTH SHA-256`.
+    var arrived: [Substring] { folder.text(of: "tomcat/logs/arrived").split(separator: "\n") }
+    /// How many forms were submitted.
+    var submissions: Int { requests.count { $0.hasPrefix("POST /form/") && $0.contains("j_security_check") } }
+    /// What the daemon has logged.
+    var log: String { daemon.withLock { $0?.log ?? "" } }
+
+    /// Requests a path of the daemon.
+    func curl(_ path: String, _ options: String...) async throws -> Curl {
+        try await Curl.run(options + ["http://127.0.0.1:\(port)\(path)"], in: folder, within: 60)
+    }
+
+    /// Requests a path of Tomcat itself.
+    func direct(_ path: String) async throws -> Curl {
+        try await Curl.run(["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder, within: 60)
+    }
+
+    /// Ends Tomcat and starts it again: it has forgotten all sessions.
+    func restart() async throws {
+        _ = await server.withLock(\.self)?.end()
+        try await start()
+    }
+
+    fileprivate func start() async throws {
+        let script = String(#filePath.dropLast("EndToEndTests/Support/Tomcat.swift".count)) + "Scripts/tomcat"
+        let child = try await Child.start(
+            Child.Start(
+                arguments: [script, folder.path(of: "tomcat"), "\(upstreamPort)"],
+                environment: baseEnvironment(folder), folder: folder.path, output: folder.path(of: "tomcat.out"),
+                errors: folder.path(of: "tomcat.err")))
+        server.withLock { $0 = child }
+        let upstreamPort = upstreamPort
+        guard await eventually(within: .seconds(90), { (try? RawConnection(port: upstreamPort)) != nil }) else {
+            throw ChildError(description: "Tomcat does not start: \(folder.text(of: "tomcat.err").suffix(2000))")
+        }
+    }
+
+    fileprivate func startDaemon(_ challenges: String, password: String) async throws {
+        folder.write(
+            """
+            listeners:
+              - address: 127.0.0.1:\(port)
+                upstream: tomcat
+            upstreams:
+              tomcat: { url: "http://127.0.0.1:\(upstreamPort)/" }
+            credentials: { sources: [env] }
+            challenges:
+            \(challenges)
+            workers: 2
+            log: { level: debug, format: json }
+
+            """, to: "countersign.yaml")
+        let started = try await DaemonProcess.start(
+            in: folder,
+            environment: ["COUNTERSIGN_ANN__USERNAME": "ann", "COUNTERSIGN_ANN__PASSWORD": password])
+        daemon.withLock { $0 = started }
+    }
+
+    fileprivate func end() async -> Int32? {
+        let code = await daemon.withLock(\.self)?.child.end()
+        _ = await server.withLock(\.self)?.end()
+        return code
+    }
+}
+
+/// Runs a scenario with a Tomcat and the daemon in front of it, with those challenges (a list's items, each line indented by
+/// two). The credential is `ann`.
+func withTomcat(
+    _ challenges: String = "  - { name: portal, upstream: tomcat, gateway: j-security-check, credential: ann }",
+    password: String = "s3cret&more", sourceLocation: SourceLocation = #_sourceLocation,
+    _ scenario: (Tomcat) async throws -> Void
+) async throws {
+    try await Slots.run {
+        let tomcat = try Tomcat()
+        var result: Result<Void, any Error> = .success(())
+        do {
+            try await tomcat.start()
+            try await tomcat.startDaemon(challenges, password: password)
+            try await scenario(tomcat)
+        } catch {
+            result = .failure(error)
+        }
+        let log = tomcat.log
+        let code = await tomcat.end()
+        #expect(code == nil || code == 0, "the daemon ended with \(code ?? 0):\n\(log)", sourceLocation: sourceLocation)
+        #expect(!log.contains(password), "the password was logged", sourceLocation: sourceLocation)
+        tomcat.folder.removeAll()
+        try result.get()
+    }
+}

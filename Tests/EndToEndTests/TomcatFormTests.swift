@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("FORM login of a real Tomcat")
+struct TomcatFormTests {
+    @Test("a caller without a credential is ann, and the second request costs no further round trip")
+    func principal() async throws {
+        try await withTomcat { tomcat in
+            let first = try await tomcat.curl("/form/reports/7?year=2026")
+            #expect(first.status == 200 && first.json?["principal"]?.string == "ann", "\(first.summary)")
+            #expect(first.json?["target"]?.string == "/form/reports/7?year=2026")
+            #expect(first.field("set-cookie") == nil)
+            let before = tomcat.requests.count
+            let second = try await tomcat.curl("/form/reports/8", "-H", "Cookie: mine=1")
+            #expect(second.json?["principal"]?.string == "ann", "\(second.summary)")
+            #expect(second.json?["cookies"]?.string == "mine; JSESSIONID")
+            #expect(tomcat.requests.count == before + 1 && tomcat.submissions == 1)
+        }
+    }
+
+    @Test("a POST on a cold session arrives once and as it was sent, of any length", arguments: [100, 3000, 500_000])
+    func coldPost(_ length: Int) async throws {
+        try await withTomcat { tomcat in
+            let body = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+            let file = tomcat.folder.write(body, to: "body")
+            let sum = try await Command.run(["sha256sum", file], in: tomcat.folder).output.prefix(64)
+            let answer = try await tomcat.curl(
+                "/form/transfer", "--data-binary", "@\(file)", "-H", "Content-Type: application/octet-stream")
+            #expect(answer.status == 200 && answer.json?["principal"]?.string == "ann", "\(answer.summary)")
+            #expect(tomcat.arrived.filter { $0.hasPrefix("POST") } == ["POST /form/transfer \(length) \(sum)"])
+            #expect(tomcat.submissions == 1)
+        }
+    }
+
+    @Test("sessions that end in the middle of traffic are seen by no caller: 50 POSTs at once arrive once each")
+    func expiry() async throws {
+        try await withTomcat { tomcat in
+            #expect(try await tomcat.curl("/form/").status == 200)
+            #expect(try await tomcat.direct("/form/open/expire.jsp").text.hasPrefix("1"))
+            try await postAtOnce(tomcat, "a")
+            #expect(tomcat.submissions == 2)
+            try await tomcat.restart()
+            try await postAtOnce(tomcat, "b")
+        }
+    }
+
+    private func postAtOnce(_ tomcat: Tomcat, _ round: String) async throws {
+        try await withThrowingTaskGroup(of: Curl.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    try await tomcat.curl("/form/\(round)\(number)", "--data-binary", "body \(number)")
+                }
+            }
+            for try await answer in group {
+                #expect(answer.status == 200 && answer.json?["principal"]?.string == "ann", "\(answer.summary)")
+            }
+        }
+        let posts = tomcat.arrived.filter { $0.hasPrefix("POST /form/\(round)") }.map { $0.split(separator: " ") }
+        #expect(Set(posts.map { $0[1] }).count == 50 && posts.count == 50, "each arrives, and none twice")
+        #expect(posts.allSatisfy { $0[2] == "\($0[1].dropFirst("/form/a".count).count + 5)" })
+    }
+
+    @Test("a wrong password reaches Tomcat once")
+    func wrongPassword() async throws {
+        try await withTomcat(password: "not-it") { tomcat in
+            let first = try await tomcat.curl("/form/", "-d", "x=1")
+            #expect(first.status == 502 && first.code == "login-rejected", "\(first.summary)")
+            for _ in 0..<3 {
+                let next = try await tomcat.curl("/form/")
+                #expect(next.status == 503 && next.code == "login-latched", "\(next.summary)")
+            }
+            #expect(tomcat.submissions == 1 && tomcat.arrived.isEmpty)
+        }
+    }
+
+    @Test("what only looks like a challenge passes through, and nobody logs in")
+    func innocent() async throws {
+        try await withTomcat { tomcat in
+            for path in ["/form/open/mention.jsp", "/form/open/refuse.jsp", "/nowhere"] {
+                let (through, direct) = (try await tomcat.curl(path), try await tomcat.direct(path))
+                #expect(through.status == direct.status && through.body == direct.body, "\(path): \(through.summary)")
+            }
+            #expect(tomcat.submissions == 0)
+        }
+    }
+}
