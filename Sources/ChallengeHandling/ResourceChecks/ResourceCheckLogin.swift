@@ -58,7 +58,7 @@ public struct ResourceCheckLogin: SessionLogin {
                 throw await dialogue.failed(message.failures, serverWait: retryAt)
             }
             guard let message, !message.challenges.isEmpty else {
-                guard (200...299).contains(response.status) else { throw talk.unexpected(response.status, retryAt) }
+                guard talk.isPassed(response.status) else { throw talk.unexpected(response.status, retryAt) }
                 return talk.session
             }
             let answers = try await dialogue.answers(to: talk.taken(message.challenges), serverWait: retryAt)
@@ -88,6 +88,8 @@ extension ResourceCheckLogin {
         let conversation: Conversation
         private var jar = CookieJar()
         private var instance: String?
+        /// Whether the answers went to the challenged address itself.
+        private var hasAnsweredRealms = false
 
         init(login: ResourceCheckLogin, url: WebURL, conversation: Conversation) {
             self.login = login
@@ -119,7 +121,7 @@ extension ResourceCheckLogin {
             return challenges
         }
 
-        func answer(
+        mutating func answer(
             _ answers: SecretJSON, in dialect: ResourceCheckMessage.Dialect
         ) async throws(LoginFailure) -> SideResponse {
             switch dialect {
@@ -129,6 +131,7 @@ extension ResourceCheckLogin {
                 return try await send(.json(.post, address, body), "POST \(address.path)")
             case .composite:
                 guard login.answerURL != nil || answers.text.count > ResourceCheckLogin.longestField else {
+                    hasAnsweredRealms = true
                     // Without its body, so that it does nothing but log in.
                     var request = SideRequest(method: login.challenge?.method == .get ? .get : .post, url: url)
                     if answers.text.count > 2 { request.fields[.authorization] = answers.text.revealText() }
@@ -156,6 +159,13 @@ extension ResourceCheckLogin {
             }
             report("\(step): \(response.status)")
             return response
+        }
+
+        /// Whether a status without a word about any check says that all have passed. Past its realms a server may well refuse a
+        /// request that came without its body.
+        func isPassed(_ status: Int) -> Bool {
+            if (200...299).contains(status) { return true }
+            return hasAnsweredRealms && (400...499).contains(status) && ![401, 403, 407, 408, 429].contains(status)
         }
 
         func unexpected(_ status: Int, _ retryAt: Int64?) -> LoginFailure {

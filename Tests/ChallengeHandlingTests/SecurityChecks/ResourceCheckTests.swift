@@ -144,6 +144,21 @@ struct ResourceCheckTests {
         #expect(session.cookies?.contains(name: "JSESSIONID") == true)
     }
 
+    @Test("past its realms a server may refuse the request that came without its body; 401 and 5xx are no success")
+    func refusedBehind() async throws {
+        let challenge = try response(
+            401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
+        let step = ScriptedStep(.post, Self.resource, .success(SideResponse(status: 200)))
+        for status in [400, 404, 405] {
+            let session = try await World([step.replying(status, [.setCookie: "JSESSIONID=a; Path=/"])]).win(
+                login(challenge))
+            #expect(session.cookies?.contains(name: "JSESSIONID") == true)
+        }
+        for status in [401, 403, 429, 500] {
+            #expect(await World([step.replying(status)]).lose(try login(challenge)).code == .failed)
+        }
+    }
+
     @Test("answers too long for a field go to the address that takes them in a body")
     func longAnswer() async throws {
         let token = String(repeating: "t", count: 1_000)
