@@ -30,7 +30,6 @@ enum ContentCoding {
                     windowBits)
             }
             count = max(0, made)
-            if made < 0 { count = 0 }
         }
         return result.isEmpty && !bytes.isEmpty ? nil : result
     }

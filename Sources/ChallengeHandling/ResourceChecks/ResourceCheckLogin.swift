@@ -71,12 +71,18 @@ public struct ResourceCheckLogin: SessionLogin {
 
     /// Application and environment in an address of these servers: `…/apps/services/api/APPLICATION/ENVIRONMENT/…`.
     static func application(in path: String) -> (name: String, environment: String) {
+        guard let api = api(in: path) else { return ("countersign", "Linux") }
+        return (api[api.endIndex - 2], api[api.endIndex - 1])
+    }
+
+    /// The segments of such an address up to its environment; `nil` where it is none.
+    private static func api(in path: String) -> ArraySlice<String>? {
         let segments = path.split(separator: "/").map(String.init)
         for index in segments.indices.dropLast(4)
         where segments[index..<index + 3].elementsEqual(["apps", "services", "api"]) {
-            return (segments[index + 3], segments[index + 4])
+            return segments[...(index + 4)]
         }
-        return ("countersign", "Linux")
+        return nil
     }
 }
 
@@ -178,13 +184,9 @@ extension ResourceCheckLogin {
 
         /// Where answers go that are too long for a field.
         private var authenticate: WebURL? {
-            let segments = url.path.split(separator: "/").map(String.init)
-            for index in segments.indices.dropLast(4)
-            where segments[index..<index + 3].elementsEqual(["apps", "services", "api"]) {
-                let path = "/" + (segments[...(index + 4)] + ["authenticate"]).joined(separator: "/")
-                return WebURL(origin: url.origin, path: path)
+            ResourceCheckLogin.api(in: url.path).map { api in
+                WebURL(origin: url.origin, path: "/" + (api + ["authenticate"]).joined(separator: "/"))
             }
-            return nil
         }
 
         private var addressMissing: LoginFailure {
