@@ -21,6 +21,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "handshakes", run: fuzzHandshakes),
         FuzzTarget(name: "trailers", run: fuzzTrailers),
         FuzzTarget(name: "certificates", run: fuzzCertificates),
+        FuzzTarget(name: "pages", run: fuzzPages),
     ]
 }
 
