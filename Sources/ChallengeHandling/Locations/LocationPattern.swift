@@ -107,7 +107,11 @@ extension LocationPattern {
     private static func host(_ text: Substring) throws(LocationError) -> Host {
         if text == "*" { return .below([]) }
         guard text.hasPrefix("*.") else { return .exact(try LocationParts.labels(of: text)) }
-        return .below(try LocationParts.labels(of: text.dropFirst(2)))
+        let domain = text.dropFirst(2)
+        guard !domain.hasPrefix("[") else {
+            throw LocationError(reason: "an IPv6 address has no labels that a * could stand for")
+        }
+        return .below(try LocationParts.labels(of: domain))
     }
 
     private static func path(_ segments: [Substring]) throws(LocationError) -> Path {

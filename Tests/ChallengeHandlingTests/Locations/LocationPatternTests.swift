@@ -83,6 +83,8 @@ struct LocationPatternTests {
             ("[::1", "the bracket of the IPv6 address is not closed"),
             ("[*]", "there is no IPv6 address between the brackets"),
             ("[]", "there is no IPv6 address between the brackets"),
+            ("*.[....", "an IPv6 address has no labels that a * could stand for"),
+            ("*.[::1]", "an IPv6 address has no labels that a * could stand for"),
             ("[::1]x", "only a port may follow an IPv6 address"),
         ])
     func refuses(pattern: String, reason: String) {
