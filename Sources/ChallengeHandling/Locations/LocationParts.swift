@@ -49,7 +49,7 @@ struct LocationParts {
 
     /// The labels of `host` in lower case, each of the signs that host names are made of.
     static func labels(of host: Substring) throws(LocationError) -> [String] {
-        if host.hasPrefix("[") { return [host.lowercased()] }
+        if let address = IPv6Address(host.dropFirst().dropLast()), host.hasPrefix("[") { return ["[\(address)]"] }
         var labels: [String] = []
         for label in host.split(separator: ".", omittingEmptySubsequences: false) {
             guard !label.isEmpty else { throw LocationError(reason: "the host has an empty label") }
@@ -123,8 +123,7 @@ extension LocationParts {
                 throw LocationError(reason: "the bracket of the IPv6 address is not closed")
             }
             host = authority[...bracket]
-            guard host.contains(":"), host.dropFirst().dropLast().allSatisfy({ $0.isHexDigit || ":.".contains($0) })
-            else {
+            guard IPv6Address(host.dropFirst().dropLast()) != nil else {
                 throw LocationError(reason: "there is no IPv6 address between the brackets")
             }
             let rest = authority[bracket...].dropFirst()

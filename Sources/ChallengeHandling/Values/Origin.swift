@@ -16,7 +16,7 @@ public struct Origin: Sendable, Hashable {
 
     /// The scheme.
     public let scheme: Scheme
-    /// The host in lower case, without a trailing dot; an IPv6 address without its brackets.
+    /// The host in lower case, without a trailing dot; an IPv6 address without its brackets, as RFC 5952 writes it.
     public let host: String
     /// The port.
     public let port: UInt16
@@ -25,6 +25,9 @@ public struct Origin: Sendable, Hashable {
     public init(scheme: Scheme, host: String, port: UInt16? = nil) {
         var canonical = host.lowercased()
         if canonical.hasSuffix("."), canonical.count > 1 { canonical.removeLast() }
+        if canonical.utf8.contains(UInt8(ascii: ":")), let address = IPv6Address(canonical[...]) {
+            canonical = address.description
+        }
         self.scheme = scheme
         self.host = canonical
         self.port = port ?? scheme.defaultPort

@@ -81,10 +81,8 @@ public struct WebURL: Sendable, Hashable {
         if authority.hasPrefix("[") {
             guard let bracket = authority.firstIndex(of: "]") else { return nil }
             let address = authority[authority.index(after: authority.startIndex)..<bracket]
-            // Without a colon it is no IPv6 address, and its origin would read as another host: `[8]` as the IPv4 address 8.
-            guard address.contains(":"), address.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else {
-                return nil
-            }
+            // Of anything else the origin would read as another host: of `[8]` as the IPv4 address 8.
+            guard IPv6Address(address) != nil else { return nil }
             let rest = authority[authority.index(after: bracket)...]
             if rest.isEmpty { return (String(address), nil) }
             guard rest.hasPrefix(":"), let number = portNumber(rest.dropFirst()) else { return nil }

@@ -22,6 +22,7 @@ struct LocationPatternTests {
             // Hosts.
             ("*.hostname.com:8000", "http://a.b.hostname.com:8000"), ("*.hostname.com:8000", "b.hostname.com:8000"),
             ("*", "http://anything"), ("*", "http://[::1]/"), ("*:8080", "http://[::1]:8080/"),
+            ("[0:0::1]", "http://[::1]/"), ("[2001:db8::A]", "http://[2001:DB8:0::a]/"),
             // Ports.
             ("server.hostname.com:*/*", "https://server.hostname.com/a"),
             ("server.hostname.com:*/*", "http://server.hostname.com:1/a/b"), ("*:*", "https://a.com"),
@@ -106,7 +107,7 @@ struct LocationPatternTests {
         #expect(try LocationPattern("a/%") == LocationPattern("a/%25"))
     }
 
-    @Test("what holds no colon is no IPv6 address", arguments: ["[8]", "[]", "[.]", "[ab]:80"])
+    @Test("what holds no colon is no IPv6 address", arguments: ["[8]", "[]", "[::1.]", "[:::]", "[.]", "[ab]:80"])
     func brackets(_ text: String) {
         #expect(throws: LocationError.self) { try Location(text) }
         #expect(throws: LocationError.self) { try LocationPattern(text) }
