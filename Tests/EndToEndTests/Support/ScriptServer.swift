@@ -11,7 +11,8 @@ final class ScriptServer: Sendable {
 
     /// Starts that script with those arguments.
     init(_ script: String, _ arguments: [String], in folder: Folder) async throws {
-        name = "\(script)-\(Ports.next())"
+        // Of a script in a folder the last part: the outputs stand side by side.
+        name = "\(script.split(separator: "/").last ?? "")-\(Ports.next())"
         self.folder = folder
         let path = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined() + "/Tests/Scripts/\(script)"
         child = try await Child.start(

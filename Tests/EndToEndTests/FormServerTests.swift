@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("Form logins of servers that are not installed here, by faithful fakes")
+struct FormServerTests {
+    private static let kinds: [FakeKind] = [
+        .webSEAL, .webSEALBehindTLS, .webSEALByRedirect, .liberty, .jetty, .jettyDispatching, .undertow,
+    ]
+
+    @Test("a caller without a credential is ann, and the second request costs no further round trip", arguments: kinds)
+    func principal(_ kind: FakeKind) async throws {
+        try await withFake(kind) { bank, fake in
+            let first = try await bank.expect("/app/reports/7?year=2026", status: 200)
+            #expect(first.json?["principal"]?.string == "ann", "\(first.summary)")
+            #expect(first.json?["target"]?.string == "/app/reports/7?year=2026")
+            #expect(first.field("set-cookie") == nil)
+            let before = fake.requests.count
+            let second = try await bank.expect("/app/reports/8", "-H", "Cookie: mine=1", status: 200)
+            #expect(second.json?["principal"]?.string == "ann", "\(second.summary)")
+            let cookies = second.json?["cookies"]?.string?.split(separator: "; ").map(String.init) ?? []
+            #expect(cookies.contains("mine") && !cookies.contains { $0.hasPrefix("WAS") }, "\(cookies)")
+            #expect(fake.requests.count == before + 1 && fake.logins == ["ann ok"])
+            // A cookie of the application's own is the caller's, and nobody else's.
+            #expect(try await bank.expect("/app/basket", status: 200).field("set-cookie") == "basket=7; Path=/")
+            let third = try await bank.expect("/app/reports/9", status: 200)
+            #expect(third.json?["cookies"]?.string == cookies.filter { $0 != "mine" }.joined(separator: "; "))
+        }
+    }
+
+    @Test("sessions and servers that end in the middle of 50 POSTs are seen by no caller", arguments: kinds)
+    func underTraffic(_ kind: FakeKind) async throws {
+        try await withFake(kind) { bank, fake in
+            try await fake.expectPostsOnce(through: bank, at: "/app/cold")
+            #expect(fake.logins.count == 1)
+            try await fake.direct("/-fake/expire?at=25")
+            try await fake.expectPostsOnce(through: bank, at: "/app/expiry")
+            try await fake.direct("/-fake/restart?at=25")
+            try await fake.expectPostsOnce(through: bank, at: "/app/restart")
+            try await fake.restart()
+            try await fake.expectPostsOnce(through: bank, at: "/app/fresh")
+            // No server holds a POST back for whoever comes next.
+            for number in 40..<50 {
+                let answer = try await bank.expect("/app/fresh/\(number)", status: 200)
+                #expect(answer.json?["method"]?.string == "GET", "\(answer.summary)")
+            }
+            #expect(fake.logins.count >= 3 && fake.logins.allSatisfy { $0 == "ann ok" }, "\(fake.logins)")
+        }
+    }
+
+    @Test("a wrong password reaches the server once, however many callers there are", arguments: kinds)
+    func wrongPassword(_ kind: FakeKind) async throws {
+        try await withFake(kind, password: "not-it") { bank, fake in
+            let codes = try await bank.storm(connections: 20, requests: 1) { number in
+                "POST /app/\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\na=b"
+            }.map(\.code)
+            #expect(codes.contains("login-rejected"), "\(codes)")
+            #expect(codes.allSatisfy { ["login-rejected", "login-latched"].contains($0) }, "\(codes)")
+            for _ in 0..<2 { try await bank.expect("/app/", status: 503, code: "login-latched") }
+            await bank.stopDaemon()
+            try await bank.startDaemon()
+            try await bank.expect("/app/", status: 503, code: "login-latched")
+            #expect(fake.logins == ["ann wrong"] && fake.arrived.isEmpty)
+        }
+    }
+
+    @Test("what only looks like a challenge passes byte for byte, and nobody logs in", arguments: kinds)
+    func innocent(_ kind: FakeKind) async throws {
+        try await withFake(kind) { bank, fake in
+            for path in ["/open/mention", "/open/maintenance", "/open/refuse"] {
+                try await Self.expectSame(path, bank, fake)
+            }
+            try await fake.direct("/-fake/maintenance")
+            try await Self.expectSame("/app/", bank, fake)
+            try await Self.expectSame("/app/transfer", bank, fake, posting: "a=b")
+            #expect(fake.logins.isEmpty)
+            try await fake.direct("/-fake/maintenance")
+            try await bank.expect("/app/", status: 200)
+            for page in ["mention", "maintenance", "refuse"] {
+                let (inside, outside) = (try await bank.curl("/app/\(page)"), try await fake.direct("/open/\(page)"))
+                #expect(inside.status == outside.status && inside.body == outside.body, "\(page): \(inside.summary)")
+            }
+            try await fake.direct("/-fake/maintenance")
+            try await Self.expectSame("/app/", bank, fake)
+            try await fake.direct("/-fake/maintenance")
+            try await bank.expect("/app/", status: 200)
+            #expect(fake.logins == ["ann ok"], "none of it has ended the session")
+        }
+    }
+
+    private static func expectSame(
+        _ path: String, _ bank: Bank, _ fake: FakeServer, posting form: String? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let options = form.map { ["-d", $0] } ?? []
+        let through = try await Curl.run(options + [bank.url(path)], in: bank.folder)
+        let direct = try await fake.direct(path, options)
+        #expect(
+            through.status == direct.status && through.body == direct.body, "\(path): \(through.summary)",
+            sourceLocation: sourceLocation)
+    }
+}
