@@ -111,15 +111,15 @@ static inline void cgss_release(struct cgss_ticket *ticket) {
 }
 
 /// One token for the service, at most `size` bytes of it; `seconds` is how long its ticket lasts. Returns its length, or -1.
-/// With a ticket that was used before this asks nobody.
-static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output, size_t size, unsigned *seconds,
-                              struct cgss_status *status) {
+/// With a ticket that was used before this asks nobody. `context` is left for `cgss_verify` where the library keeps one, and is
+/// to be ended by `cgss_end`.
+static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output, size_t size, gss_ctx_id_t *context,
+                              unsigned *seconds, struct cgss_status *status) {
     const struct cgss_library *it = &ticket->library;
-    gss_ctx_id_t context = GSS_C_NO_CONTEXT;
     gss_buffer_desc token = GSS_C_EMPTY_BUFFER;
     OM_uint32 minor = 0, ignored, lasts = 0;
     OM_uint32 major =
-        it->init_sec_context(&minor, ticket->credential, &context, ticket->service, &cgss_spnego, GSS_C_MUTUAL_FLAG, 0,
+        it->init_sec_context(&minor, ticket->credential, context, ticket->service, &cgss_spnego, GSS_C_MUTUAL_FLAG, 0,
                              GSS_C_NO_CHANNEL_BINDINGS, GSS_C_NO_BUFFER, NULL, &token, NULL, &lasts);
     long length = -1;
     if (GSS_ERROR(major)) {
@@ -132,8 +132,34 @@ static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output,
         *seconds = lasts;
     }
     if (token.value) it->release_buffer(&ignored, &token);
-    if (context != GSS_C_NO_CONTEXT) it->delete_sec_context(&ignored, &context, GSS_C_NO_BUFFER);
     return length;
+}
+
+/// Lets go of what `cgss_token` left.
+static inline void cgss_end(struct cgss_ticket *ticket, gss_ctx_id_t *context) {
+    OM_uint32 ignored;
+    if (*context != GSS_C_NO_CONTEXT) ticket->library.delete_sec_context(&ignored, context, GSS_C_NO_BUFFER);
+}
+
+/// Takes the server's token, the last of a conversation that `cgss_token` began. Returns 1 where it proves that the server has
+/// the service's key (GSS_C_MUTUAL_FLAG), else 0.
+static inline int cgss_verify(struct cgss_ticket *ticket, gss_ctx_id_t *context, const void *input, size_t length,
+                              struct cgss_status *status) {
+    const struct cgss_library *it = &ticket->library;
+    gss_buffer_desc received = {length, (void *)input};
+    gss_buffer_desc token = GSS_C_EMPTY_BUFFER;
+    OM_uint32 minor = 0, ignored, flags = 0;
+    if (*context == GSS_C_NO_CONTEXT) {
+        cgss_describe(it, GSS_S_NO_CONTEXT, 0, status);
+        return 0;
+    }
+    OM_uint32 major = it->init_sec_context(&minor, ticket->credential, context, ticket->service, &cgss_spnego,
+                                           GSS_C_MUTUAL_FLAG, 0, GSS_C_NO_CHANNEL_BINDINGS, &received, NULL, &token, &flags,
+                                           NULL);
+    if (token.value) it->release_buffer(&ignored, &token);
+    if (major == GSS_S_COMPLETE && (flags & GSS_C_MUTUAL_FLAG)) return 1;
+    cgss_describe(it, major == GSS_S_COMPLETE || !GSS_ERROR(major) ? GSS_S_FAILURE : major, minor, status);
+    return 0;
 }
 
 /// Credentials of `mechanism` for `principal`.

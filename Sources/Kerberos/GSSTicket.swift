@@ -18,38 +18,62 @@ final class GSSTicket: Ticket {
         guard let acquired = unsafe acquired else { throw TicketError(status) }
         handle = unsafe Handle(ticket: acquired)
         var seconds: UInt32 = 0
-        _ = try handle.token(&seconds)
+        _ = try Handle.token(handle, &seconds)
         // Some say "for ever".
         lifetime = min(Int64(seconds), 7 * 86_400)
     }
 
-    func token() throws(TicketError) -> [UInt8] {
+    func token() throws(TicketError) -> TicketToken {
         var seconds: UInt32 = 0
-        return try handle.token(&seconds)
+        return try Handle.token(handle, &seconds)
     }
 
     /// Owns the C side.
-    @safe private final class Handle: @unchecked Sendable {
+    @safe fileprivate final class Handle: @unchecked Sendable {
         /// The largest token: Active Directory writes a user's groups into its tickets.
         private static let limit = 64 * 1024
-        private let ticket: UnsafeMutablePointer<cgss_ticket>
+        fileprivate let ticket: UnsafeMutablePointer<cgss_ticket>
 
         init(ticket: UnsafeMutablePointer<cgss_ticket>) { unsafe self.ticket = ticket }
 
         deinit { unsafe cgss_release(ticket) }
 
-        func token(_ seconds: inout UInt32) throws(TicketError) -> [UInt8] {
+        static func token(_ handle: Handle, _ seconds: inout UInt32) throws(TicketError) -> TicketToken {
             var status = cgss_status()
             var isMade = false
             var lasts: UInt32 = 0
+            var raw: gss_ctx_id_t?
             let token = unsafe [UInt8](unsafeUninitializedCapacity: Self.limit) { output, count in
-                let length = unsafe cgss_token(ticket, output.baseAddress, Self.limit, &lasts, &status)
+                let length = unsafe cgss_token(
+                    handle.ticket, output.baseAddress, Self.limit, &raw, &lasts, &status)
                 isMade = length > 0
                 count = max(0, length)
             }
+            let context = unsafe raw.map { unsafe GSSContext($0, of: handle) }
             guard isMade else { throw TicketError(status) }
             seconds = lasts
-            return Array(token)
+            return TicketToken(bytes: Array(token), context: context)
+        }
+    }
+
+    /// What the library knows of one token that went out. Gone with this object.
+    @safe private final class GSSContext: TicketContext, @unchecked Sendable {
+        private var context: gss_ctx_id_t?
+        private let handle: Handle
+
+        init(_ context: gss_ctx_id_t, of handle: Handle) {
+            unsafe self.context = unsafe context
+            self.handle = handle
+        }
+
+        deinit { unsafe cgss_end(handle.ticket, &context) }
+
+        func verify(_ token: [UInt8]) throws(TicketError) {
+            var status = cgss_status()
+            let isRight = unsafe token.withUnsafeBytes { bytes in
+                unsafe cgss_verify(handle.ticket, &context, bytes.baseAddress, bytes.count, &status)
+            }
+            guard isRight == 1 else { throw TicketError(status) }
         }
     }
 

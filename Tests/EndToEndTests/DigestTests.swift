@@ -44,13 +44,32 @@ struct DigestTests {
         }
     }
 
-    @Test("with auth-int alone goes with requests that have no body, and says so for others")
+    @Test(
+        "with auth-int alone protects bodies, in memory, on disk and of unknown length, before and behind the challenge"
+    )
     func integrity() async throws {
-        try await withBank(Self.configuration()) { bank in
+        var configuration = Self.configuration()
+        configuration.upstreams = [
+            "small:\n  url: 'http://127.0.0.1:${UPSTREAM_PORT}/'\n  replay: { memory: 64KiB, disk: 1MiB }"
+        ]
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: small"
+        configuration.challenges = ["name: corp\nupstream: small\ncredential: corp\nscheme: digest"]
+        try await withBank(configuration) { bank in
             bank.upstream.digest.configure { $0.protection = "auth-int" }
+            for (size, fields) in [(700_000, []), (5, []), (0, []), (300_000, ["-H", "Transfer-Encoding: chunked"])] {
+                let file = bank.folder.write(String(repeating: "0123456789", count: size).prefix(size) + "", to: "body")
+                let answer = try await Curl.run(
+                    fields + ["--data-binary", "@\(file)", bank.url("/digest/a")], in: bank.folder)
+                #expect(answer.status == 200, "\(answer.summary)")
+            }
             try await bank.expect("/digest/", status: 200)
-            let answer = try await bank.expect("/digest/", "-d", "body", status: 502, code: "login-failed")
-            #expect(answer.detail.contains("auth-int"))
+            #expect(bank.record.challenges["digest"] == 1)
+            let file = bank.folder.write(String(repeating: "0123456789", count: 200_000), to: "body")
+            for fields in [[], ["-H", "Transfer-Encoding: chunked"]] {
+                let answer = try await Curl.run(
+                    fields + ["--data-binary", "@\(file)", bank.url("/digest/a")], in: bank.folder)
+                #expect(answer.code == "login-failed" && answer.detail.contains("auth-int"), "\(answer.summary)")
+            }
             try await bank.expect("/digest/", status: 200)
         }
     }

@@ -56,6 +56,20 @@ struct NegotiateTests {
         }
     }
 
+    @Test("an answer whose server cannot prove who it is stays here; one that proves nothing passes")
+    func mutual() async throws {
+        try await withRealm(["principal": "robot", "keytab": "REALM/robot.keytab"]) { bank, _ in
+            for path in ["/forged", "/unproven"] {
+                let answer = try await bank.expect(path, "--data", "hello", status: 502, code: "upstream-protocol")
+                #expect(answer.detail.contains("could not prove"))
+            }
+            let log = bank.folder.text(of: "daemon.log")
+            #expect(!log.contains("oRQwEqADCgEAoQsGCSqGSIb3EgECAg"))
+            try await bank.expect("/silent", "--data", "hello", status: 200)
+            try await bank.expect("/a", "--data", "hello", status: 200)
+        }
+    }
+
     @Test("a password is, too")
     func password() async throws {
         try await withRealm(["principal": "ann", "password": "right"]) { bank, _ in

@@ -17,6 +17,7 @@ extension Exchange {
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
+        guard passesChecks(transfer, of: client) else { return }
         if let attentive { client.learn(attentive, from: transfer, target: target) }
         if transfer.handshake != nil, transfer.answer.status == 101 {
             if trial != nil { judge(.accepted) }

@@ -33,6 +33,10 @@ package final class Exchange: TransferOwner {
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
     var used: [UInt64] = []
     var waitingFor: SessionKey?
+    /// What the sessions' fields need to know of the body before it is sent.
+    var reading = BodyReading()
+    /// What the answer has to prove.
+    var checks: [any AnswerCheck] = []
     private var swallowed = 0
     var refusal: RefusedUse?
     /// The session that this exchange tries for all, and its slot.
@@ -90,7 +94,7 @@ package final class Exchange: TransferOwner {
     /// More of the request's body.
     package func receiveBody(_ data: Span<UInt8>) {
         body.append(data)
-        transfer?.bodyAvailable()
+        bodyCame()
     }
 
     /// A field came behind the request's body. Followed by `receiveBodyEnd`.
@@ -99,7 +103,7 @@ package final class Exchange: TransferOwner {
     /// The request's body is complete.
     package func receiveBodyEnd() {
         body.complete()
-        transfer?.bodyAvailable()
+        bodyCame()
     }
 
     // MARK: The caller's doings
@@ -200,7 +204,11 @@ package final class Exchange: TransferOwner {
         if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
         waitingFor = nil
         if trial != nil { judge(.undecided) }
-        attentive = nil
+        if attentive != nil {
+            attentive = nil
+            reading = BodyReading()
+            checks = []
+        }
         challenge = nil
         refusal = nil
         route = nil
@@ -232,13 +240,12 @@ package final class Exchange: TransferOwner {
         attentive = sessions.isAttentive ? sessions : nil
         if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
-        var signed: [InjectedField] = []
-        if sessions.hasSigners {
-            do throws(LoginFailure) {
-                signed = try sessions.sign(method: request.methodName, target: client.text(of: target))
-            } catch {
-                return machine.failed(ExchangeError(error))
-            }
+        let signed: [InjectedField]
+        do throws(LoginFailure) {
+            guard let fields = try sign(by: sessions, of: client) else { return nil }
+            signed = fields
+        } catch {
+            return machine.failed(ExchangeError(error))
         }
         do throws(CurlError) {
             let transfer = try client.transfer(for: self, request: request, sessions: sessions)
@@ -354,6 +361,10 @@ package final class Exchange: TransferOwner {
 
     private func deadlinePassed() {
         guard let client else { return }
+        if reading.isReading {
+            readBody()
+            return
+        }
         if machine.isLooking, let transfer {
             look(at: transfer)
             transfer.tellNews()

@@ -26,6 +26,8 @@ package struct ReplayBuffer: ~Copyable {
     private var taken = 0
     /// How many of them an earlier one had taken: below, reading is a replay.
     private var furthest = 0
+    /// `furthest`, while all is read for no transfer.
+    private var sentBefore = 0
     /// Whether what comes is still kept.
     private var isKeeping: Bool
     /// How many bytes were taken again, by where they were.
@@ -172,6 +174,29 @@ package struct ReplayBuffer: ~Copyable {
         }
         taken += count
         return count
+    }
+
+    /// As `read`, into an array of at most `count` bytes.
+    package mutating func readBytes(upTo count: Int) -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let read = unsafe buffer.withUnsafeMutableBytes { unsafe self.read(into: $0) }
+        buffer.removeSubrange(read...)
+        return buffer
+    }
+
+    /// Begins to read from the first byte, for no transfer. False where that is no longer held.
+    package mutating func beginReading() -> Bool {
+        guard rewind() else { return false }
+        // What is read now is not sent again by that.
+        sentBefore = furthest
+        furthest = 0
+        return true
+    }
+
+    /// What `beginReading` began is over.
+    package mutating func endReading() {
+        furthest = sentBefore
+        taken = 0
     }
 
     /// Begins again from the first byte, for the next transfer. False where that is no longer held.

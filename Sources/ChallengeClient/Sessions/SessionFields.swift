@@ -83,11 +83,19 @@ package final class SessionFields {
     /// Whether something is to be learned from answers.
     var isAttentive: Bool { hasSigners || hasCookies }
 
-    /// The fields that are made for one request.
-    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
-        var signed: [InjectedField] = []
-        for signer in signers { signed += try signer.sign(method: method, target: target) }
-        return signed
+    /// What a body is to be fed to before its request, for `target`, is signed.
+    func bodyDigests(for target: String) -> [any RunningDigest] { signers.compactMap { $0.bodyDigest(for: target) } }
+
+    /// The fields that are made for one request, and what its answer is shown to.
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> (fields: [InjectedField], checks: [any AnswerCheck]) {
+        var fields: [InjectedField] = []
+        var checks: [any AnswerCheck] = []
+        for signer in signers {
+            let signed = try signer.sign(request)
+            fields += signed.fields
+            if let check = signed.check { checks.append(check) }
+        }
+        return (fields, checks)
     }
 
     /// Appends `signed` and the fields that are always the same; without `Authorization` where the caller's own goes.

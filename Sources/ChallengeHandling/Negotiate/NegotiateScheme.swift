@@ -68,14 +68,44 @@ final class NegotiateSigner: RequestSigner {
 
     var names: [HTTPField.Name] { [.authorization] }
 
-    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         do throws(TicketError) {
             let token = try ticket.token()
-            return [InjectedField(name: .authorization, value: Secret("Negotiate \(Base64.encode(token))"))]
+            let field = InjectedField(
+                name: .authorization, value: Secret("Negotiate \(Base64.encode(token.bytes))"))
+            return SignedFields([field], check: token.context.map(NegotiateCheck.init))
         } catch {
             throw LoginFailure(.failed, challenge: "negotiate", detail: "There is no Kerberos token: \(error.reason).")
         }
     }
 
     func learn(status: Int, fields: HTTPFields) {}
+}
+
+/// Has the server prove who it is, where it does: with the answer goes the last token of the conversation (RFC 4559 §5).
+///
+/// A server that sends none has kept to the RFC as well; one whose token is not right does not have the service's key.
+final class NegotiateCheck: AnswerCheck {
+    private let context: any TicketContext
+
+    init(context: any TicketContext) { self.context = context }
+
+    func fault(status: Int, fields: HTTPFields) -> String? {
+        // A refusal is what it is, whoever says it.
+        guard status != 401 else { return nil }
+        let values = fields[values: .wwwAuthenticate]
+        guard !values.isEmpty else { return nil }
+        guard let challenges = try? AuthenticationChallenge.parse(values) else {
+            return "its WWW-Authenticate cannot be read"
+        }
+        let tokens = challenges.filter { $0.isScheme("Negotiate") }.compactMap(\.token68)
+        guard let text = tokens.first else { return nil }
+        guard tokens.count == 1, let token = Base64.decode(text) else { return "its token cannot be read" }
+        do throws(TicketError) {
+            try context.verify(token)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
 }

@@ -21,6 +21,18 @@ public enum DigestAlgorithm: Sendable, CaseIterable {
 public protocol MessageDigests: Sendable {
     /// The digest of `bytes`.
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8]
+    /// A digest of what is not there as a whole.
+    func running(_ algorithm: DigestAlgorithm) -> any RunningDigest
     /// The authentication code of `bytes` under `key` (HMAC, RFC 2104).
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
+}
+
+/// The digest of bytes that come piece by piece. Used by one thread at a time.
+public protocol RunningDigest: AnyObject {
+    /// By which function.
+    var algorithm: DigestAlgorithm { get }
+    /// The next bytes.
+    func update(_ bytes: ArraySlice<UInt8>)
+    /// The digest of all of them. Nothing may follow.
+    func finish() -> [UInt8]
 }

@@ -59,7 +59,28 @@ public protocol Ticket: AnyObject, Sendable {
     /// How long it lasts, in seconds, from when it was given out.
     var lifetime: Int64 { get }
     /// A token for one request (RFC 4559 §4). Asks nobody, and may be called by several threads at once.
-    func token() throws(TicketError) -> [UInt8]
+    func token() throws(TicketError) -> TicketToken
+}
+
+/// What goes with one request.
+public struct TicketToken: Sendable {
+    /// The token.
+    public var bytes: [UInt8]
+    /// What verifies the server's token in the answer; `nil` where the library is not asked.
+    public var context: (any TicketContext)?
+
+    /// A token.
+    public init(bytes: [UInt8], context: (any TicketContext)? = nil) {
+        self.bytes = bytes
+        self.context = context
+    }
+}
+
+/// What was begun with a token. Used by one thread at a time.
+public protocol TicketContext: AnyObject, Sendable {
+    /// Takes the server's token, which proves that it has the service's key (RFC 4120 §5.5.2). Throws where it does not; asks
+    /// nobody.
+    func verify(_ token: [UInt8]) throws(TicketError)
 }
 
 /// Gives out Kerberos tickets.

@@ -39,10 +39,14 @@ final class DigestNonces: Sendable {
     }
 
     /// The proof for a request of `method` for `target` (RFC 7616 §3.4.1), in hexadecimal digits; with an empty method
-    /// that of its answer (`rspauth`, §3.5). `count` is the nonce's, eight digits. Bodies are taken to be empty.
-    func proof(method: String, target: String, count: String) -> String {
+    /// that of its answer (`rspauth`, §3.5). `count` is the nonce's, eight digits; `body` the digest of the body, where there
+    /// is one and it is protected (§3.4.3).
+    func proof(method: String, target: String, count: String, body: [UInt8]? = nil) -> String {
         var request = "\(method):\(target)"
-        if challenge.protection == .integrity { request += ":\(hash(""))" }
+        if challenge.protection == .integrity {
+            let digits = body.map { String(decoding: Self.hexadecimal($0), as: UTF8.self) }
+            request += ":\(digits ?? hash(""))"
+        }
         let protected = challenge.protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
         return Self.hash(
             [key, Secret(":\(nonce):\(protected)\(hash(request))")], challenge.algorithm, digests

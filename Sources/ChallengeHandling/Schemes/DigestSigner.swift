@@ -27,8 +27,6 @@ public final class DigestSigner: RequestSigner {
 
     /// So many requests are remembered for `rspauth`; what comes later is not checked.
     private static let remembered: UInt32 = 64
-    /// Methods whose requests have no body as a rule (RFC 9110 §9.3).
-    private static let bodyless: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]
 
     private let challenge: DigestChallenge
     private let challengeName: String
@@ -74,18 +72,10 @@ public final class DigestSigner: RequestSigner {
     public var names: [HTTPField.Name] { [.authorization] }
 
     /// The answer for one request; none outside the challenge's protection space. Throws `login-failed` where the server
-    /// wants bodies to be protected, and the request may have one: it would have to be known before it is sent.
-    public func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
-        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
-        if !space.contains(target), state.withLock({ $0.isAccepted }) { return [] }
-        guard challenge.protection != .integrity || Self.bodyless.contains(method) else {
-            throw LoginFailure(
-                .failed, challenge: challengeName,
-                detail:
-                    "The server offers Digest with qop=\"auth-int\" only, which protects the request's body, and that is "
-                    + "supported for requests without one only, not for \(ServerText.name(method)). Have the server offer "
-                    + "qop=\"auth\" too, or use another scheme.")
-        }
+    /// wants bodies to be protected (RFC 7616 §3.4.3), and this one is not known as a whole before it is sent.
+    public func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        guard isMeant(request.target) else { return SignedFields() }
+        let (target, body) = (request.target, try digest(of: request.body))
         let (nonces, count) = state.withLock { state in
             // At the end of all counts the server refuses one used before and gives a new nonce, without harm.
             if state.count < .max { state.count += 1 }
@@ -97,7 +87,15 @@ public final class DigestSigner: RequestSigner {
             }
             return (state.nonces, state.count)
         }
-        return [InjectedField(name: .authorization, value: answer(method, target, nonces, count))]
+        return SignedFields([
+            InjectedField(name: .authorization, value: answer(request.method, target, nonces, count, body))
+        ])
+    }
+
+    /// Where the server protects bodies only.
+    public func bodyDigest(for target: String) -> (any RunningDigest)? {
+        guard challenge.protection == .integrity, isMeant(target) else { return nil }
+        return digests.running(challenge.algorithm)
     }
 
     /// Takes the nonce that the server wants next (`nextnonce`), unless what it says to prove itself (`rspauth`) is wrong.
@@ -131,7 +129,9 @@ public final class DigestSigner: RequestSigner {
 
 extension DigestSigner {
     /// RFC 7616 §3.4: `algorithm`, `qop` and `nc` are never quoted, for historical reasons.
-    private func answer(_ method: String, _ target: String, _ nonces: DigestNonces, _ count: UInt32) -> Secret {
+    private func answer(
+        _ method: String, _ target: String, _ nonces: DigestNonces, _ count: UInt32, _ body: [UInt8]?
+    ) -> Secret {
         let digits = Self.digits(count)
         var text = ", uri=\(quoted(target))"
         if let algorithm = challenge.algorithmName { text += ", algorithm=\(algorithm)" }
@@ -139,8 +139,30 @@ extension DigestSigner {
         if let protection = challenge.protection {
             text += ", nc=\(digits), cnonce=\"\(nonces.clientNonce)\", qop=\(protection.rawValue)"
         }
-        text += ", response=\"\(nonces.proof(method: method, target: target, count: digits))\""
+        text += ", response=\"\(nonces.proof(method: method, target: target, count: digits, body: body))\""
         return .joining([opening, Secret(text + closing)])
+    }
+
+    private func isMeant(_ target: String) -> Bool {
+        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
+        space.contains(target) || !state.withLock { $0.isAccepted }
+    }
+
+    /// The digest that protects `body`; `nil` where nothing does.
+    private func digest(of body: SigningRequest.Body) throws(LoginFailure) -> [UInt8]? {
+        guard challenge.protection == .integrity else { return nil }
+        switch body {
+        case .none: return nil
+        case .digests(let digests):
+            if let digest = digests.first(where: { $0.algorithm == challenge.algorithm }) { return digest.bytes }
+        case .unread: break
+        }
+        throw LoginFailure(
+            .failed, challenge: challengeName,
+            detail:
+                "The server offers Digest with qop=\"auth-int\" only, which protects the request's body, and this one is "
+                + "longer than what is kept of a body before it is sent. Raise `replay` of the upstream, or have the server "
+                + "offer qop=\"auth\" too.")
     }
 
     /// Whether the server proves that it knows the password too, or says nothing of it. One that protects bodies proves

@@ -21,12 +21,23 @@ final class RealmSigner: RequestSigner {
 
     var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
 
-    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField] {
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        guard isMeant(request.target) else { return SignedFields() }
+        var signed = try session.signer?.sign(request) ?? SignedFields()
+        signed.fields.insert(contentsOf: session.fields, at: 0)
+        return signed
+    }
+
+    func bodyDigest(for target: String) -> (any RunningDigest)? {
+        isMeant(target) ? session.signer?.bodyDigest(for: target) : nil
+    }
+
+    private func isMeant(_ target: String) -> Bool {
         switch spaces.standing(of: realm, at: target) {
-        case .another: return []
+        case .mine: true
+        case .another: false
         // The request that tries the session must carry it, or its refusal would be taken for the credential's.
-        case .unknown where isAccepted.load(ordering: .relaxed): return []
-        case .mine, .unknown: return session.fields + (try session.signer?.sign(method: method, target: target) ?? [])
+        case .unknown: !isAccepted.load(ordering: .relaxed)
         }
     }
 

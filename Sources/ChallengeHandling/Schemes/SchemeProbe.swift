@@ -18,9 +18,11 @@ struct SchemeProbe {
     /// say. Throws where there was none, and for 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         var request = SideRequest(method: .get, url: url)
+        var check: (any AnswerCheck)?
         if let session {
-            let signed = try session.signer?.sign(method: "GET", target: url.target) ?? []
-            for field in session.fields + signed { request.fields[field.name] = field.value.revealText() }
+            let signed = try session.signer?.sign(SigningRequest(method: "GET", target: url.target)) ?? SignedFields()
+            check = signed.check
+            for field in session.fields + signed.fields { request.fields[field.name] = field.value.revealText() }
         }
         let step = "GET \(url.path)"
         let response: SideResponse
@@ -30,6 +32,11 @@ struct SchemeProbe {
             occasion.report("\(step): no answer, \(error.reason)")
             if error.kind == .badAnswer { return nil }
             throw LoginFailure(error, step: step, challenge: occasion.name)
+        }
+        if let fault = check?.fault(status: response.status, fields: response.fields) {
+            throw LoginFailure(
+                .failed, challenge: occasion.name,
+                detail: "The server that answered \(step) did not prove that it is the one asked: \(fault).")
         }
         session?.signer?.learn(status: response.status, fields: response.fields)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")

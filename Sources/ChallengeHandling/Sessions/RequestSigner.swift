@@ -9,9 +9,12 @@ public import HTTPTypes
 public protocol RequestSigner: AnyObject, Sendable {
     /// The fields that it writes: a caller's own of these names give way.
     var names: [HTTPField.Name] { get }
-    /// The fields of one request that is about to be sent. `target`: the request target as it goes on the wire. Does no
-    /// I/O. Throws where none can be made, which ends the exchange.
-    func sign(method: String, target: String) throws(LoginFailure) -> [InjectedField]
+    /// The fields of one request that is about to be sent. Does no I/O. Throws where none can be made, which ends the
+    /// exchange.
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields
+    /// What the body of a request for `target` is to be fed to before `sign` is asked; `nil` where its fields do not depend
+    /// on the body.
+    func bodyDigest(for target: String) -> (any RunningDigest)?
     /// Takes note of the final answer to a request that it signed.
     func learn(status: Int, fields: HTTPFields)
     /// Whether the requests of others may use it up at any time, as they do the nonce of Digest, which then need not be said.
@@ -21,4 +24,69 @@ public protocol RequestSigner: AnyObject, Sendable {
 extension RequestSigner {
     /// Most serve until they end.
     public var wearsOut: Bool { false }
+
+    /// Most protect no bodies.
+    public func bodyDigest(for target: String) -> (any RunningDigest)? { nil }
+}
+
+/// A request that is about to be sent, as far as a signer needs to know it.
+public struct SigningRequest: Sendable {
+    /// What is known of a body.
+    public enum Body: Sendable {
+        /// There is none.
+        case none
+        /// There is one, and nothing is known of it.
+        case unread
+        /// The digests of all of it that were asked for.
+        case digests([BodyDigest])
+    }
+
+    /// The method.
+    public var method: String
+    /// The request target as it goes on the wire.
+    public var target: String
+    /// Its body.
+    public var body: Body
+
+    /// A request; without a body where none is given.
+    public init(method: String, target: String, body: Body = .none) {
+        self.method = method
+        self.target = target
+        self.body = body
+    }
+}
+
+/// The digest of a request's body.
+public struct BodyDigest: Sendable, Equatable {
+    /// By which function.
+    public var algorithm: DigestAlgorithm
+    /// Its bytes.
+    public var bytes: [UInt8]
+
+    /// A digest.
+    public init(algorithm: DigestAlgorithm, bytes: [UInt8]) {
+        self.algorithm = algorithm
+        self.bytes = bytes
+    }
+}
+
+/// What a signer made for one request.
+public struct SignedFields: Sendable {
+    /// The fields.
+    public var fields: [InjectedField]
+    /// What the answer is shown to; `nil` where a server has nothing to prove.
+    public var check: (any AnswerCheck)?
+
+    /// Fields.
+    public init(_ fields: [InjectedField] = [], check: (any AnswerCheck)? = nil) {
+        self.fields = fields
+        self.check = check
+    }
+}
+
+/// Knows whether the server that answered one request is the one that was asked.
+public protocol AnswerCheck: AnyObject, Sendable {
+    /// What is wrong with what the final answer proves, in words, without a full stop and without secrets; `nil` where it
+    /// proves nothing, or the right thing.
+    func fault(status: Int, fields: HTTPFields) -> String?
 }

@@ -22,6 +22,17 @@ package struct CryptoDigests: MessageDigests {
         }
     }
 
+    /// A digest of what comes piece by piece.
+    package func running(_ algorithm: DigestAlgorithm) -> any RunningDigest {
+        switch algorithm {
+        case .md5: Running(algorithm, Insecure.MD5())
+        case .sha1: Running(algorithm, Insecure.SHA1())
+        case .sha256: Running(algorithm, SHA256())
+        case .sha512: Running(algorithm, SHA512())
+        case .sha512t256: RunningSHA512t256()
+        }
+    }
+
     /// The authentication code of `bytes` (RFC 2104).
     package func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] {
         switch algorithm {
@@ -40,4 +51,29 @@ package struct CryptoDigests: MessageDigests {
             }
         }
     }
+}
+
+/// One of swift-crypto's hash functions, under way.
+private final class Running<Hash: HashFunction>: RunningDigest {
+    let algorithm: DigestAlgorithm
+    private var hash: Hash
+
+    init(_ algorithm: DigestAlgorithm, _ hash: Hash) {
+        self.algorithm = algorithm
+        self.hash = hash
+    }
+
+    func update(_ bytes: ArraySlice<UInt8>) { hash.update(data: bytes) }
+
+    func finish() -> [UInt8] { Array(hash.finalize()) }
+}
+
+/// Ours, under way.
+private final class RunningSHA512t256: RunningDigest {
+    let algorithm = DigestAlgorithm.sha512t256
+    private var hash = SHA512t256()
+
+    func update(_ bytes: ArraySlice<UInt8>) { hash.update(bytes) }
+
+    func finish() -> [UInt8] { hash.finish() }
 }

@@ -5,26 +5,59 @@ internal import Secrets
 
 /// SHA-512/256 (FIPS 180-4 §6.7): SHA-512 from an initial value of its own, of whose result the first half counts.
 ///
-/// By hand, because swift-crypto cannot start SHA-512 from another value. It hashes the lines of RFC 7616, no bulk.
-enum SHA512t256 {
+/// By hand, because swift-crypto cannot start SHA-512 from another value. It hashes the lines of RFC 7616, and bodies where
+/// those are protected, which are short as a rule.
+struct SHA512t256 {
     private static let blockSize = 128
+
+    private var state = Self.initialState
+    private var schedule = [UInt64](repeating: 0, count: 80)
+    /// The beginning of a block.
+    private var pending: [UInt8] = []
+    private var count: UInt64 = 0
 
     /// The 32 bytes of the digest.
     static func hash(_ message: [UInt8]) -> [UInt8] {
-        var state = initialState
-        var schedule = [UInt64](repeating: 0, count: 80)
-        // FIPS 180-4 §5.1.2: one bit, zeros, and the length in bits as 128 bits fill the last block.
-        var padded = message
-        padded.append(0x80)
-        let zeros = (blockSize - (padded.count + 16) % blockSize) % blockSize
-        padded.append(contentsOf: repeatElement(0, count: zeros + 8))
-        let bits = UInt64(message.count) &* 8
-        for shift in stride(from: 56, through: 0, by: -8) { padded.append(UInt8(truncatingIfNeeded: bits >> shift)) }
-        for start in stride(from: 0, to: padded.count, by: blockSize) {
-            compress(padded[start..<start + blockSize], into: &state, &schedule)
+        var hash = SHA512t256()
+        hash.update(message[...])
+        return hash.finish()
+    }
+
+    /// The next bytes of the message.
+    mutating func update(_ bytes: ArraySlice<UInt8>) {
+        count &+= UInt64(bytes.count)
+        var rest = bytes
+        if !pending.isEmpty {
+            let missing = rest.prefix(Self.blockSize - pending.count)
+            pending += missing
+            rest = rest.dropFirst(missing.count)
+            guard pending.count == Self.blockSize else { return }
+            Self.compress(pending[...], into: &state, &schedule)
+            // It may hold a password, as all that follows may.
+            for index in pending.indices { pending[index] = 0 }
+            pending.removeAll(keepingCapacity: true)
         }
-        // It held the message, which may hold a password; so did the schedule.
+        while rest.count >= Self.blockSize {
+            Self.compress(rest.prefix(Self.blockSize), into: &state, &schedule)
+            rest = rest.dropFirst(Self.blockSize)
+        }
+        pending += rest
+    }
+
+    /// The 32 bytes of the digest of all of it.
+    mutating func finish() -> [UInt8] {
+        // FIPS 180-4 §5.1.2: one bit, zeros, and the length in bits as 128 bits fill the last block.
+        var padded = pending
+        padded.append(0x80)
+        let zeros = (Self.blockSize - (padded.count + 16) % Self.blockSize) % Self.blockSize
+        padded.append(contentsOf: repeatElement(0, count: zeros + 8))
+        let bits = count &* 8
+        for shift in stride(from: 56, through: 0, by: -8) { padded.append(UInt8(truncatingIfNeeded: bits >> shift)) }
+        for start in stride(from: 0, to: padded.count, by: Self.blockSize) {
+            Self.compress(padded[start..<start + Self.blockSize], into: &state, &schedule)
+        }
         _ = Secret(taking: &padded)
+        _ = Secret(taking: &pending)
         for index in schedule.indices { schedule[index] = 0 }
         return state.prefix(4).flatMap { word in
             stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }

@@ -48,13 +48,15 @@ struct DigestAnswer {
         if self["algorithm"]?.hasSuffix("-sess") == true { key = hash("\(key):\(nonce):\(self["cnonce"] ?? "")") }
         var request = "\(method):\(self["uri"] ?? "")"
         guard let protection = rules.protection else { return hash("\(key):\(nonce):\(hash(request))") }
-        if protection == "auth-int" { request += ":\(hash(String(decoding: body, as: UTF8.self)))" }
+        if protection == "auth-int" { request += ":\(hash(body))" }
         return hash("\(key):\(nonce):\(self["nc"] ?? ""):\(self["cnonce"] ?? ""):\(protection):\(hash(request))")
     }
 
     /// The hash by the answer's algorithm, in hexadecimal digits.
-    func hash(_ text: String) -> String {
-        guard self["algorithm"]?.hasPrefix("MD5") == true else { return sha256(Array(text.utf8)) }
-        return Insecure.MD5.hash(data: Array(text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    func hash(_ text: String) -> String { hash(Array(text.utf8)) }
+
+    private func hash(_ bytes: [UInt8]) -> String {
+        guard self["algorithm"]?.hasPrefix("MD5") == true else { return sha256(bytes) }
+        return Insecure.MD5.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

@@ -7,16 +7,23 @@ import Secrets
 import Synchronization
 import Testing
 
+/// Takes `right` for the server's token.
+private final class Context: TicketContext {
+    func verify(_ token: [UInt8]) throws(TicketError) {
+        guard token == Array("right".utf8) else { throw TicketError(.unknown, reason: "it does not decrypt") }
+    }
+}
+
 /// Gives out tickets that number their tokens, or fails.
 private final class Office: TicketOffice {
     final class Numbered: Ticket {
         let lifetime: Int64 = 3_600
         private let count = Atomic<Int>(0)
 
-        func token() throws(TicketError) -> [UInt8] {
+        func token() throws(TicketError) -> TicketToken {
             let number = count.wrappingAdd(1, ordering: .relaxed).newValue
             if number > 2 { throw TicketError(.unknown, reason: "the ticket has ended") }
-            return Array("token \(number)".utf8)
+            return TicketToken(bytes: Array("token \(number)".utf8), context: Context())
         }
     }
 
@@ -46,11 +53,31 @@ struct NegotiateSchemeTests {
         #expect(session.expiresAt == 3_601_000)
         let signer = try #require(session.signer)
         #expect(signer.names == [.authorization])
-        let first = try signer.sign(method: "GET", target: "/")
-        let second = try signer.sign(method: "GET", target: "/")
-        #expect(first.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMQ=="])
-        #expect(second.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMg=="])
-        #expect(throws: LoginFailure.self) { _ = try signer.sign(method: "GET", target: "/") }
+        let first = try signer.sign(SigningRequest(method: "GET", target: "/"))
+        let second = try signer.sign(SigningRequest(method: "GET", target: "/"))
+        #expect(first.fields.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMQ=="])
+        #expect(second.fields.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMg=="])
+        #expect(throws: LoginFailure.self) { _ = try signer.sign(SigningRequest(method: "GET", target: "/")) }
+    }
+
+    @Test(
+        "the server's token has to be right where it sends one",
+        arguments: [
+            (200, ["Negotiate cmlnaHQ="], true), (200, ["Negotiate d3Jvbmc="], false),
+            (302, ["Negotiate d3Jvbmc="], false),
+            (200, [], true), (200, ["Negotiate"], true), (200, ["Basic realm=\"a\""], true),
+            (200, ["Negotiate !"], false), (200, ["Negotiate a"], false),
+            (200, ["Negotiate cmlnaHQ=", "Negotiate cmlnaHQ="], false),
+            // A refusal, on the way to the next challenge.
+            (401, ["Negotiate d3Jvbmc="], true),
+        ])
+    func mutual(status: Int, values: [String], isTaken: Bool) async throws {
+        let session = try await NegotiateScheme(office: Office(), host: "a").session(nil, now: 0)
+        let signed = try #require(try session.signer?.sign(SigningRequest(method: "GET", target: "/")))
+        let check = try #require(signed.check)
+        var fields = HTTPFields()
+        for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
+        #expect((check.fault(status: status, fields: fields) == nil) == isTaken)
     }
 
     @Test("the service is HTTP at the host, unless another is named")

@@ -77,5 +77,13 @@ struct SchemeDetectorTests {
 /// Where nothing is hashed.
 struct NoDigests: MessageDigests {
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [] }
+    func running(_ algorithm: DigestAlgorithm) -> any RunningDigest { Running(algorithm: algorithm) }
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [] }
+
+    private final class Running: RunningDigest {
+        let algorithm: DigestAlgorithm
+        init(algorithm: DigestAlgorithm) { self.algorithm = algorithm }
+        func update(_ bytes: ArraySlice<UInt8>) {}
+        func finish() -> [UInt8] { [] }
+    }
 }

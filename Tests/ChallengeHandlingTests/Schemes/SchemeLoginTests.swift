@@ -93,7 +93,8 @@ struct SchemeLoginTests {
         let world = World([step(nil, 401, [Self.digest]), step("Digest username=\"ann-u\"", 204)], credentials: [.ann])
         let session = try await world.win(login([DigestScheme(digests: NoDigests()), BasicScheme()]))
         #expect(session.isProven && session.use?.credential.name == "ann")
-        let next = try session.signer?.sign(method: "POST", target: "/other").first?.value.revealText()
+        let next = try session.signer?.sign(SigningRequest(method: "POST", target: "/other")).fields.first?.value
+            .revealText()
         #expect(next?.contains("nc=00000002") == true)
         #expect(world.steps.contains("GET /start with the credential: 204"))
     }
@@ -144,7 +145,9 @@ struct SchemeLoginTests {
         let session = try await world.win(SchemeLogin(plan, challenge: challenge))
         let signer = try #require(session.signer)
         #expect(session.fields.isEmpty && signer.names == [.authorization])
-        func count(_ target: String) throws -> Int { try signer.sign(method: "GET", target: target).count }
+        func count(_ target: String) throws -> Int {
+            try signer.sign(SigningRequest(method: "GET", target: target)).fields.count
+        }
         #expect(try count("/met/") == 1 && count("/elsewhere") == 1)
         signer.learn(status: 200, fields: [:])
         #expect(try count("/met/x?y=/z") == 1 && count("/met/x/y") == 1)

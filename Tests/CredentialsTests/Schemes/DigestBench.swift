@@ -30,8 +30,21 @@ struct DigestBench {
     }
 
     /// The value of `Authorization` for a request; `nil` where there is none.
-    func written(_ method: String = "GET", _ target: String = "/dir/index.html") throws -> String? {
-        try signer.sign(method: method, target: target).first?.value.revealText()
+    func written(
+        _ method: String = "GET", _ target: String = "/dir/index.html", body: SigningRequest.Body = .none
+    ) throws -> String? {
+        try signer.sign(SigningRequest(method: method, target: target, body: body)).fields.first?.value.revealText()
+    }
+
+    /// The digest of `body`, taken in pieces of `size` bytes.
+    func digest(of body: [UInt8], in size: Int = 7) throws -> BodyDigest {
+        let digest = try #require(signer.bodyDigest(for: "/dir/index.html"))
+        var rest = body[...]
+        while !rest.isEmpty {
+            digest.update(rest.prefix(size))
+            rest = rest.dropFirst(size)
+        }
+        return BodyDigest(algorithm: digest.algorithm, bytes: digest.finish())
     }
 
     /// The same, read as the parameters of a challenge are.

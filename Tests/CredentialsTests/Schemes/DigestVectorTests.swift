@@ -83,8 +83,33 @@ struct DigestVectorTests {
         let answer = try bench.answer()
         #expect(answer["qop"] == "auth-int")
         #expect(answer["response"] == "8bdf6f15638e260831e905028de5450562816d093c9bfc5c13d3a46adcdde940")
-        let failure = #expect(throws: LoginFailure.self) { try bench.written("POST") }
+        let failure = #expect(throws: LoginFailure.self) { try bench.written("POST", body: .unread) }
         #expect(failure?.code == .failed && failure?.detail.contains("auth-int") == true)
+    }
+
+    /// By hand, RFC 7616 section 3.4.3: A2 = POST:/dir/index.html:H(body), count 1; computed with Python's hashlib.
+    @Test(
+        "protect a body that is known",
+        arguments: [
+            ("MD5", "e81bfe5b88669e7185cbb3893ae710d4"),
+            ("SHA-256", "d1611ce04defef4c7f5392212f3f37ba9050a793a80c14b86cb35ae955539f29"),
+            ("SHA-256-sess", "8fbe1d46106dbf548374d5623c06fa7b5613c844fda200ed0d05fc83b5ef2b72"),
+            ("SHA-512-256", "ed6fdf719cc8773193d9e77fc4a74881ba555a71c2139981cb7d1ac6461aaf98"),
+        ])
+    func body(name: String, expected: String) throws {
+        let field = Self.example.replacing("auth, auth-int", with: "auth-int") + ", algorithm=\(name)"
+        let bench = try DigestBench(field, clientNonce: Self.clientNonce)
+        let body = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
+        let written = try bench.written("POST", body: .digests([bench.digest(of: body)]))
+        #expect(written?.contains("response=\"\(expected)\"") == true, "\(written ?? "")")
+        #expect(try bench.digest(of: body, in: 64) == bench.digest(of: body, in: 1000))
+    }
+
+    @Test("need nothing of the body where its protection is not all that is offered")
+    func bodyNotAsked() throws {
+        let bench = try DigestBench(Self.example, clientNonce: Self.clientNonce)
+        #expect(bench.signer.bodyDigest(for: "/dir/index.html") == nil)
+        #expect(try bench.written("POST", body: .unread)?.contains("qop=auth,") == true)
     }
 
     @Test("name the user so that the server can read it")

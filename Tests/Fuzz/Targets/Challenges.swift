@@ -57,7 +57,7 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
     else { return }
     let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/")
     let signer = DigestSigner(challenge, at: url, for: pair, name: "c", digests: OneDigest())
-    guard let field = try? signer.sign(method: "GET", target: #"/?"\"#).first else {
+    guard let field = try? signer.sign(SigningRequest(method: "GET", target: #"/?"\"#)).fields.first else {
         throw Violation(description: "no answer to \(challenge)")
     }
     let written = field.value.revealText()
@@ -75,7 +75,15 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
 
 private struct OneDigest: MessageDigests {
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [7] }
+    func running(_ algorithm: DigestAlgorithm) -> any RunningDigest { Running(algorithm: algorithm) }
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [7] }
+
+    private final class Running: RunningDigest {
+        let algorithm: DigestAlgorithm
+        init(algorithm: DigestAlgorithm) { self.algorithm = algorithm }
+        func update(_ bytes: ArraySlice<UInt8>) {}
+        func finish() -> [UInt8] { [7] }
+    }
 }
 
 private func plain(_ challenge: AuthenticationChallenge) -> String {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Curl
+internal import EventLoop
+internal import HTTPWire
+
+// The fields that sessions make for each request, and what the answer proves in return.
+extension Exchange {
+    /// The signed fields of `sessions`; `nil` where the body has to be read before, after which `send` is done again.
+    func sign(by sessions: SessionFields, of client: UpstreamClient) throws(LoginFailure) -> [InjectedField]? {
+        if !checks.isEmpty { checks = [] }
+        guard sessions.hasSigners, !request.keepsCredentials else { return [] }
+        let target = client.text(of: target)
+        var signing = SigningRequest(method: request.methodName, target: target)
+        if request.hasBody {
+            signing.body = reading.digests.map { .digests($0) } ?? .unread
+            let digests = sessions.bodyDigests(for: target)
+            let isKnown = digests.allSatisfy { digest in
+                reading.digests?.contains { $0.algorithm == digest.algorithm } == true
+            }
+            // A body that is known to be too long fails at once, while all of it is still the caller's.
+            if !isKnown, !isTooLong {
+                reading.begin(digests, of: &body)
+                timer.arm(at: runtime.loop.now)
+                return nil
+            }
+        }
+        let signed = try sessions.sign(signing)
+        checks = signed.checks
+        return signed.fields
+    }
+
+    /// Goes on with the body that is to be known before it is sent. By the timer only: whoever brought more of it is not to
+    /// find the exchange over.
+    func readBody() {
+        guard let client, let attentive else { return }
+        switch reading.read(&body) {
+        case .done:
+            perform(.send)
+        case .goOn:
+            timer.arm(at: runtime.loop.now)
+        case .hungry:
+            // The caller has a time limit of its own.
+            timer.disarm()
+            caller?.exchangeWantsBody()
+        case .lost:
+            do throws(LoginFailure) {
+                _ = try attentive.sign(
+                    SigningRequest(method: request.methodName, target: client.text(of: target), body: .unread))
+                perform(machine.failed(.bodyNotReplayable))
+            } catch {
+                perform(machine.failed(ExchangeError(error)))
+            }
+        }
+    }
+
+    /// More of the body is here.
+    func bodyCame() {
+        transfer?.bodyAvailable()
+        if reading.isReading { timer.arm(at: runtime.loop.now) }
+    }
+
+    /// Whether the answer proves what it has to; where not, the exchange is over.
+    func passesChecks(_ transfer: Transfer, of client: UpstreamClient) -> Bool {
+        guard !checks.isEmpty else { return true }
+        let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
+        for check in checks {
+            guard let fault = check.fault(status: head.status, fields: head.fields) else { continue }
+            perform(machine.failed(.unproven(by: fault, of: client.plan)))
+            return false
+        }
+        return true
+    }
+}
+
+extension ExchangeError {
+    /// What the server sent to prove who it is proves something else (RFC 4559 §5).
+    static func unproven(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
+        ExchangeError(
+            .upstreamProtocol,
+            detail: """
+                The upstream \(plan.name) answered, but could not prove that it is the server that was asked, so its answer \
+                was not passed on. The request may have been carried out. Somebody may stand in between, or the server has \
+                another key than the KDC has for it.
+                """, cause: fault)
+    }
+}
