@@ -93,6 +93,10 @@ extension Transfer: TransferDelegate {
         driver.note(self)
         bodyGo = driver.goes
         received += data.count
+        // At once for all that a window can hold: growing by doubling would move it, and end at more than it needs.
+        if data.count > body.capacity - body.count {
+            body.reserve(body.isEmpty ? data.count : Self.bodyCapacity - body.count)
+        }
         let bytes = unsafe Span<UInt8>(_unsafeElements: data.assumingMemoryBound(to: UInt8.self))
         switch answerBody.take(bytes, into: &body) {
         case .taken:

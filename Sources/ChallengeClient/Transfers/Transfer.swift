@@ -11,6 +11,10 @@ package import HTTPWire
 package final class Transfer {
     /// Body bytes collected before libcurl is told to pause: the back-pressure towards the upstream.
     static let window = 64 * 1024
+    /// The most body that is ever collected: a window less a byte, and the longest piece that libcurl hands over.
+    package static let bodyCapacity = window + 16 * 1024
+    /// How much libcurl reads at once.
+    static let readSize = 32 * 1024
     /// The largest response head.
     static let headLimit = 64 * 1024
 
@@ -87,6 +91,7 @@ package final class Transfer {
         self.versions = versions
         try easy.set(.httpHeader, fields)
         try easy.set(.httpTransferDecoding, false)
+        try easy.set(.bufferSize, Self.readSize)
     }
 
     /// What the final head says, once it is told.

@@ -43,8 +43,16 @@ extension CallerConnection: ExchangeCaller {
     func exchangeDelivers(bodyOf transfer: Transfer) {
         // More than a window waits already: what stays in the transfer holds libcurl back.
         guard output.count < Self.outputWindow else { return }
-        transfer.body.withSpan { response.writeBody($0, to: &output) }
-        transfer.body.removeAll(keepingCapacity: Self.outputWindow)
+        let isCopied = !output.isEmpty && output.count < Self.copiedAtMost || transfer.body.count < Self.copiedAtMost
+        if isCopied || !response.passesBodyAsItIs {
+            transfer.body.withSpan { response.writeBody($0, to: &output) }
+            transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
+        } else if output.isEmpty {
+            swap(&output, &transfer.body)
+        } else {
+            // Not behind the long piece that is being written: it comes when that has gone, and then without a copy.
+            return
+        }
         worker.note(self)
     }
 

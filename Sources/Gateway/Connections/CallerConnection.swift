@@ -32,6 +32,8 @@ final class CallerConnection: ReadinessHandler {
     static let inputWindow = 64 * 1024
     /// How much response may wait for the caller before the upstream is held back, in bytes.
     static let outputWindow = 64 * 1024
+    /// What is copied is shorter than this, in bytes, be it the piece of a response or what it follows; else the two change places.
+    static let copiedAtMost = 4096
 
     let descriptor: Int32
     let worker: Worker
@@ -239,7 +241,7 @@ final class CallerConnection: ReadinessHandler {
     func flush() {
         guard phase != .closed else { return }
         let waiting = output.count
-        let failure = output.send(to: descriptor, keepingCapacity: Self.inputWindow)
+        let failure = output.send(to: descriptor, keepingCapacity: 2 * Self.outputWindow)
         if failure == 0 {
             writeLimit?.end()
             if phase == .closing { finishClosing() }

@@ -141,6 +141,9 @@ struct ForwardedResponse {
         }
     }
 
+    /// Whether pieces of the body go to the caller without anything between them.
+    var passesBodyAsItIs: Bool { framing == .length || framing == .untilClose }
+
     /// Writes a piece of the body.
     func writeBody(_ bytes: Span<UInt8>, to output: inout ByteQueue) {
         switch framing {

@@ -33,6 +33,45 @@ struct StreamingTests {
         if !framing.hasPrefix("C") { #expect(try caller.readAll() == "") }
     }
 
+    @Test(
+        "long and short pieces in turn come whole and in order to a caller that takes them slowly, however they are framed",
+        arguments: ["chunked", "length", "end"])
+    func pieces(framing: String) throws {
+        // About where a piece is copied behind what waits, changes places with it, or waits until that has gone.
+        let lengths = [1, 4095, 4096, 1, 16_384, 20_000, 65_535, 100, 65_537, 81_920, 4096, 300_000, 7]
+        let pieces = lengths.enumerated().map { index, length in
+            String((0...length / 10).map { "\(1_000_000_000 + index * 10_000_000 + $0)" }.joined().prefix(length))
+        }
+        let body = pieces.joined()
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect(receiveBuffer: 4096)
+        try caller.send(
+            "GET / HTTP/\(framing == "end" ? "1.0" : "1.1")\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        let field =
+            switch framing {
+            case "chunked": "Transfer-Encoding: chunked\r\n"
+            case "length": "Content-Length: \(body.utf8.count)\r\n"
+            default: ""
+            }
+        // All of it finds room in the kernel's buffers.
+        try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\(field)\r\n")
+        for piece in pieces {
+            try server.send(framing == "chunked" ? "\(String(piece.utf8.count, radix: 16))\r\n\(piece)\r\n" : piece)
+        }
+        if framing == "chunked" { try server.send("0\r\n\r\n") }
+        server.close()
+        let head = try caller.head()
+        if framing == "length" {
+            #expect(try caller.read(count: body.utf8.count) == Array(body.utf8))
+        } else {
+            let rest = Array(try #require(try caller.readAll()).utf8)
+            #expect((head.contains("chunked") ? withoutChunks(rest) : rest) == Array(body.utf8))
+        }
+    }
+
     @Test("each piece of a request's body is at the upstream before the next one is made")
     func pieces() throws {
         let upstream = try ScriptedUpstream()
@@ -102,4 +141,18 @@ struct StreamingTests {
         #expect(head.contains("Content-Encoding: gzip\r\n"))
         #expect(body == "no gzip at all")
     }
+}
+
+/// What chunks hold; empty where they are none.
+private func withoutChunks(_ bytes: [UInt8]) -> [UInt8] {
+    var output: [UInt8] = []
+    var rest = bytes[...]
+    while let end = rest.firstIndex(of: 0x0D), let size = Int(String(decoding: rest[..<end], as: UTF8.self), radix: 16)
+    {
+        if size == 0 { return output }
+        rest = rest[(end + 2)...]
+        output += rest.prefix(size)
+        rest = rest.dropFirst(size + 2)
+    }
+    return []
 }
