@@ -60,6 +60,17 @@ struct OneTimePasswordTests {
         #expect(error?.loginFailure(challenge: "bank").code == .noCredential)
     }
 
+    @Test("a check uses no step up, and fails where the password would")
+    func check() throws {
+        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStateStore(), now: { 61_000 })
+        for _ in 0..<2 { try passwords.check(Secret(Self.sha1), of: "ann") }
+        _ = try passwords.password(from: Secret(Self.sha1), of: "ann")
+        #expect(throws: TemplateError.oneTimePasswordUsed(credential: "ann", nextAt: 90_000)) {
+            try passwords.check(Secret(Self.sha1), of: "ann")
+        }
+        #expect(throws: TemplateError.self) { try passwords.check(Secret("0189"), of: "ann") }
+    }
+
     @Test("no step is used twice, not after a restart either, and the next one is told")
     func once() throws {
         let (state, clock) = (MemoryStateStore(), Clock(61_000))

@@ -74,9 +74,10 @@ public struct GatewayLogin: SessionLogin {
     private func requireFields(of use: CredentialUse) throws(LoginFailure) {
         for step in rules.steps {
             for part in step.parameters + step.headers {
-                for field in part.value.fieldNames.sorted() where use.credential[field] == nil {
-                    throw TemplateError.fieldMissing(field: field, credential: key.credential)
-                        .loginFailure(challenge: key.challenge)
+                do throws(TemplateError) {
+                    try part.value.check(use.credential)
+                } catch {
+                    throw error.loginFailure(challenge: key.challenge)
                 }
             }
         }

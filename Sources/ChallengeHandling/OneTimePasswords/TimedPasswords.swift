@@ -26,6 +26,19 @@ public final class TimedPasswords: OneTimePasswords {
 
     /// The password of the present step. What cannot be kept is remembered until a restart all the same.
     public func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret {
+        let (recipe, step) = try step(of: seed, credential, isUsed: true)
+        return recipe.password(step: step, digests: digests)
+    }
+
+    /// Whether there is one at this moment.
+    public func check(_ seed: Secret, of credential: String) throws(TemplateError) {
+        _ = try step(of: seed, credential, isUsed: false)
+    }
+
+    /// The present step of `seed`, which is used up from now on where `isUsed` says so.
+    private func step(
+        of seed: Secret, _ credential: String, isUsed: Bool
+    ) throws(TemplateError) -> (recipe: OneTimePasswordRecipe, step: Int64) {
         let recipe: OneTimePasswordRecipe
         do {
             recipe = try OneTimePasswordRecipe(seed)
@@ -41,13 +54,14 @@ public final class TimedPasswords: OneTimePasswords {
             let near = (now - Self.longest)...(now + Self.longest)
             used = used.filter { near.contains($0.value) }
             if let until = used[name], until >= end { return until }
+            guard isUsed else { return nil }
             used[name] = end
             let steps = JSONValue.object(used.mapValues { .integer($0) })
             try? state.save(Secret(steps.serialized()), as: Self.stateName)
             return nil
         }
         if let usedUntil { throw .oneTimePasswordUsed(credential: credential, nextAt: usedUntil) }
-        return recipe.password(step: step, digests: digests)
+        return (recipe, step)
     }
 
     private func kept() -> [String: Int64] {

@@ -9,4 +9,6 @@ public protocol OneTimePasswords: Sendable {
     /// Throws where the seed is none, and `oneTimePasswordUsed` where that of the present step is used up already: servers
     /// take each once (RFC 6238 §5.2).
     func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret
+    /// Throws what `password` would throw at this moment, and uses nothing up: for a login that sends something else first.
+    func check(_ seed: Secret, of credential: String) throws(TemplateError)
 }

@@ -50,23 +50,43 @@ public struct TextTemplate: Sendable, Hashable {
         for part in parts {
             switch part {
             case .field(let name):
-                guard let field = credential[name] else {
-                    throw .fieldMissing(field: name, credential: credential.name)
-                }
-                bytes += field.revealBytes()
+                bytes += try Self.field(name, of: credential).revealBytes()
             case .literal(let text):
                 bytes += text.utf8
             case .oneTimePassword:
-                guard let seed = credential["totp-seed"] else {
-                    throw .fieldMissing(field: "totp-seed", credential: credential.name)
-                }
-                guard let passwords = credential.oneTimePasswords else {
-                    throw .oneTimePasswordUnsupported(credential: credential.name)
-                }
+                let (seed, passwords) = try Self.oneTimePasswords(of: credential)
                 bytes += try passwords.password(from: seed, of: credential.name).revealBytes()
             }
         }
         return Secret(bytes)
+    }
+
+    /// Throws what `render` would throw at this moment, and uses nothing up.
+    public func check(_ credential: Credential) throws(TemplateError) {
+        for part in parts {
+            switch part {
+            case .field(let name): _ = try Self.field(name, of: credential)
+            case .literal: continue
+            case .oneTimePassword:
+                let (seed, passwords) = try Self.oneTimePasswords(of: credential)
+                try passwords.check(seed, of: credential.name)
+            }
+        }
+    }
+
+    private static func field(_ name: String, of credential: Credential) throws(TemplateError) -> Secret {
+        guard let field = credential[name] else { throw .fieldMissing(field: name, credential: credential.name) }
+        return field
+    }
+
+    private static func oneTimePasswords(
+        of credential: Credential
+    ) throws(TemplateError) -> (seed: Secret, passwords: any OneTimePasswords) {
+        let seed = try field("totp-seed", of: credential)
+        guard let passwords = credential.oneTimePasswords else {
+            throw .oneTimePasswordUnsupported(credential: credential.name)
+        }
+        return (seed, passwords)
     }
 }
 

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPTypes
+import Secrets
 import Testing
 
 @Suite("A gateway that no preset knows is answered as its rules say")
@@ -93,6 +94,20 @@ struct OwnGatewayTests {
         _ = await strange.expectUnknown(try Portal.login(rules))
     }
 
+    @Test("a login whose one-time password is used up sends nothing: the password before it would go for nothing")
+    func usedOneTimePassword() async throws {
+        let steps = [
+            GatewayStep(target: .form, parameters: [try part("user", "{username}")]),
+            GatewayStep(target: .form, parameters: [try part("code", "{totp}")]),
+        ]
+        let ann = Credential(
+            name: "ann", fields: ["username": Secret("ann-u"), "totp-seed": Secret("GEZDGNBV")],
+            oneTimePasswords: UsedUp())
+        let world = World([], credentials: [ann])
+        let failure = await world.expectUnknown(try Portal.login(rules(steps, success: [Self.cookie])))
+        #expect(failure.retryAt == 90_000 && world.requests.sent.isEmpty)
+    }
+
     @Test("a JSON login sends an object and its answers are read as texts")
     func json() async throws {
         let step = GatewayStep(
@@ -159,5 +174,16 @@ struct OwnGatewayTests {
         ])
         _ = try await world.win(Portal.login(rules([step], success: [Self.cookie])))
         #expect(world.requests.sent.last?.url.query == "a=1&user=ann-u")
+    }
+}
+
+/// Every step is used up until another begins.
+private struct UsedUp: OneTimePasswords {
+    func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret {
+        throw .oneTimePasswordUsed(credential: credential, nextAt: 90_000)
+    }
+
+    func check(_ seed: Secret, of credential: String) throws(TemplateError) {
+        throw .oneTimePasswordUsed(credential: credential, nextAt: 90_000)
     }
 }

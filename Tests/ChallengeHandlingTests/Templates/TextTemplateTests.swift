@@ -73,4 +73,6 @@ private struct Passwords: OneTimePasswords {
     func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret {
         Secret("\(seed.revealText()) of \(credential)")
     }
+
+    func check(_ seed: Secret, of credential: String) throws(TemplateError) {}
 }

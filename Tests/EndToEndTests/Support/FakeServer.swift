@@ -49,7 +49,8 @@ final class FakeServer: Sendable {
 
     fileprivate func stop() async { await runs.withLock(\.last)?.stop() }
 
-    private func lines(_ word: String) -> [String] {
+    /// What it has printed behind that word, line by line.
+    func lines(_ word: String) -> [String] {
         runs.withLock(\.self).flatMap { run in
             run.output.split(separator: "\n").filter { $0.hasPrefix("\(word) ") }
                 .map { String($0.dropFirst(word.count + 1)) }
