@@ -30,6 +30,35 @@ struct FormServerTests {
         }
     }
 
+    @Test(
+        "a login in front of a POST takes these requests and no other",
+        arguments: [
+            (FakeKind.webSEAL, ["POST 200", "GET 200", "/pkmslogin.form 302", "GET 200", "POST 200"]),
+            (
+                .webSEALByRedirect,
+                ["POST 302", "GET 302", "/pages/login.html 200", "/pkmslogin.form 302", "GET 200", "POST 200"]
+            ),
+            (
+                .liberty,
+                ["POST 302", "GET 302", "/app/login.jsp 200", "/app/j_security_check 302", "GET 200", "POST 200"]
+            ),
+            (.jetty, ["POST 302", "GET 302", "/login.html 200", "/j_security_check 303", "GET 200", "POST 200"]),
+            (.jettyDispatching, ["POST 200", "GET 200", "/app/j_security_check 303", "GET 200", "POST 200"]),
+            (.undertow, ["POST 200", "GET 200", "/app/j_security_check 302", "GET 200", "POST 200"]),
+        ])
+    func transcript(_ kind: FakeKind, _ expected: [String]) async throws {
+        try await withFake(kind) { bank, fake in
+            try await bank.expect("/app/transfer", "-d", "amount=1", status: 200)
+            let requests = fake.requests.map { line in
+                let words = line.split(separator: " ")
+                let path = words[1].prefix { $0 != "?" && $0 != ";" }
+                return path == "/app/transfer" ? "\(words[0]) \(words[2])" : "\(path) \(words[2])"
+            }
+            #expect(requests == expected)
+            #expect(fake.arrived.map { $0.prefix { $0 != " " } } == ["GET", "POST"])
+        }
+    }
+
     @Test("sessions and servers that end in the middle of 50 POSTs are seen by no caller", arguments: kinds)
     func underTraffic(_ kind: FakeKind) async throws {
         try await withFake(kind) { bank, fake in
@@ -50,7 +79,9 @@ struct FormServerTests {
         }
     }
 
-    @Test("a wrong password reaches the server once, however many callers there are", arguments: kinds)
+    @Test(
+        "a wrong password reaches the server once, however many callers there are",
+        arguments: kinds + [.liberty.with("--no-error-page"), .jetty.with("--no-error-page")])
     func wrongPassword(_ kind: FakeKind) async throws {
         try await withFake(kind, password: "not-it") { bank, fake in
             let codes = try await bank.storm(connections: 20, requests: 1) { number in
