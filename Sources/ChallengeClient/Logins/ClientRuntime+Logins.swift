@@ -17,6 +17,29 @@ extension ClientRuntime {
         return decision
     }
 
+    /// The same for a login whose server stands behind another's page: `finish` is called once, when the session is there or
+    /// cannot be had.
+    func requestSession(
+        _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse,
+        finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void
+    ) {
+        let ticket = nextTicket()
+        switch directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock()) {
+        case .use(let held): finish(.won(held))
+        case .refuse(let failure): finish(.failed(failure))
+        case .overloaded:
+            let detail = "Too many requests wait for a login already. Raise `limits.waiters`, or try again."
+            finish(.failed(LoginFailure(.failed, challenge: slot.key.challenge, detail: detail)))
+        case .prove(let trial):
+            services.tell(directory.judge(slot.key, generation: trial.generation, .undecided, by: ticket))
+            finish(.askAgain)
+        case .wait: wait(ticket: ticket, finish)
+        case .lead:
+            wait(ticket: ticket, finish)
+            startLogin(slot, at: plan, challenge: challenge, isRenewal: false)
+        }
+    }
+
     /// Has the session of a slot won for whoever comes next; the exchange that met the challenge does not wait for it.
     func winUnawaited(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
@@ -103,8 +126,8 @@ extension ClientRuntime {
     private func startLogin(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, isRenewal: Bool
     ) {
-        let sideRequests = LoopSideRequests(runtime: self, plan: plan)
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
+        let sideRequests = sideRequests(for: login, at: plan)
         let services = services
         let key = slot.key
         services.observer.loginBegan(key, isRenewal: isRenewal)

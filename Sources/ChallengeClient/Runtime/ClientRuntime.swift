@@ -18,6 +18,7 @@ package final class ClientRuntime {
     private var connectionDriver: CurlDriver?
     private var lastExchange: UInt64 = 0
     private var waiting: [UInt64: Exchange] = [:]
+    private var waitingLogins: [UInt64: (SessionTable<ExchangeTicket>.Outcome) -> Void] = [:]
 
     /// A runtime on `loop`, made on its thread; throws when libcurl is out of memory.
     package init(loop: EventLoop, worker: Int, services: ClientServices, connections: Int) throws(CurlError) {
@@ -51,6 +52,11 @@ package final class ClientRuntime {
 
     func wait(_ exchange: Exchange, ticket: ExchangeTicket) { waiting[ticket.exchange] = exchange }
 
+    /// The same for a login that stands behind another; `finish` is called once, with the outcome.
+    func wait(ticket: ExchangeTicket, _ finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void) {
+        waitingLogins[ticket.exchange] = finish
+    }
+
     func stopWaiting(_ ticket: ExchangeTicket, for key: SessionKey) {
         guard waiting.removeValue(forKey: ticket.exchange) != nil else { return }
         directory.leave(key, waiter: ticket)
@@ -60,7 +66,10 @@ package final class ClientRuntime {
         for (ticket, outcome) in outcomes {
             if let exchange = waiting.removeValue(forKey: ticket.exchange) {
                 exchange.loginEnded(outcome)
-            } else if case .prove(let key, let trial) = outcome {
+                continue
+            }
+            waitingLogins.removeValue(forKey: ticket.exchange)?(outcome)
+            if case .prove(let key, let trial) = outcome {
                 // It was given up meanwhile: another is to try.
                 services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
             }

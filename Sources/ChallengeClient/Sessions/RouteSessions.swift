@@ -9,7 +9,7 @@ package import ChallengeHandling
 /// costs two comparisons.
 package final class RouteSessions {
     /// One login of the route with the scope asked for here.
-    package struct Slot {
+    package struct Slot: Sendable {
         /// The login.
         package let login: StandingLogin
         /// The scope asked for.

@@ -6,6 +6,8 @@ extension LoginFailure {
     init(_ error: SideRequestError, step: String, challenge: String) {
         let reason = error.told.isEmpty ? "" : ": \(error.told)"
         switch error.kind {
+        case .guarded(let failure):
+            self = failure
         case .timedOut:
             self.init(.timedOut, challenge: challenge, detail: "The server did not answer \(step) in time.")
         case .originNotAllowed:

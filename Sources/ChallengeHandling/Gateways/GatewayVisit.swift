@@ -119,6 +119,7 @@ struct GatewayVisit {
     private func noAnswer(_ error: SideRequestError, _ step: String) -> LoginFailure {
         let reason = error.told.isEmpty ? "" : ": \(error.told)"
         return switch error.kind {
+        case .guarded(let failure): failure
         case .timedOut:
             LoginFailure(.timedOut, challenge: name, detail: "The server did not answer the \(step) in time.")
         case .originNotAllowed:

@@ -56,6 +56,8 @@ public struct SideRequestError: Error, Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         /// The answer was larger than the transport allows, or no HTTP.
         case badAnswer
+        /// The server stands behind a login page, whose login has failed so.
+        case guarded(LoginFailure)
         /// The origin is none that the configuration names; nothing was sent.
         case originNotAllowed
         /// The time limit passed.

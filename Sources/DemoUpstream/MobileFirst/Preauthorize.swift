@@ -4,6 +4,8 @@
 extension MobileFirstState {
     /// `preauth/v1/preauthorize`: puts a scope's checks, with answers or without, and tells what came of it.
     mutating func preauthorize(_ call: MobileFirstCall, _ notes: inout MobileFirstNotes) -> FakeResponse {
+        // Whoever has passed the login page in front of it is led here.
+        if call.request.method == "GET", rules.guarded.contains(.preauthorize) { return FakeResponse(405) }
         guard call.request.method == "POST", let body = call.request.json, let id = body["client_id"]?.string else {
             notes.violation("preauthorize: no JSON body with a client_id")
             return refusal("BAD_REQUEST", "A JSON body with client_id and scope is needed.")

@@ -56,7 +56,7 @@ struct LoginRuns {
                     return
                 }
                 for run in runs {
-                    let sideRequests = await loop.sideRequests(for: run.plan)
+                    let sideRequests = await loop.sideRequests(for: run.login, at: run.plan)
                     services.observer.loginBegan(run.key, isRenewal: false)
                     var (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
                     if case .success(let session) = result, session.isEmpty {
@@ -93,9 +93,11 @@ private struct CommandLoop: Sendable {
         throw CompositionError("libcurl cannot be initialised")
     }
 
-    func sideRequests(for plan: UpstreamPlan) async -> LoopSideRequests {
+    func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
-            thread.loop.execute { continuation.resume(returning: LoopSideRequests(runtime: runtime.value, plan: plan)) }
+            thread.loop.execute {
+                continuation.resume(returning: runtime.value.sideRequests(for: login, at: plan))
+            }
         }
     }
 

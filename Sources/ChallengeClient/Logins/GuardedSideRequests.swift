@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import EventLoop
+internal import HTTPTypes
+
+/// The side requests of a login whose own server stands behind a login page (WebSEAL in front of MobileFirst): the page's
+/// session goes along with them, and is won where the page comes in place of an answer.
+///
+/// Gateways' own logins send theirs directly.
+struct GuardedSideRequests: SideRequests {
+    private let direct: LoopSideRequests
+    private let loop: EventLoop
+    private let runtime: LoopBound<ClientRuntime>
+    private let plan: UpstreamPlan
+    private let directory: SessionDirectory
+    private let wallClock: @Sendable () -> Int64
+
+    /// Side requests in the name of the upstream of `plan`; to be made on the loop's thread.
+    init(runtime: ClientRuntime, plan: UpstreamPlan) {
+        direct = LoopSideRequests(runtime: runtime, plan: plan)
+        loop = runtime.loop
+        self.runtime = LoopBound(runtime, to: runtime.loop)
+        self.plan = plan
+        directory = runtime.directory
+        wallClock = runtime.services.wallClock
+    }
+
+    /// Sends `request`; once more where a login page answers it and its session could be won.
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        let pages = pages(at: request.url)
+        guard !pages.isEmpty else { return try await direct.send(request) }
+        let (answer, met) = try await send(request, with: pages)
+        guard let met else { return answer }
+        // A login page takes a request's place; whoever it is for has not seen the request.
+        let outcome = await withCheckedContinuation { continuation in
+            loop.execute {
+                runtime.value.requestSession(met.slot, rejected: met.generation, at: plan, challenge: met.challenge) {
+                    continuation.resume(returning: $0)
+                }
+            }
+        }
+        if case .failed(let failure) = outcome {
+            throw SideRequestError(.guarded(failure), reason: "\(met.slot.login.name): \(failure.code.rawValue)")
+        }
+        return try await send(request, with: pages).answer
+    }
+
+    /// A login page that came in place of an answer.
+    private struct Met {
+        let slot: RouteSessions.Slot
+        /// The session's that the request carried.
+        let generation: UInt64?
+        let challenge: ExaminedResponse
+    }
+
+    private func send(
+        _ request: SideRequest, with pages: [RouteSessions.Slot]
+    ) async throws(SideRequestError) -> (answer: SideResponse, met: Met?) {
+        let now = wallClock()
+        let sessions = pages.map { slot in directory.held(slot.key).flatMap { $0.isExpired(at: now) ? nil : $0 } }
+        var request = request
+        for cookies in sessions.compactMap(\.?.session.cookies) {
+            let own = cookies.merged(with: request.fields[values: .cookie], for: request.url, now: now)
+            request.fields[.cookie] = own.map { String(decoding: $0, as: UTF8.self) }
+        }
+        let answer = try await direct.send(request)
+        let examined = ExaminedResponse(
+            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
+            method: request.method, url: request.url)
+        for (slot, session) in zip(pages, sessions) {
+            let verdict = slot.login.trigger.detector?.examine(examined, hasSession: session != nil)
+            guard verdict == .challenge else { continue }
+            return (answer, Met(slot: slot, generation: session?.generation, challenge: examined))
+        }
+        for value in answer.fields[values: .setCookie] {
+            for session in sessions.compactMap(\.self) {
+                if session.session.cookies?.take(value, from: request.url, now: now) == true { break }
+            }
+        }
+        return (answer, nil)
+    }
+
+    /// The login pages that stand in front of an address.
+    private func pages(at url: WebURL) -> [RouteSessions.Slot] {
+        guard url.origin == plan.base.origin else { return [] }
+        return plan.logins.standing(at: Location(url)).filter(\.isLoginPage).map {
+            RouteSessions.Slot(login: $0, scope: $0.defaultScope)
+        }
+    }
+}
+
+extension StandingLogin {
+    /// Whether it is a gateway's.
+    fileprivate var isLoginPage: Bool { trigger.detector is GatewayDetector }
+}
+
+extension ClientRuntime {
+    /// The side requests for a login at the upstream of `plan`; on the loop's thread.
+    package func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) -> any SideRequests {
+        guard !(login is GatewayLogin), plan.logins.all.contains(where: \.isLoginPage) else {
+            return LoopSideRequests(runtime: self, plan: plan)
+        }
+        return GuardedSideRequests(runtime: self, plan: plan)
+    }
+}
