@@ -33,7 +33,7 @@ extension SessionTable {
     ) -> [(waiter: Waiter, outcome: Outcome)] {
         guard let entry = entries[key], entry.prover == waiter else { return [] }
         entries[key]?.prover = nil
-        guard let trial = entry.trial, trial.generation == generation else { return tryNext(key) }
+        guard let trial = entry.trial, trial.generation == generation else { return goOn(key) }
         switch proof {
         case .accepted: break
         case .outdated:
@@ -65,7 +65,10 @@ extension SessionTable {
             entry.trial = held
             entry.held = nil
         } else if entry.trial?.generation != generation {
-            return (.old, [])
+            guard entry.prover == waiter else { return (.old, []) }
+            // What it tried is gone meanwhile; nobody may wait for it any longer.
+            entries[key]?.prover = nil
+            return (.old, goOn(key))
         }
         if entry.prover == waiter { entry.prover = nil }
         guard let use = entry.trial?.session.use else { return (.old, []) }
@@ -75,6 +78,8 @@ extension SessionTable {
         let isOver = !wasAccepted || isElsewhere || entry.doubts.count > Self.mostDoubts
         if isOver {
             entry.trial = nil
+            // Another may be trying it right now: what it finds is known already.
+            entry.prover = nil
             entry.doubts = []
             entry.provenUse = nil
             // Whoever waits goes on waiting for `finish`, which comes next; nobody leads meanwhile.
@@ -82,6 +87,12 @@ extension SessionTable {
         }
         entries[key] = entry
         return isOver ? (.close(use), []) : (.doubt, tryNext(key))
+    }
+
+    /// Nobody tries the session of `key` any more: the next does, or, where there is none left to be tried, all ask again.
+    private mutating func goOn(_ key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
+        guard let entry = entries[key], entry.trial == nil, !entry.isWinning else { return tryNext(key) }
+        return tellAll(key, .askAgain)
     }
 
     /// Hands the session on trial to the next who waits for it.

@@ -52,6 +52,25 @@ struct ProofTests {
         #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .prove(trial))
     }
 
+    @Test("who still tries what another found to be refused keeps nobody waiting")
+    func triedInVain() throws {
+        var table = Table()
+        let trial = try #require(trying(&table))
+        _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
+        guard case .doubt = table.refuse(key, generation: trial.generation, route: 0, by: 2).refusal else {
+            return #expect(Bool(false), "one refusal of a credential accepted before is a matter of the route")
+        }
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .prove(trial))
+        guard case .close = table.refuse(key, generation: trial.generation, route: 1, by: 3).refusal else {
+            return #expect(Bool(false), "two routes have refused it")
+        }
+        _ = table.finish(key, with: .failure(refused), now: 0, chance: 0)
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .lead)
+        #expect(table.judge(key, generation: trial.generation, .accepted, by: 4).isEmpty)
+        #expect(table.held(key) == nil)
+        #expect(table.finish(key, with: .failure(refused), now: 0, chance: 0).map(\.waiter) == [5])
+    }
+
     @Test("who does not try it has no say")
     func noSay() throws {
         var table = Table()

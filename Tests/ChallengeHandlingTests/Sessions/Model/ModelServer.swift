@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+
+/// The server of a schedule, which counts what a careless client would lock accounts with, and the store of credentials.
+struct ModelServer {
+    /// What the server knows of one credential name.
+    struct Account {
+        /// The password that it takes, and the one in the store.
+        var password = 0
+        var stored = 0
+        /// The passwords that it has taken at some time.
+        var taken: Set<Int> = [0]
+        /// How often each was refused since an operator last opened the latches.
+        var refusals: [Int: Int] = [:]
+    }
+
+    var accounts: [String: Account] = [:]
+    var isDown = false
+    /// The tokens that it takes, each with the credential that won it.
+    private var tokens: [String: String] = [:]
+    private var lastToken = 0
+
+    /// Whether it takes that password; a refusal counts.
+    mutating func takes(_ password: Int, of name: String) -> Bool {
+        guard accounts[name, default: Account()].password == password else {
+            accounts[name, default: Account()].refusals[password, default: 0] += 1
+            return false
+        }
+        accounts[name, default: Account()].taken.insert(password)
+        return true
+    }
+
+    mutating func token(for name: String) -> String {
+        lastToken += 1
+        let token = "\(name)/\(lastToken)"
+        tokens[token] = name
+        return token
+    }
+
+    func isValid(_ token: String) -> Bool { tokens[token] != nil }
+
+    /// A restart: all sessions are gone.
+    mutating func restart() { tokens = [:] }
+
+    func stored(_ name: String) -> Int { accounts[name]?.stored ?? 0 }
+}
+
+/// A login that runs.
+struct ModelLogin {
+    var key: SessionKey
+    /// The password as it was looked up when the login began; `nil`: a latch was closed, and nothing is sent.
+    var password: Int?
+}
+
+/// An exchange under way.
+enum ModelExchange {
+    case waiting(SessionKey)
+    /// Sent with a session, as the one who tries it or as one of many.
+    case sent(SessionKey, HeldSession, isTrial: Bool, rounds: Int)
+}
+
+/// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme whose
+/// sessions no answer has proven.
+enum ModelKeys {
+    private static let origin = Origin(scheme: .https, host: "bank.example")
+    static let all = [
+        SessionKey(origin: origin, challenge: "bank", credential: "ann"),
+        SessionKey(origin: origin, challenge: "bank", credential: "ann", scope: "accounts"),
+        SessionKey(origin: origin, challenge: "bank", credential: "bob"),
+        SessionKey(origin: origin, challenge: "corp", credential: "carl"),
+    ]
+
+    static func isUnproven(_ key: SessionKey) -> Bool { key.challenge == "corp" }
+
+    static func latch(_ key: SessionKey) -> LatchKey {
+        LatchKey(origin: key.origin, challenge: key.challenge, credential: key.credential)
+    }
+}
+
+extension HeldSession {
+    /// What goes along with a request of the model: `credential/number`.
+    var text: String { session.fields.first?.value.revealText() ?? "" }
+
+    /// The password of a session that is one.
+    var password: Int? { text.split(separator: "=").last.flatMap { Int($0) } }
+}

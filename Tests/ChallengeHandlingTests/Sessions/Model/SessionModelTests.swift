@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@Suite("Schedules of sessions")
+struct SessionModelTests {
+    /// Seeds, so that what one finds can be looked at again: `SessionWorld(seed:)`.
+    @Test(
+        "in any order of events there is one login at a time, nobody waits for nothing, and no rejected credential goes out again",
+        arguments: 0..<8)
+    func schedules(part: Int) {
+        var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0
+        for seed in (part * 300)..<((part + 1) * 300) {
+            var world = SessionWorld(seed: UInt64(seed))
+            for step in 0..<150 {
+                world.step()
+                guard world.broken == nil else {
+                    Issue.record("seed \(seed), step \(step): \(world.broken ?? "")")
+                    return
+                }
+            }
+            world.settle()
+            guard world.broken == nil else {
+                Issue.record("seed \(seed), at the end: \(world.broken ?? "")")
+                return
+            }
+            answers += world.counts.answers
+            shared += world.counts.shared
+            trials += world.counts.trials
+            rejections += world.counts.rejections
+            renewals += world.counts.renewals
+            latched += world.counts.latched
+        }
+        // The schedules reach what they are about.
+        #expect(answers > 5_000)
+        #expect(shared > 500)
+        #expect(trials > 200)
+        #expect(rejections > 200)
+        #expect(renewals > 50)
+        #expect(latched > 200)
+    }
+}
