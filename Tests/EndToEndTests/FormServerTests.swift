@@ -59,6 +59,20 @@ struct FormServerTests {
         }
     }
 
+    @Test(
+        "at-start wins the session before anybody asks for it",
+        arguments: [FakeKind.webSEAL, .webSEALByRedirect, .liberty, .jetty, .undertow])
+    func atStart(_ kind: FakeKind) async throws {
+        var kind = kind
+        kind.challenge += "\nlogin: at-start"
+        try await withFake(kind) { bank, fake in
+            #expect(await eventually { fake.logins == ["ann ok"] })
+            let answer = try await bank.expect("/app/transfer", "-d", "amount=1", status: 200)
+            #expect(answer.json?["principal"]?.string == "ann")
+            #expect(fake.requests.count { $0.contains("/app/transfer") } == 1 && fake.logins.count == 1)
+        }
+    }
+
     @Test("sessions and servers that end in the middle of 50 POSTs are seen by no caller", arguments: kinds)
     func underTraffic(_ kind: FakeKind) async throws {
         try await withFake(kind) { bank, fake in
@@ -97,7 +111,9 @@ struct FormServerTests {
         }
     }
 
-    @Test("what only looks like a challenge passes byte for byte, and nobody logs in", arguments: kinds)
+    @Test(
+        "what only looks like a challenge passes byte for byte, and nobody logs in",
+        arguments: [FakeKind.webSEAL, .webSEALByRedirect, .liberty, .jetty, .undertow])
     func innocent(_ kind: FakeKind) async throws {
         try await withFake(kind) { bank, fake in
             for path in ["/open/mention", "/open/maintenance", "/open/refuse"] {

@@ -91,4 +91,18 @@ struct WebSEALServerTests {
             #expect(fake.logins == ["ann ok", "ann ok"])
         }
     }
+
+    @Test("the command login shows how a session is won, and nothing of it")
+    func command() async throws {
+        try await withFake(.webSEAL) { bank, fake in
+            await bank.stopDaemon()
+            let login = try await bank.countersign("login", "portal")
+            #expect(login.exit == 0, "\(login.errors)")
+            for step in ["page: 200", "form: 302", "session won: it sends cookies"] {
+                #expect(login.output.contains(step), "\(login.output)")
+            }
+            #expect(!login.output.contains("SESSION-ID") && !login.output.contains("demo"))
+            #expect(fake.logins == ["ann ok"])
+        }
+    }
 }

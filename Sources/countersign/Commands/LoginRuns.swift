@@ -123,8 +123,9 @@ private struct PrintedLogin: LoginObserver {
         switch result {
         case .success(let session):
             let fields = session.fields.map(\.name.rawName).joined(separator: ", ")
+            let use = fields.isEmpty ? "it sends cookies" : "it injects \(fields)"
             let life = session.expiresAt.map { "; it ends in \(max(0, $0 - Process.wallClock()) / 1000) s" } ?? ""
-            Process.say("  \(stamp())  session won: it injects \(fields)\(life)")
+            Process.say("  \(stamp())  session won: \(use)\(life)")
         case .failure(let failure):
             Process.say("  \(stamp())  \(failure.code.rawValue): \(failure.detail)")
         }
