@@ -46,10 +46,10 @@ struct TwoFactorTests {
 
     @Test("goes on over the end of its session under 50 POSTs, with a code of another step")
     func expiry() async throws {
-        try await withFake(Self.kind(period: 1)) { bank, fake in
+        try await withFake(Self.kind(period: 2)) { bank, fake in
             try await bank.expect("/app/", status: 200)
             // The step of the login has to be over: there is no second code in it.
-            try await Task.sleep(for: .seconds(1))
+            try await Task.sleep(for: .seconds(2))
             try await fake.direct("/-fake/expire?at=25")
             try await fake.expectPostsOnce(through: bank, at: "/app/transfer")
             #expect(fake.logins == ["ann ok", "ann ok"] && fake.codes == ["ok", "ok"])
