@@ -39,9 +39,9 @@ sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=
 	@Tests/Scripts/setup build test
 	@Tests/Sanitizers/run $(ONLY)
 
-fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2)
+fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2, ADDRESS=0)
 	@Tests/Scripts/setup build test
-	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" Tests/Fuzz/run $(TARGETS)
+	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/run $(TARGETS)
 
 check: ## format, house rules, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build test

@@ -75,9 +75,11 @@ extension Problem: CustomStringConvertible {
     }
 
     private func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        // Most are, and the tables of the others are slow.
+        if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
         switch scalar.properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
-        default: false
+        case .control, .lineSeparator, .paragraphSeparator: return true
+        default: return false
         }
     }
 }

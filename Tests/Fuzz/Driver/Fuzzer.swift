@@ -3,7 +3,7 @@
 
 import Glibc
 
-// libFuzzer brings the `main` that calls these two. One program holds all targets, and runs the one whose name it is
+// libFuzzer calls these two. One program holds all targets, and runs the one whose name it is
 // called by: `.build/part/fuzz/chunks crash-0123`.
 
 /// Chooses the target by the name of the program.
@@ -35,5 +35,22 @@ public func feed(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     }
     return 0
 }
+
+/// Where SwiftPM is not told of a sanitizer (`ADDRESS=0`) a program begins here, and not in libFuzzer.
+@_cdecl("fuzz_main")
+public func begin(
+    _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+) -> CInt {
+    var count = count
+    var arguments = arguments
+    return unsafe drive(&count, &arguments, feed)
+}
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func drive(
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ feed: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
 
 nonisolated(unsafe) private var chosen: FuzzTarget?

@@ -95,6 +95,8 @@ private func plain(_ challenge: AuthenticationChallenge) -> String {
     return parameters.isEmpty ? challenge.scheme : "\(challenge.scheme) \(parameters.joined(separator: ", "))"
 }
 
+private let page = WebURL(origin: Origin(scheme: .https, host: "u.example"), path: "/")
+
 private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation) {
     switch MobileFirstResource.examine(status: status, fields: fields) {
     case .notAChallenge: break
@@ -104,8 +106,7 @@ private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation
     case .tokenInvalid, .tokenMissing:
         try require(status == 401, "a token is asked for by \(status)")
     }
-    guard let url = WebURL("https://u.example/") else { return }
-    let response = ExaminedResponse(status: status, fields: fields, url: url)
+    let response = ExaminedResponse(status: status, fields: fields, url: page)
     for hasSession in [false, true] {
         for detector in [BearerDetector(), RegistryDetector()] as [any ChallengeDetector] {
             switch detector.examine(response, hasSession: hasSession) {

@@ -27,5 +27,8 @@ func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
 
 /// YAML 1.1 section 4.2, as libyaml counts lines.
 private func isLineEnd(_ scalar: Unicode.Scalar) -> Bool {
-    [0x0A, 0x0D, 0x85, 0x2028, 0x2029].contains(scalar.value)
+    switch scalar.value {
+    case 0x0A, 0x0D, 0x85, 0x2028, 0x2029: true
+    default: false
+    }
 }
