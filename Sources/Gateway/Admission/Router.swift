@@ -114,7 +114,8 @@ package struct Router: Sendable {
 
     /// Whole segments only: `/a` takes `/a` and `/a/b`, not `/ab`.
     private static func takes(_ prefix: String, _ path: String) -> Bool {
-        guard path.hasPrefix(prefix) else { return false }
+        // By bytes: for `hasPrefix` a slash with an accent behind it is another sign, and would lead around the route.
+        guard path.utf8.starts(with: prefix.utf8) else { return false }
         return prefix.hasSuffix("/") || path.utf8.count == prefix.utf8.count
             || path.utf8.dropFirst(prefix.utf8.count).first == UInt8(ascii: "/")
     }

@@ -76,6 +76,8 @@ struct RouterTests {
         arguments: [
             "/x/../accounts/1", "/%61ccounts/1", "/./accounts/1", "//accounts/1", "/x/%2e%2e/accounts/1",
             "/accounts;v=1/1", "/x%2f..%2Faccounts/1", "/x/..\\accounts/1",
+            // A combining accent, which is one sign with the slash before it.
+            "/%61ccounts/%CC%811", "//accounts/%CC%811", "/%61ccounts/%cd%be",
         ])
     func guarded(path: String) {
         let router = Router(
