@@ -114,9 +114,12 @@ extension UpstreamClient {
     /// The address that a request goes to.
     func address(of target: borrowing ByteQueue) -> WebURL {
         let text = text(of: target)
-        guard let question = text.firstIndex(of: "?") else { return WebURL(origin: plan.base.origin, path: text) }
+        // By bytes, as a query may begin with any of them.
+        guard let question = text.utf8.firstIndex(of: UInt8(ascii: "?")) else {
+            return WebURL(origin: plan.base.origin, path: text)
+        }
         return WebURL(
             origin: plan.base.origin, path: String(text[..<question]),
-            query: String(text[text.index(after: question)...]))
+            query: String(text[text.utf8.index(after: question)...]))
     }
 }

@@ -42,7 +42,8 @@ struct Cookie: Sendable, Equatable {
 
     /// Whether `other` takes its place (section 5.3, step 11).
     func isSame(as other: Cookie) -> Bool {
-        name == other.name && domain == other.domain && path == other.path
+        // By their bytes: texts are equal also where the same sign is written in two ways.
+        name.utf8.elementsEqual(other.name.utf8) && domain == other.domain && path.utf8.elementsEqual(other.path.utf8)
     }
 
     /// Whether this one, of TLS, would give way to `other`, which is not.

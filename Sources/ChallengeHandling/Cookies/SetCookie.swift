@@ -42,12 +42,20 @@ struct SetCookie {
             case "domain": domain = Self.domain(value ?? "") ?? domain
             case "expires": expires = value.flatMap { CookieDate.moment(String($0)) } ?? expires
             case "max-age": maximumAge = value.flatMap { Self.age($0, now: now) } ?? maximumAge
-            case "path": path = value.flatMap { $0.hasPrefix("/") ? String($0) : nil }
+            case "path": path = value.flatMap { $0.utf8.first == UInt8(ascii: "/") ? String($0) : nil }
             case "secure": isSecure = true
             default: continue
             }
         }
         expiresAt = maximumAge ?? expires
+    }
+
+    /// The name in `text`, also where it is not allowed to set anything; `nil` where there is none, or no `=`.
+    static func name(in text: String) -> String? {
+        guard let (name, value) = pair(text.utf8.prefix { $0 != UInt8(ascii: ";") }), value != nil, !name.isEmpty else {
+            return nil
+        }
+        return String(name)
     }
 
     /// Name and value around the first `=`, without white space around them; no value where there is no `=`.
@@ -58,10 +66,11 @@ struct SetCookie {
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
-        var text = text
-        while text.first == " " || text.first == "\t" { text.removeFirst() }
-        while text.last == " " || text.last == "\t" { text.removeLast() }
-        return text
+        // Of bytes: for a `Character` a blank with an accent on it is no blank.
+        var bytes = text.utf8
+        while bytes.first == 0x20 || bytes.first == 0x09 { bytes.removeFirst() }
+        while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
+        return Substring(bytes)
     }
 
     /// Section 5.2.3. A dot at the end makes no other host.

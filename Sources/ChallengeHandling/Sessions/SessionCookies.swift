@@ -18,7 +18,7 @@ public final class SessionCookies: Sendable {
     /// A response sets a cookie: takes it, if it renews or removes one of the session's. `now` in milliseconds since 1970.
     /// Whether it is the session's, and must not reach the caller.
     public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        guard let name = Self.name(setCookie) else { return false }
+        guard let name = SetCookie.name(in: setCookie) else { return false }
         return jar.withLock { jar in
             guard jar.contains(name: name) else { return false }
             _ = jar.store(setCookie, from: url, now: now)
@@ -32,12 +32,14 @@ public final class SessionCookies: Sendable {
         let (own, names) = jar.withLock { ($0.header(for: url, now: now), $0.names) }
         var pairs: [UInt8] = []
         for line in callers {
-            for pair in line.split(separator: ";") {
-                let pair = pair.drop { $0 == " " || $0 == "\t" }
-                let name = pair.prefix { $0 != "=" }
-                guard !pair.isEmpty, !names.contains(String(name)) else { continue }
+            // By bytes, as the upstream reads them: an `=` with an accent on it is another `Character`.
+            for pair in line.utf8.split(separator: UInt8(ascii: ";")) {
+                let pair = pair.drop(while: Self.isBlank)
+                let name = pair.prefix { $0 != UInt8(ascii: "=") }
+                let nameEnd = name.lastIndex { !Self.isBlank($0) }.map(name.index(after:)) ?? name.startIndex
+                guard !pair.isEmpty, !names.contains(String(Substring(name[..<nameEnd]))) else { continue }
                 if !pairs.isEmpty { pairs += Array("; ".utf8) }
-                pairs += Array(pair.utf8)
+                pairs += Array(pair)
             }
         }
         guard let own else { return pairs.isEmpty ? nil : pairs }
@@ -45,11 +47,5 @@ public final class SessionCookies: Sendable {
         return pairs + own.revealBytes()
     }
 
-    private static func name(_ setCookie: String) -> String? {
-        guard let end = setCookie.firstIndex(where: { $0 == "=" || $0 == ";" }), setCookie[end] == "=" else {
-            return nil
-        }
-        let name = setCookie[..<end].filter { $0 != " " && $0 != "\t" }
-        return name.isEmpty ? nil : name
-    }
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }

@@ -5,13 +5,14 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// What a gateway's conversation reads. The first byte tells which: `h` a page, `c` a cookie.
+/// What a gateway's conversation reads. The first byte tells which: `h` a page, `c` a cookie, `m` a caller's cookies.
 func fuzzPages(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
     switch input[0] {
     case UInt8(ascii: "h"): try checkPage(rest.array)
     case UInt8(ascii: "c"): try checkCookie(rest.string)
+    case UInt8(ascii: "m"): try checkMerged(rest.string)
     default: break
     }
 }
@@ -23,20 +24,24 @@ private func checkPage(_ bytes: [UInt8]) throws(Violation) {
     let inputs = page.forms.reduce(0) { $0 + $1.inputs.count }
     try require(inputs <= HTMLPage.inputLimit, "\(inputs) inputs")
     try require(page == HTMLPage(parsing: bytes), "the same page is read in two ways")
-    let text = String(decoding: bytes, as: UTF8.self)
-    if !text.contains("--"), !text.hasPrefix(">"), !text.hasPrefix("->"), !text.hasSuffix("-") {
-        try require(HTMLPage(parsing: "<!--\(text)-->".utf8).forms.isEmpty, "a form in a comment")
+    // Of bytes throughout: a sign with an accent on it is another `Character`.
+    let dashes = zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "-") && $1 == UInt8(ascii: "-") }
+    if !dashes, !bytes.starts(with: ">".utf8), !bytes.starts(with: "->".utf8), bytes.last != UInt8(ascii: "-") {
+        let page = HTMLPage(parsing: Array("<!--".utf8) + bytes + Array("-->".utf8))
+        try require(page.forms.isEmpty, "a form in a comment")
     }
-    if !text.lowercased().contains("</") {
-        try require(HTMLPage(parsing: "<script>\(text)</script>".utf8).forms.isEmpty, "a form in a script")
+    if !zip(bytes, bytes.dropFirst()).contains(where: { $0 == UInt8(ascii: "<") && $1 == UInt8(ascii: "/") }) {
+        let page = HTMLPage(parsing: Array("<script>".utf8) + bytes + Array("</script>".utf8))
+        try require(page.forms.isEmpty, "a form in a script")
     }
 }
 
+private let url = WebURL(origin: Origin(scheme: .https, host: "www.example.com"), path: "/a/b")
+private let other = WebURL(origin: Origin(scheme: .https, host: "www.example.org"), path: "/a/b")
+private let clear = WebURL(origin: Origin(scheme: .http, host: "www.example.com"), path: "/a/b")
+
 /// A cookie, set twice: it is kept once, goes back as it came, and to no other host and not in the clear if it is `Secure`.
 private func checkCookie(_ text: String) throws(Violation) {
-    guard let url = WebURL("https://www.example.com/a/b"), let other = WebURL("https://www.example.org/a/b"),
-        let clear = WebURL("http://www.example.com/a/b")
-    else { return }
     let now: Int64 = 1_795_276_800_000
     var jar = CookieJar()
     guard jar.store(text, from: url, now: now) else {
@@ -56,4 +61,34 @@ private func checkCookie(_ text: String) throws(Violation) {
     if attributes.contains(where: { $0.elementsEqual("Secure".utf8) || $0.elementsEqual(" secure".utf8) }) {
         try require(jar.header(for: clear, now: now) == nil, "a secure cookie in the clear")
     }
+}
+
+/// What a caller sends where the session has the cookie `sid`: of that name no more than the session's goes out, and all others
+/// as they came. No answer sets it at the caller's.
+private func checkMerged(_ text: String) throws(Violation) {
+    var jar = CookieJar()
+    jar.store("sid=own", from: url, now: 0)
+    guard let merged = SessionCookies(jar).merged(with: [text], for: url, now: 0) else {
+        throw Violation(description: "no cookie goes out")
+    }
+    let after = pairs(merged)
+    try require(after.last == Array("sid=own".utf8), "the session's cookie is not there")
+    try require(
+        Array(after.dropLast()) == pairs(Array(text.utf8)).filter { name($0) != Array("sid".utf8) },
+        "\(String(decoding: merged, as: UTF8.self)) goes out for \(text)")
+    for line in ["sid=\(text)", " sid\t= \(text)"] {
+        // Each time anew, as one may remove it.
+        try require(SessionCookies(jar).take(line, from: url, now: 0), "the caller gets \(line)")
+    }
+}
+
+private func pairs(_ bytes: [UInt8]) -> [[UInt8]] {
+    bytes.split(separator: UInt8(ascii: ";")).map { pair in Array(pair.drop { $0 == 32 || $0 == 9 }) }.filter {
+        !$0.isEmpty
+    }
+}
+
+private func name(_ pair: [UInt8]) -> [UInt8] {
+    let name = pair.prefix { $0 != UInt8(ascii: "=") }
+    return Array(name.reversed().drop { $0 == 32 || $0 == 9 }.reversed())
 }
