@@ -13,7 +13,7 @@ public struct Scope: Sendable, Hashable {
 
     /// The scope of the words of `text`, which spaces separate.
     public init(text: some StringProtocol) {
-        self.init(text.split { $0 == " " }.map { String($0) })
+        self.init(text.utf8.split(separator: UInt8(ascii: " ")).map { String(decoding: $0, as: UTF8.self) })
     }
 
     /// No words.

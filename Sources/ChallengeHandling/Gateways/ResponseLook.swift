@@ -66,8 +66,8 @@ struct ResponseLook {
         guard (300...399).contains(response.status), let location = response.fields[.location] else { return false }
         guard matcher.redirectTo.allSatisfy(location.containsText) else { return false }
         guard let parameter = matcher.redirectParameter else { return true }
-        let query = location.drop { $0 != "?" }.dropFirst().prefix { $0 != "#" }
-        return FormEncoding.value(of: parameter.name, in: query) == parameter.value
+        let query = location.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst().prefix { $0 != UInt8(ascii: "#") }
+        return FormEncoding.value(of: parameter.name, in: Substring(query)) == parameter.value
     }
 
     /// Whether the body can be a page that a login stands on: of such a type, and whole (RFC 9110 sections 9.3.2, 15.3.5,
@@ -80,7 +80,8 @@ struct ResponseLook {
 
     private var mediaType: String? {
         response.fields[.contentType].map { type in
-            type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+            let name = type.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
+            return String(decoding: name, as: UTF8.self).lowercased()
         }
     }
 

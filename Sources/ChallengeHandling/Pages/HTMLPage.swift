@@ -18,8 +18,7 @@ package struct HTMLPage: Sendable, Equatable {
 
         /// The path of the action alone: no query, no fragment, no parameters (`;jsessionid=…`).
         package var actionPath: Substring {
-            let action = action ?? ""
-            return action.prefix { $0 != "?" && $0 != "#" && $0 != ";" }
+            Substring((action ?? "").utf8.prefix { !"?#;".utf8.contains($0) })
         }
 
         /// Whether it has an input of that name.
@@ -82,8 +81,8 @@ package struct HTMLPage: Sendable, Equatable {
     }
 
     private static func trimmed(_ text: String) -> String {
-        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0.isNewline || $0 == "\u{0C}" }
-        let text = text.drop(while: isSpace)
-        return String(text[..<(text.lastIndex { !isSpace($0) }.map(text.index(after:)) ?? text.startIndex)])
+        let bytes = text.utf8.drop(while: HTMLScanner.isSpace)
+        let end = bytes.lastIndex { !HTMLScanner.isSpace($0) }.map(bytes.index(after:)) ?? bytes.startIndex
+        return String(Substring(bytes[..<end]))
     }
 }

@@ -3,7 +3,7 @@
 
 /// Character references in HTML (WHATWG HTML section 13.2.5.72): numbers, and the names that escaping functions write.
 enum HTMLText {
-    private static let names: [Substring: Character] = [
+    private static let names: [String: Unicode.Scalar] = [
         "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": "\u{A0}", "sol": "/", "colon": ":",
         "equals": "=", "plus": "+", "num": "#", "lowbar": "_", "period": ".", "comma": ",", "semi": ";", "quest": "?",
         "percnt": "%", "lpar": "(", "rpar": ")", "excl": "!", "ast": "*", "commat": "@", "dollar": "$", "Tab": "\t",
@@ -12,25 +12,28 @@ enum HTMLText {
 
     /// `text` with its references replaced; what is none stays as it is.
     static func decoded(_ text: String) -> String {
-        guard text.contains("&") else { return text }
-        var decoded = ""
-        var rest = text[...]
-        while let sign = rest.firstIndex(of: "&") {
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
+        var decoded: [UInt8] = []
+        // By bytes: a sign with an accent behind it is one `Character` with that.
+        var rest = Array(text.utf8)[...]
+        while let sign = rest.firstIndex(of: UInt8(ascii: "&")) {
             decoded += rest[..<sign]
-            rest = rest[rest.index(after: sign)...]
-            let reference = rest.prefix(12).prefix { $0 != ";" }
+            rest = rest[(sign + 1)...]
+            let reference = rest.prefix(12).prefix { $0 != UInt8(ascii: ";") }
             let end = reference.endIndex
-            guard end < rest.endIndex, rest[end] == ";", let character = character(reference) else {
-                decoded.append("&")
+            guard end < rest.endIndex, rest[end] == UInt8(ascii: ";"),
+                let scalar = scalar(String(decoding: reference, as: UTF8.self))
+            else {
+                decoded.append(UInt8(ascii: "&"))
                 continue
             }
-            decoded.append(character)
-            rest = rest[rest.index(after: end)...]
+            decoded += String(scalar).utf8
+            rest = rest[(end + 1)...]
         }
-        return decoded + rest
+        return String(decoding: decoded + rest, as: UTF8.self)
     }
 
-    private static func character(_ reference: Substring) -> Character? {
+    private static func scalar(_ reference: String) -> Unicode.Scalar? {
         guard reference.hasPrefix("#") else { return names[reference] }
         let number = reference.dropFirst()
         let isHexadecimal = number.first == "x" || number.first == "X"
@@ -38,6 +41,6 @@ enum HTMLText {
         guard digits.allSatisfy({ $0.isASCII && $0.isHexDigit }),
             let value = UInt32(digits, radix: isHexadecimal ? 16 : 10), value != 0
         else { return nil }
-        return Unicode.Scalar(value).map(Character.init)
+        return Unicode.Scalar(value)
     }
 }

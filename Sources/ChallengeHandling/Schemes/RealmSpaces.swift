@@ -39,7 +39,7 @@ public final class RealmSpaces: Sendable {
 
     /// Whether a request for `target` is one for `realm`.
     func standing(of realm: String, at target: String) -> Standing {
-        let path = target.prefix { $0 != "?" }
+        let path = Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") })
         guard let found = known.withLock({ Self.realm(path, in: $0.realms) }) else { return .unknown }
         return found == realm ? .mine : .another
     }

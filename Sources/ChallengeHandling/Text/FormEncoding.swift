@@ -41,9 +41,10 @@ package enum FormEncoding {
 
     /// The first value of `name` in a query or a form's body; `nil` where there is none, or it is no UTF-8.
     package static func value(of name: String, in query: some StringProtocol) -> String? {
-        for pair in query.split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let first = parts.first, decoded(first) == name else { continue }
+        // By bytes: for a `Character` a separator with an accent on it is none.
+        for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let first = parts.first, decoded(first)?.utf8.elementsEqual(name.utf8) == true else { continue }
             return parts.count == 2 ? decoded(parts[1]) : ""
         }
         return nil
@@ -71,9 +72,9 @@ package enum FormEncoding {
         }
     }
 
-    private static func decoded(_ text: some StringProtocol) -> String? {
+    private static func decoded(_ text: some Collection<UInt8>) -> String? {
         var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
+        var rest = Array(text)[...]
         while let byte = rest.popFirst() {
             if byte == UInt8(ascii: "+") {
                 bytes.append(UInt8(ascii: " "))

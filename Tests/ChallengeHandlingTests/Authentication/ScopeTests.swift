@@ -11,6 +11,7 @@ struct ScopeTests {
         #expect("\(Scope(text: " b  a b "))" == "a b")
         #expect(Scope(["b", "a"]) == Scope(text: "a b"))
         #expect(Scope(["", "a b", "x\"", "ü", "c"]).words == ["c"])
+        #expect(Scope(text: "a \u{301}b").words == ["a"])
         #expect(Scope(text: "").isEmpty && "\(Scope.empty)".isEmpty)
     }
 

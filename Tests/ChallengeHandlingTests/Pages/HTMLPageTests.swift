@@ -84,6 +84,17 @@ struct HTMLPageTests {
         #expect(page.forms.first?.action == "&#0;&nosuch;&amp&#xD800;&#99999999;&#;a&")
     }
 
+    @Test(
+        "signs count by their bytes: an accent behind one belongs to what follows, a sign that looks like one is another"
+    )
+    func bytes() {
+        let page = page("<form action='/a?\u{301}b'><input name='a&amp;\u{301}' value='&amp\u{37E}'>")
+        #expect(page.forms.first?.actionPath == "/a")
+        #expect(page.forms.first?.inputs.first.map { Array($0.name.utf8) } == Array("a&\u{301}".utf8))
+        #expect(page.forms.first?.inputs.first.map { Array($0.value.utf8) } == Array("&amp\u{37E}".utf8))
+        #expect(self.page("<!-->\u{338}<form>").forms.count == 1)
+    }
+
     @Test("forms, inputs and bytes have bounds")
     func bounds() {
         let many = String(repeating: "<form><input name=a></form>", count: 2000)

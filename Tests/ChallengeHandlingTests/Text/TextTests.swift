@@ -37,6 +37,9 @@ struct TextTests {
         #expect(FormEncoding.value(of: "x", in: "x=%4") == "%4")
         #expect(FormEncoding.value(of: "x", in: "x=%+1") == "% 1")
         #expect(FormEncoding.value(of: "none", in: "") == nil)
+        // An accent on a separator belongs to what follows it.
+        #expect(FormEncoding.value(of: "x", in: "y=1&\u{301}=2&x=\u{301}3") == "\u{301}3")
+        #expect(FormEncoding.value(of: "y", in: "y=1&\u{301}=2") == "1")
     }
 
     @Test(
