@@ -9,7 +9,7 @@ public enum JSONValue: Sendable, Hashable {
     case array([JSONValue])
     /// `true` or `false`.
     case bool(Bool)
-    /// A number with a fraction or an exponent, or one too large for 64 bits.
+    /// A number with a fraction, or one too large for 64 bits.
     case double(Double)
     /// A whole number.
     case integer(Int64)
@@ -70,7 +70,8 @@ extension JSONValue: Codable {
         } else if let value = try? container.decode(Int64.self) {
             self = .integer(value)
         } else if let value = try? container.decode(Double.self) {
-            self = .double(value)
+            // One whose fraction is too fine for 64 bits is whole, and written it would be read as such.
+            self = Int64(exactly: value).map { .integer($0) } ?? .double(value)
         } else if let value = try? container.decode(String.self) {
             self = .string(value)
         } else if let value = try? container.decode([JSONValue].self) {
