@@ -48,9 +48,12 @@ public struct Location: Sendable, Hashable {
     public init(_ url: WebURL) {
         userInfo = nil
         let host = url.origin.host
-        labels = host.utf8.contains(UInt8(ascii: ":")) ? ["[\(host)]"] : host.split(separator: ".").map(String.init)
+        labels =
+            host.utf8.contains(UInt8(ascii: ":"))
+            ? ["[\(host)]"] : host.utf8.split(separator: UInt8(ascii: ".")).map { String(Substring($0)) }
         port = url.origin.port
-        var segments = url.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        var segments = url.path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .dropFirst().map(Substring.init)
         while segments.last?.isEmpty == true { segments.removeLast() }
         self.segments = segments.map(LocationParts.normalized)
     }

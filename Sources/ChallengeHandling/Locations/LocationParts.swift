@@ -16,13 +16,13 @@ struct LocationParts {
     var segments: [Substring]
 
     init(_ text: some StringProtocol) throws(LocationError) {
-        let text = Substring(text)
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !#""<>\"#.utf8.contains($0) }) else {
+        let text = Substring(String(text))
+        guard text.utf8.allSatisfy(Self.isURIByte) else {
             throw LocationError(reason: "holds a character that no URI holds; percent-encode it")
         }
         let (defaultPort, rest) = try Self.scheme(of: text)
-        let authorityEnd = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
-        let pathEnd = rest.firstIndex { "?#".contains($0) } ?? rest.endIndex
+        let pathEnd = rest.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
+        let authorityEnd = rest[..<pathEnd].utf8.firstIndex(of: UInt8(ascii: "/")) ?? pathEnd
         var authority = rest[..<authorityEnd]
         self.defaultPort = defaultPort
         if let at = authority.firstIndex(of: "@") {
@@ -33,7 +33,10 @@ struct LocationParts {
             }
         }
         (host, port) = try Self.hostAndPort(authority)
-        segments = rest[authorityEnd..<pathEnd].split(separator: "/", omittingEmptySubsequences: false)
+        segments = rest[authorityEnd..<pathEnd].utf8.split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
+        )
+        .map(Substring.init)
         if !segments.isEmpty { segments.removeFirst() }
         while segments.last?.isEmpty == true { segments.removeLast() }
     }
@@ -51,15 +54,15 @@ struct LocationParts {
     static func labels(of host: Substring) throws(LocationError) -> [String] {
         if let address = IPv6Address(host.dropFirst().dropLast()), host.hasPrefix("[") { return ["[\(address)]"] }
         var labels: [String] = []
-        for label in host.split(separator: ".", omittingEmptySubsequences: false) {
+        for label in host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
             guard !label.isEmpty else { throw LocationError(reason: "the host has an empty label") }
-            guard label.utf8.allSatisfy(Self.isHostByte) else {
+            guard label.allSatisfy(Self.isHostByte) else {
                 throw LocationError(
-                    reason: label.contains("*")
+                    reason: label.contains(UInt8(ascii: "*"))
                         ? "a * in the host must be its whole first label"
                         : "the host holds a sign that no host name has")
             }
-            labels.append(label.lowercased())
+            labels.append(Substring(label).lowercased())
         }
         return labels
     }
@@ -97,9 +100,9 @@ struct LocationParts {
 
 extension LocationParts {
     private static func scheme(of text: Substring) throws(LocationError) -> (defaultPort: UInt16, rest: Substring) {
-        guard let colon = text.firstIndex(where: { ":/?#@".contains($0) }), text[colon...].hasPrefix("://") else {
-            return (80, text)
-        }
+        guard let colon = text.utf8.firstIndex(where: { ":/?#@".utf8.contains($0) }),
+            text[colon...].utf8.starts(with: "://".utf8)
+        else { return (80, text) }
         let rest = text[colon...].dropFirst(3)
         switch text[..<colon].lowercased() {
         case "http", "ws": return (80, rest)
@@ -139,6 +142,14 @@ extension LocationParts {
         if host.hasSuffix(".") { host.removeLast() }
         guard !host.isEmpty else { throw LocationError(reason: "names no host") }
         return (host, port)
+    }
+
+    /// RFC 3986 §2.
+    private static func isURIByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case ...0x20, 0x7F..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false
+        default: true
+        }
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {

@@ -25,16 +25,16 @@ public struct WebURL: Sendable, Hashable {
     public init?(_ text: some StringProtocol) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3C && $0 != 0x3E && $0 != 0x5C })
         else { return nil }
-        let bytes = Substring(text)
-        guard let separator = bytes.range(ofText: "://"),
-            let scheme = Origin.Scheme(rawValue: bytes[..<separator.lowerBound].lowercased())
+        let text = String(text)
+        guard let separator = text.schemeEnd,
+            let scheme = Origin.Scheme(rawValue: text[..<separator].lowercased())
         else { return nil }
-        let rest = bytes[separator.upperBound...]
-        let authorityEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
+        let rest = text[separator...].dropFirst(3)
+        let authorityEnd = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
         guard let (host, port) = Self.hostAndPort(rest[..<authorityEnd]) else { return nil }
         var reference = rest[authorityEnd...]
-        if let fragment = reference.firstIndex(of: "#") { reference = reference[..<fragment] }
-        let question = reference.firstIndex(of: "?")
+        if let fragment = reference.utf8.firstIndex(of: UInt8(ascii: "#")) { reference = reference[..<fragment] }
+        let question = reference.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.init(
             origin: Origin(scheme: scheme, host: host, port: port),
             path: String(reference[..<(question ?? reference.endIndex)]),
@@ -46,7 +46,7 @@ public struct WebURL: Sendable, Hashable {
 
     /// The address that `reference` means on this page (RFC 3986 §5.2), or `nil` where it is none that we speak.
     public func resolving(_ reference: String) -> WebURL? {
-        if reference.range(ofText: "://") != nil, let absolute = WebURL(reference) { return absolute }
+        if reference.schemeEnd != nil, let absolute = WebURL(reference) { return absolute }
         if reference.hasPrefix("//") { return WebURL("\(origin.scheme.rawValue):\(reference)") }
         var text = Substring(reference)
         if let fragment = text.firstIndex(of: "#") { text = text[..<fragment] }
@@ -107,9 +107,9 @@ public struct WebURL: Sendable, Hashable {
             }
         }
         // One dot at the end is dropped; more, or one at the start, make empty labels, which no name has (RFC 1035 §2.3.1).
-        let labels = (host.hasSuffix(".") ? host.dropLast() : host).split(
-            separator: ".", omittingEmptySubsequences: false)
-        return !allowed || labels.contains("") ? nil : (String(host), port)
+        let labels = (host.hasSuffix(".") ? host.dropLast() : host).utf8.split(
+            separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return !allowed || labels.contains(where: \.isEmpty) ? nil : (String(host), port)
     }
 
     private static func portNumber(_ digits: Substring) -> UInt16? {
@@ -122,7 +122,8 @@ public struct WebURL: Sendable, Hashable {
     /// RFC 3986 §5.2.4.
     private static func removingDotSegments(_ path: some StringProtocol) -> String {
         var output: [Substring] = []
-        let segments = Substring(path).split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let segments = String(path).utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .dropFirst().map(Substring.init)
         for (index, segment) in segments.enumerated() {
             let isLast = index == segments.count - 1
             switch segment {
@@ -144,14 +145,9 @@ extension WebURL: CustomStringConvertible {
     public var description: String { "\(origin)\(target)" }
 }
 
-extension StringProtocol {
-    /// Where `text` stands first.
-    fileprivate func range(ofText text: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(text) { return start..<index(start, offsetBy: text.count) }
-            formIndex(after: &start)
-        }
-        return nil
+extension String {
+    /// Where `://` stands first.
+    fileprivate var schemeEnd: Index? {
+        utf8.indices.first { utf8[$0] == UInt8(ascii: ":") && utf8[$0...].starts(with: "://".utf8) }
     }
 }
