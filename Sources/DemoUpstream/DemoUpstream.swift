@@ -4,7 +4,7 @@
 internal import Synchronization
 
 /// The upstream that `countersign demo` protects and that end-to-end tests speak to: on one loopback port a MobileFirst
-/// server with the adapter `bank`, an area behind HTTP Basic, one behind Digest, one behind a login page, and one that is open.
+/// server with the adapter `bank`, areas behind HTTP Basic, Digest and NTLM, one behind a login page, and one that is open.
 package final class DemoUpstream: Sendable {
     /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), which the
     /// scope element `accessRestricted` stands for.
@@ -44,7 +44,8 @@ package final class DemoUpstream: Sendable {
         let oauth = FakeOAuth(clock: clock, recorder: recorder, faults: faults)
         let areas = Areas(
             mobileFirst: mobileFirst, form: form, oauth: oauth, checks: checks, composite: composite,
-            basic: BasicArea(recorder: recorder), digest: DigestArea(recorder: recorder), recorder: recorder,
+            basic: BasicArea(recorder: recorder), digest: DigestArea(recorder: recorder),
+            ntlm: NTLMArea(recorder: recorder), recorder: recorder,
             faults: faults)
         self.mobileFirst = mobileFirst
         self.form = form
@@ -111,6 +112,7 @@ private struct Areas: Sendable {
     var composite: CompositeArea
     var basic: BasicArea
     var digest: DigestArea
+    var ntlm: NTLMArea
     var recorder: Recorder
     var faults: FaultPlan
 
@@ -138,6 +140,9 @@ private struct Areas: Sendable {
         if request.path.hasPrefix("/digest/") {
             let response = faults.apply(at: .digest) { digest.respond(to: request) { served($0) } }
             return noted(request, response)
+        }
+        if request.path.hasPrefix("/ntlm/") {
+            return noted(request, ntlm.respond(to: request) { served($0) })
         }
         return noted(request, faults.apply(at: .other) { open(request) })
     }
@@ -186,6 +191,7 @@ private let index = """
     /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /digest/                          HTTP Digest, the same realm, user and password
+    /ntlm/                            NTLM, the same user and password
     /form/                            a login page with j_security_check, user ann, password demo
     /worklight/                       composite challenges of Worklight 6.x, realm PinRealm, PIN 1234
     /checks/                          answers that name a security check, whose answer goes to /checks/login, PIN 1234

@@ -11,10 +11,15 @@ struct ConnectionLoop: Sendable {
     var inWork: InWork
     var handler: @Sendable (FakeRequest) -> FakeResponse
 
+    private static let numbers = Atomic<UInt64>(0)
+
     func run() {
         var reader = RequestReader(connection, idle: idle)
         do throws(Connection.End) {
-            while let (request, staysOpen) = try reader.next() {
+            let number = Self.numbers.add(1, ordering: .relaxed).newValue
+            while let (read, staysOpen) = try reader.next() {
+                var request = read
+                request.connection = number
                 let remarks = reader.remarks.map { "\(request.method) \(request.path): \($0)" }
                 if !remarks.isEmpty { recorder.note { $0.violations += remarks } }
                 guard try answer(request, staysOpen: staysOpen) else { return connection.closeGently() }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Curl
 internal import DemoUpstream
 internal import Glibc
 internal import Synchronization
@@ -47,6 +48,9 @@ final class DemoTrial: Sendable {
         for path in ["/basic/", "/digest/"] {
             expect("GET \(path)", status: 200, holds: path)
             expect("GET \(path)again", status: 200, holds: path)
+        }
+        if CurlFeatures.installed.features.contains(.ntlm) {
+            for _ in 0..<2 { expect("GET /ntlm/", status: 200, holds: "\"method\":\"GET\"") }
         }
         for request in ["GET /form/", "GET /form/again"] { expect(request, status: 200, holds: "\"method\":\"GET\"") }
         expect("POST /form/", body: "{}", status: 200, holds: "\"method\":\"POST\"")

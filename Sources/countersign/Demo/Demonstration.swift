@@ -81,6 +81,7 @@ struct Demonstration {
                 routes:
                   - { path: /basic/, upstream: server }
                   - { path: /digest/, upstream: server }
+                  - { path: /ntlm/, upstream: server }
                   - { path: /form/, upstream: server }
                   - { path: /oauth/, upstream: server }
                   - { path: /checks/, upstream: server }
@@ -122,6 +123,10 @@ struct Demonstration {
                 scheme: digest
                 realm: Demo
                 credential: ann
+              - name: ntlm
+                at: 127.0.0.1:\(upstream.port)/ntlm/*
+                scheme: ntlm
+                credential: ann
               - name: page
                 at: "\(server)/form/*"
                 gateway: j-security-check
@@ -150,6 +155,7 @@ struct Demonstration {
                 curl \(local)/checks/balance      (a security check that the resource itself names)
                 curl \(local)/basic/              (HTTP Basic)
                 curl \(local)/digest/             (HTTP Digest)
+                curl \(local)/ntlm/               (NTLM, where libcurl has it)
                 curl \(local)/form/               (a login page as Tomcat has it)
 
             Compare what the upstream says to somebody without a login:
