@@ -107,7 +107,7 @@ struct GatewayForm {
         _ part: GatewayStep.Part, _ use: CredentialUse, _ visit: GatewayVisit
     ) throws(LoginFailure) -> Secret {
         do throws(TemplateError) {
-            return try part.value.render(use.credential)
+            return try part.value.render(use.credential.adding(visit.extracted))
         } catch {
             throw error.loginFailure(challenge: visit.name)
         }

@@ -58,6 +58,15 @@ struct GatewayJudge {
         if !hasNewCookies, let trouble = visit.trouble(in: page.response, "check") { throw trouble }
     }
 
+    /// Judges the answer to a step that something is taken from: what failed in a way that is known, then the login page
+    /// again, then `success` where it is named. That what is wanted is there is evidence as well, and is looked for next.
+    func requireSuccess(of answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
+        try requireNoFailure(answer, visit)
+        guard try !isProven(by: answer, visit) else { return }
+        try requireNoRefusal(answer, visit)
+        guard success.isEmpty else { throw noEvidence(visit, answer) }
+    }
+
     /// An answer that settles by itself that nobody is asked to log in: no redirect, and no trouble.
     private func isSettled(_ response: ExaminedResponse) -> Bool {
         response.status < 300 || (400...499).contains(response.status) && ![400, 408, 429].contains(response.status)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import HTTPTypes
+internal import Secrets
+
 /// Wins a session at a gateway: fetches the login page, submits its form, and makes sure that nobody is asked any more.
 public struct GatewayLogin: SessionLogin {
     /// What is known of the gateway.
@@ -34,51 +37,83 @@ public struct GatewayLogin: SessionLogin {
         var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: rules.detect + rules.markers)
         let isNamed = rules.steps.first?.page != nil
         let entrance = try visit.resolve(rules.steps.first?.page, at: challenged ?? base, else: challenged ?? base)
-        var page = try await visit.open(entrance, "page")
-        guard isNamed || page.isMarked else {
+        let needsNoPage = rules.steps.first?.needsNoPage == true
+        var page =
+            needsNoPage
+            ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: entrance), isMarked: false)
+            : try await visit.open(entrance, "page")
+        guard isNamed || needsNoPage || page.isMarked else {
             throw visit.failure(
                 "No login page came where one was expected. Name its address by `login.page`, or say by `detect` what "
                     + "tells it.", page.response)
         }
-        // The page itself always asks; what was challenged does not any more once the login has worked.
-        let proof = isNamed ? challenged : entrance
+        // Cookies alone prove nothing where a token goes along. The page itself always asks; what was challenged does not any more once the login has worked.
+        let proof = rules.steps.contains { !$0.extraction.isEmpty } ? nil : isNamed ? challenged : entrance
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
                 page = try await visit.open(try visit.resolve(step.page, at: base, else: base), "page")
             }
             let form = GatewayForm(step, on: page.response, entrance: entrance)
             let request = try form.request(filledFrom: use, by: visit)
-            let before = visit.jar
+            let (before, sentAt) = (visit.jar, conversation.now())
             let answer = try await visit.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
             let judge = GatewayJudge(
                 success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
                 failed: step.failed + rules.failed, use: use)
-            if number + 1 < rules.steps.count {
+            if !step.extraction.isEmpty {
+                try judge.requireSuccess(of: answer, visit)
+                try visit.extract(step.extraction, from: answer, sentAt: sentAt)
+                page = GatewayVisit.Page(response: answer, isMarked: false)
+            } else if number + 1 < rules.steps.count {
                 page = try await judge.proceed(after: answer, on: &visit)
             } else {
                 try await judge.conclude(answer, hasNewCookies: visit.jar != before, proof: proof, on: &visit)
             }
         }
-        return try session(visit)
+        return try session(visit, of: use)
     }
 
-    private func session(_ visit: GatewayVisit) throws(LoginFailure) -> Session {
+    private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {
         var jar = visit.jar
         for name in rules.passingCookies { jar.remove(name: name) }
-        guard !jar.isEmpty else {
+        let fields = try fields(use.credential.adding(visit.extracted), visit)
+        guard !jar.isEmpty || !fields.isEmpty else {
             throw visit.failure("The login set no cookie, so there is no session that could be used.")
         }
-        return Session(expiresAt: jar.expiresAt, cookies: SessionCookies(jar))
+        let end = [jar.isEmpty ? nil : jar.expiresAt, visit.endsAt].compactMap(\.self).min()
+        return Session(fields: fields, expiresAt: end, cookies: jar.isEmpty ? nil : SessionCookies(jar))
+    }
+
+    private func fields(_ credential: Credential, _ visit: GatewayVisit) throws(LoginFailure) -> [InjectedField] {
+        var fields: [InjectedField] = []
+        for part in rules.inject {
+            guard let name = HTTPField.Name(part.name) else { continue }
+            do throws(TemplateError) {
+                fields.append(InjectedField(name: name, value: try part.value.render(credential)))
+            } catch {
+                throw error.loginFailure(challenge: visit.name)
+            }
+        }
+        return fields
     }
 
     private func requireFields(of use: CredentialUse) throws(LoginFailure) {
+        // What an answer will hold counts as there in what comes after it.
+        var credential = use.credential
         for step in rules.steps {
-            for part in step.parameters + step.headers {
-                do throws(TemplateError) {
-                    try part.value.check(use.credential)
-                } catch {
-                    throw error.loginFailure(challenge: key.challenge)
-                }
+            try require(step.parameters + step.headers, of: credential)
+            credential = credential.adding(
+                Dictionary(step.extraction.parts.map { ($0.name, Secret("")) }, uniquingKeysWith: { $1 }))
+        }
+        try require(rules.inject, of: credential)
+    }
+
+    private func require(_ parts: [GatewayStep.Part], of credential: Credential) throws(LoginFailure) {
+        for part in parts {
+            do throws(TemplateError) {
+                try part.value.check(credential)
+            } catch {
+                throw error.loginFailure(challenge: key.challenge)
             }
         }
     }

@@ -15,11 +15,14 @@ public struct GatewayRules: Sendable, Equatable {
     public var failed: [FailureMatcher]
     /// Cookies that only serve the way to the login, by name, and must not be sent later.
     public var passingCookies: Set<String>
+    /// Fields that the session adds to each request, made of the credential and of what the steps took from answers.
+    public var inject: [GatewayStep.Part]
 
     /// Rules.
     public init(
         detect: [ResponseMatcher], markers: [ResponseMatcher] = [], steps: [GatewayStep],
-        success: [ResponseMatcher] = [], failed: [FailureMatcher] = [], passingCookies: Set<String> = []
+        success: [ResponseMatcher] = [], failed: [FailureMatcher] = [], passingCookies: Set<String> = [],
+        inject: [GatewayStep.Part] = []
     ) {
         self.detect = detect
         self.markers = markers
@@ -27,6 +30,7 @@ public struct GatewayRules: Sendable, Equatable {
         self.success = success
         self.failed = failed
         self.passingCookies = passingCookies
+        self.inject = inject
     }
 }
 
@@ -85,12 +89,15 @@ public struct GatewayStep: Sendable, Equatable {
     public var success: [ResponseMatcher]
     /// Evidence that this step failed, ahead of that of the whole login.
     public var failed: [FailureMatcher]
+    /// What is taken from its answer, which is evidence of its own that it worked.
+    public var extraction: GatewayExtraction
 
     /// A step; the defaults are those of `submitLoginForm` in MobileFirst: POST and 10 s.
     public init(
         page: String? = nil, target: Target, method: String = "POST", parameters: [Part] = [],
         hiddenFields: Bool = false, body: Body = .form, headers: [Part] = [], timeout: Duration = .seconds(10),
-        success: [ResponseMatcher] = [], failed: [FailureMatcher] = []
+        success: [ResponseMatcher] = [], failed: [FailureMatcher] = [],
+        extraction: GatewayExtraction = GatewayExtraction()
     ) {
         self.page = page
         self.target = target
@@ -102,5 +109,12 @@ public struct GatewayStep: Sendable, Equatable {
         self.timeout = timeout
         self.success = success
         self.failed = failed
+        self.extraction = extraction
+    }
+
+    /// Whether nothing of a page is needed for it: it is an interface for programs, which has none.
+    var needsNoPage: Bool {
+        guard page == nil, !hiddenFields, !extraction.isEmpty, case .address = target else { return false }
+        return true
     }
 }

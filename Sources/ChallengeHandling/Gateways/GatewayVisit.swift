@@ -21,6 +21,10 @@ struct GatewayVisit {
     /// What tells that nobody is logged in.
     let markers: [ResponseMatcher]
     private(set) var jar = CookieJar()
+    /// What was taken from answers so far.
+    private(set) var extracted: [String: Secret] = [:]
+    /// When the session ends by what an answer says of it, in milliseconds since 1970.
+    private(set) var endsAt: Int64?
 
     init(name: String, conversation: Conversation, markers: [ResponseMatcher]) {
         self.name = name
@@ -72,6 +76,31 @@ struct GatewayVisit {
         }
         return ExaminedResponse(
             status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
+    }
+
+    /// Takes from the answer to a step, which was sent at `sentAt`, what the step wants of it: its life counts from then.
+    mutating func extract(
+        _ extraction: GatewayExtraction, from answer: ExaminedResponse, sentAt: Int64
+    ) throws(LoginFailure) {
+        guard !extraction.isEmpty else { return }
+        guard (200...299).contains(answer.status) else { throw unusable("has status \(answer.status)", answer) }
+        do throws(GatewayExtraction.Unusable) {
+            let values = try extraction.values(in: answer.body ?? [])
+            extracted.merge(values.fields) { $1 }
+            if let life = values.life {
+                let end = sentAt.addingReportingOverflow(life * 1000)
+                endsAt = end.overflow ? nil : end.partialValue
+            }
+            report("taken from the answer: \(extraction.parts.map(\.name).joined(separator: ", "))")
+        } catch {
+            throw unusable(error.reason, answer)
+        }
+    }
+
+    private func unusable(_ reason: String, _ answer: ExaminedResponse) -> LoginFailure {
+        failure(
+            "The server's answer to the login \(reason). Check `login.extract`, and say by `failed` what tells a wrong "
+                + "password.", answer)
     }
 
     /// Whether a response tells that nobody is logged in.

@@ -59,7 +59,9 @@ extension ChallengeSettings {
     private static func kind(
         _ fields: Fields, login: Value?, place: ChallengePlace?, upstreams: [UpstreamSettings]
     ) -> ChallengeKind? {
-        let written = kinds.map(\.key).filter(fields.has)
+        var written = kinds.map(\.key).filter(fields.has)
+        // With a gateway they are the fields of its session.
+        if written.contains("gateway") { written.removeAll { $0 == "inject" } }
         guard let key = written.first, written.count == 1 else {
             // Every key of every kind is known here, only too many or none.
             for kind in kinds { for key in [kind.key] + kind.others { _ = fields[key] } }

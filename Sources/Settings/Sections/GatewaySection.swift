@@ -13,11 +13,14 @@ extension GatewaySettings {
         let failed = fields["failed"]?.listOrOne() ?? []
         let logout = fields["logout"].flatMap(LogoutSettings.read)
         let steps = login.map { $0.isScalar ? [] : $0.listOrOne() } ?? []
-        let settings = GatewaySettings(
+        let injectValue = fields["inject"]
+        var settings = GatewaySettings(
             preset: preset ?? .none, detect: detect.compactMap(ResponseMatcher.read),
             login: steps.enumerated().compactMap { LoginStep.read($1, isFirst: $0 == 0) },
             success: success.compactMap(ResponseMatcher.read), failed: failed.compactMap(FailureMatcher.read),
             logout: logout)
+        settings.inject = injectValue?.fieldTemplates() ?? []
+        settings.checkExtraction(login)
         guard preset == GatewaySettings.Preset.none else { return preset.map { _ in settings } }
         if detect.isEmpty { fields.value.report("the preset none needs `detect`: nothing tells the login page") }
         if steps.isEmpty { fields.value.report("the preset none needs `login` with the address of the form") }
@@ -25,6 +28,19 @@ extension GatewaySettings {
             login?.report("each step of the preset none needs a url")
         }
         return settings
+    }
+
+    /// What is taken from an answer and sent nowhere would be a login in vain.
+    private func checkExtraction(_ login: Value?) {
+        var used = Set(inject.flatMap { $0.value.fieldNames })
+        for step in self.login.reversed() {
+            for part in step.extraction.parts where !used.contains(part.name) {
+                login?.report(
+                    "nothing sends {\(part.name)}, which `extract` takes: add `inject`, or a parameter of a later step")
+            }
+            used.formUnion(
+                step.parameters.flatMap { $0.value.fieldNames } + step.headers.flatMap { $0.value.fieldNames })
+        }
     }
 
     /// When the session is won: `login: at-start`, or `when` in a login's only or first step.
@@ -64,8 +80,33 @@ extension LoginStep {
         if let timeout = fields["timeout"]?.duration() { step.timeout = timeout }
         step.success = (fields["success"]?.listOrOne() ?? []).compactMap(ResponseMatcher.read)
         step.failed = (fields["failed"]?.listOrOne() ?? []).compactMap(FailureMatcher.read)
+        step.extraction = GatewayExtraction(
+            fields["extract"]?.extraction() ?? [], expires: fields["expires"]?.jsonPointer())
         fields.finish()
         return step
+    }
+}
+
+extension Value {
+    /// Names, and where their values stand in an answer.
+    fileprivate func extraction() -> [GatewayExtraction.Part] {
+        (members() ?? []).compactMap { name, value in
+            guard (try? TextTemplate("{\(name)}"))?.fieldNames == [name] else {
+                value.report("the name is made of letters, digits, -, _ and ., and is not totp")
+                return nil
+            }
+            return value.jsonPointer().map { GatewayExtraction.Part(name: name, pointer: $0) }
+        }
+    }
+
+    /// A place in the JSON of an answer.
+    fileprivate func jsonPointer() -> JSONPointer? {
+        guard let text = word() else { return nil }
+        guard let pointer = JSONPointer(text) else {
+            report("is no place in a JSON text: write it as /data/token (RFC 6901)")
+            return nil
+        }
+        return pointer
     }
 }
 

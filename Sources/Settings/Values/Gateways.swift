@@ -28,6 +28,8 @@ package struct GatewaySettings: Sendable, Equatable {
     package var failed: [FailureMatcher]
     /// The logout on a clean stop.
     package var logout: LogoutSettings?
+    /// Fields that the session adds to each request.
+    package var inject: [InjectedTemplate] = []
 }
 
 /// One request of a login, after the page that it may need.
@@ -68,6 +70,8 @@ package struct LoginStep: Sendable, Equatable {
     package var success: [ResponseMatcher] = []
     /// Evidence that it failed, and why, ahead of the gateway's.
     package var failed: [FailureMatcher] = []
+    /// What is taken from its answer, and where the seconds stand for which that is good.
+    package var extraction = GatewayExtraction()
 }
 
 /// The logout on a clean stop.

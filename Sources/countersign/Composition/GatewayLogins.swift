@@ -78,6 +78,7 @@ struct GatewayLogins {
         }
         if !gateway.success.isEmpty { rules.success = gateway.success }
         rules.failed = gateway.failed + rules.failed
+        rules.inject = gateway.inject.map { .init(name: $0.name.rawName, value: $0.value) }
         return rules
     }
 
@@ -105,6 +106,7 @@ struct GatewayLogins {
         result.timeout = step.timeout
         result.success = step.success
         result.failed = step.failed
+        result.extraction = step.extraction
         return result
     }
 }

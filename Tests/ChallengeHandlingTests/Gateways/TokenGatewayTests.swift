@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("A gateway whose login is answered with a token")
+struct TokenGatewayTests {
+    private func part(_ name: String, _ text: String) throws -> GatewayStep.Part {
+        GatewayStep.Part(name: name, value: try TextTemplate(text))
+    }
+
+    private func rules(
+        _ parts: [(String, String)] = [("token", "/data/token")], expires: String? = "/data/expires_in",
+        success: [ResponseMatcher] = []
+    ) throws -> GatewayRules {
+        let extraction = GatewayExtraction(
+            try parts.map { .init(name: $0, pointer: try #require(JSONPointer($1))) },
+            expires: try expires.map { try #require(JSONPointer($0)) })
+        let step = GatewayStep(
+            target: .address("/api/login"), parameters: [try part("pass", "{password}")], body: .json,
+            extraction: extraction)
+        return GatewayRules(
+            detect: [ResponseMatcher(statuses: [401])], steps: [step], success: success,
+            failed: [FailureMatcher(matcher: ResponseMatcher(bodyContains: ["credentials"]), cause: .wrongPassword)],
+            inject: [try part("Authorization", "Session {token}")])
+    }
+
+    /// The login, and its answer.
+    private func post(_ answer: String, _ status: Int = 200, set cookies: [String] = []) -> ScriptedStep {
+        Portal.post("/api/login", status, answer, set: cookies, sends: nil, form: #"{"pass":"pass\"word"}"#)
+    }
+
+    @Test("is asked for no page, and its token goes along until the end that was told")
+    func token() async throws {
+        let world = Portal.world([post(#"{"data":{"token":"t0k","expires_in":60}}"#)])
+        let session = try await world.win(Portal.login(try rules()))
+        #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Session t0k"))])
+        #expect(session.expiresAt == World.now + 60_000 && session.cookies == nil && session.isProven)
+        let told = world.steps.joined()
+        #expect(told.contains("token") && !told.contains("t0k"))
+    }
+
+    @Test(
+        "says how long by seconds in any usual form, or not at all",
+        arguments: [
+            ("60", 60), ("\"60\"", 60), ("60.0", 60), ("null", nil), ("99999999999999", 10 * 366 * 86_400),
+        ] as [(String, Int64?)])
+    func life(written: String, seconds: Int64?) async throws {
+        let world = Portal.world([post(#"{"data":{"token":7,"expires_in":\#(written)}}"#)])
+        let session = try await world.win(Portal.login(try rules()))
+        #expect(session.expiresAt == seconds.map { World.now + $0 * 1000 })
+        #expect(session.fields.map(\.value) == [Secret("Session 7")])
+    }
+
+    @Test("gives cookies as well")
+    func cookies() async throws {
+        let world = Portal.world([post(#"{"data":{"token":"t"}}"#, set: ["sid=1; Path=/; Max-Age=10"])])
+        let session = try await world.win(Portal.login(try rules()))
+        #expect(session.cookies?.contains(name: "sid") == true && session.fields.count == 1)
+        #expect(session.expiresAt == World.now + 10_000)
+    }
+
+    @Test(
+        "is not believed where the answer is not as expected",
+        arguments: [
+            "", "ok", "[]", "{}", #"{"data":{"token":""}}"#, #"{"data":{"token":null}}"#, #"{"data":{"token":true}}"#,
+            #"{"data":{"token":{"a":1}}}"#, #"{"data":{"token":"a\r\nX: y"}}"#, #"{"data":{"token":"ä"}}"#,
+            #"{"data":{"token":" a"}}"#, #"{"data":{"token":"a","expires_in":0}}"#,
+            #"{"data":{"token":"a","expires_in":-1}}"#,
+            #"{"data":{"token":"a","expires_in":"soon"}}"#, #"{"data":{"token":"a","expires_in":1.5}}"#,
+        ])
+    func unusable(answer: String) async throws {
+        let failure = await Portal.world([post(answer)]).expectUnknown(try Portal.login(try rules()))
+        #expect(failure.detail.contains("login.extract"))
+    }
+
+    @Test("that redirects or is in trouble has said nothing", arguments: [302, 500, 429])
+    func trouble(status: Int) async throws {
+        _ = await Portal.world([post(#"{"data":{"token":"a"}}"#, status)]).expectUnknown(try Portal.login(try rules()))
+    }
+
+    @Test(
+        "rejects by its rules, and by its status, ahead of any token",
+        arguments: [(200, "credentials"), (403, ""), (401, "")])
+    func rejected(status: Int, word: String) async throws {
+        let answer = #"{"data":{"token":"a"},"error":"\#(word)"}"#
+        await Portal.world([post(answer, status)]).expectRejection(try Portal.login(try rules()))
+    }
+
+    @Test("needs the evidence of success that is named, besides the token")
+    func success() async throws {
+        let rules = try rules(success: [ResponseMatcher(bodyContains: ["\"ok\":true"])])
+        _ = await Portal.world([post(#"{"data":{"token":"a"}}"#)]).expectUnknown(try Portal.login(rules))
+        _ = try await Portal.world([post(#"{"ok":true,"data":{"token":"a"}}"#)]).win(Portal.login(rules))
+    }
+
+    @Test("is not tried where a credential lacks what its templates name besides")
+    func missing() async throws {
+        var rules = try rules()
+        rules.inject.append(try part("X-Tenant", "{tenant}"))
+        let world = Portal.world([])
+        #expect(await world.lose(try Portal.login(rules)).code == .noCredential)
+    }
+}
