@@ -129,11 +129,6 @@ struct ChallengeProblemTests {
         "what is wrong in a scheme and its token is told",
         arguments: [
             ("scheme: bearer", "5:5: challenges[0].token: is missing"),
-            (
-                "scheme: [bearer, basic], token: { grant: mobilefirst }",
-                "5:37: challenges[0].scheme: warning: this version answers bearer alone: write a challenge of its own for "
-                    + "the other schemes"
-            ),
             ("scheme: []", "5:37: challenges[0].scheme: is empty: no scheme would be answered"),
             (
                 "scheme: berer, token: { grant: mobilefirst }",

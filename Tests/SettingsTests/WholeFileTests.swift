@@ -81,7 +81,7 @@ struct WholeFileTests {
                     SchemeSettings(
                         schemes: [.bearer],
                         token: TokenSettings(
-                            grant: .clientCredentials, url: WebURL("https://id.example.com/token"),
+                            grant: .clientCredentials, url: WebURL("https://id.example.com/token"), issuers: [],
                             scope: ["read", "write"],
                             audience: "https://api.example.com/",
                             parameters: [NamedTemplate(name: "resource", value: try TextTemplate("{tenant}"))],

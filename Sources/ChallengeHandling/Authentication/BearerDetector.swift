@@ -19,8 +19,8 @@ public struct BearerDetector: ChallengeDetector {
     /// For `explain`.
     public var kind: String { "bearer" }
 
-    /// 401 with `Bearer`, and 403 with its `insufficient_scope`. Other parameters, such as `resource_metadata` (RFC 9728),
-    /// say nothing that is followed: where tokens come from is the configuration's word alone.
+    /// 401 with `Bearer`, and 403 with its `insufficient_scope`. Other parameters say nothing here; `resource_metadata` (RFC
+    /// 9728) is for `TokenDiscovery`, where the configuration allows servers by name.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
         guard response.status == 401 || response.status == 403,
             let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),

@@ -44,6 +44,10 @@ public struct SchemeOccasion: Sendable {
     public var name: String
     /// The challenges of the response.
     public var challenges: [AuthenticationChallenge]
+    /// The response that they came with; `nil` ahead of any.
+    public var response: ExaminedResponse?
+    /// The scope to ask for, by a scheme that knows scopes.
+    public var scope: Scope
     /// The realm that is meant; `nil`: any.
     public var realm: String?
     /// The address that was asked for.
@@ -55,10 +59,12 @@ public struct SchemeOccasion: Sendable {
 
     /// An occasion.
     public init(
-        name: String, challenges: [AuthenticationChallenge] = [], realm: String? = nil, url: WebURL,
-        use: CredentialUse?, conversation: Conversation
+        name: String, challenges: [AuthenticationChallenge] = [], response: ExaminedResponse? = nil,
+        scope: Scope = .empty, realm: String? = nil, url: WebURL, use: CredentialUse?, conversation: Conversation
     ) {
         self.name = name
+        self.response = response
+        self.scope = scope
         self.challenges = challenges
         self.realm = realm
         self.url = url

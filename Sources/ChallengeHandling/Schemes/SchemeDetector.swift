@@ -15,7 +15,11 @@ public struct SchemeDetector: ChallengeDetector {
 
     /// A 401 with a challenge of one of the schemes. Fields that do not follow the grammar are not answered: half of a list
     /// could be the weaker half.
+    /// Where bearer is one of the schemes, a 403 that asks for more scope is one, too.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        if response.status == 403, hasSession, plan.schemes.contains(where: { $0.name == "bearer" }) {
+            return BearerDetector(realm: plan.realm).examine(response, hasSession: true)
+        }
         guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .notAChallenge }
         // A request outside of what was known of the realm went without the session, whatever is held.
         let wasOutside = plan.realm.flatMap { plan.spaces?.learn($0, at: response.url) } ?? false

@@ -10,11 +10,13 @@ internal import HTTPTypes
 public struct SchemeLogin: SessionLogin {
     private let plan: SchemePlan
     private let challenge: ExaminedResponse?
+    private let scope: Scope
 
-    /// A login by `plan`, for `challenge` where that led to it.
-    public init(_ plan: SchemePlan, challenge: ExaminedResponse?) {
+    /// A login by `plan`, for `challenge` where that led to it; `scope` is asked for by a scheme that knows scopes.
+    public init(_ plan: SchemePlan, challenge: ExaminedResponse?, scope: Scope = .empty) {
         self.plan = plan
         self.challenge = challenge
+        self.scope = scope
     }
 
     /// Wins a session, or says why not.
@@ -24,7 +26,8 @@ public struct SchemeLogin: SessionLogin {
             use = try await CredentialUse.look(up: key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
         }
         var occasion = SchemeOccasion(
-            name: plan.name, realm: plan.realm, url: plan.address, use: use, conversation: conversation)
+            name: plan.name, response: challenge, scope: scope, realm: plan.realm, url: plan.address, use: use,
+            conversation: conversation)
         guard let challenge else { return try await winAhead(&occasion) }
         occasion.url = challenge.url
         occasion.challenges = SchemePlan.challenges(in: challenge.fields)
@@ -41,6 +44,8 @@ public struct SchemeLogin: SessionLogin {
                 return Session()
             }
             occasion.challenges = SchemePlan.challenges(in: response.fields)
+            occasion.response = ExaminedResponse(
+                status: response.status, fields: response.fields, url: plan.address)
         }
         var session = try await session(for: occasion)
         // Only libcurl can answer for a connection.
@@ -52,7 +57,8 @@ public struct SchemeLogin: SessionLogin {
             return session
         }
         let retryAt = Moment.retry(after: response.fields, now: occasion.conversation.now())
-        if offer != .stale, let use = occasion.use {
+        // What was won elsewhere (a ticket, a token) says nothing of the credential when it is refused here.
+        if offer != .stale, let use = session.use {
             throw use.reject(.rejected, serverWait: retryAt, in: occasion.conversation)
         }
         throw LoginFailure(

@@ -31,7 +31,8 @@ extension ChallengeSettings {
         case .inject:
             []
         case .scheme(let scheme):
-            scheme.token?.url.map { [($0, "token.url")] } ?? []
+            (scheme.token?.url.map { [($0, "token.url")] } ?? [])
+                + (scheme.token?.issuers.map { ($0.url, "token.issuers") } ?? [])
         case .securityCheck(let check):
             if case .absolute(let url)? = check.answerURL { [(url, "answer-url")] } else { [] }
         }

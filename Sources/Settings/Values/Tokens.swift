@@ -34,8 +34,10 @@ package struct TokenSettings: Sendable, Equatable {
 
     /// How it is won.
     package var grant: Grant
-    /// The token endpoint; `nil` only with the grant `static`.
+    /// The token endpoint; `nil` with the grant `static`, and where `issuers` are named.
     package var url: WebURL?
+    /// The authorization servers among which the resource may choose (RFC 9728); empty where `url` says it all.
+    package var issuers: [AuthorizationServer]
     /// The scope's elements.
     package var scope: [String]
     /// The audience, where the endpoint wants one named.

@@ -26,7 +26,7 @@ struct LoginComposition {
         let spaces = realmSpaces(of: upstream)
         for challenge in settings.challenges {
             guard let login = login(challenge, at: upstream, spaces: spaces) else { continue }
-            if let url = login.tokenOrigin { origins.insert(url) }
+            origins.formUnion(login.tokenOrigins)
             origins.formUnion(gatewayLogins(challenge, at: upstream)?.origins ?? [])
             switch challenge.place {
             case .upstream(let name) where name == upstream.name:
@@ -97,11 +97,11 @@ struct LoginComposition {
 
     private func login(
         _ challenge: ChallengeSettings, at upstream: UpstreamSettings, spaces: RealmSpaces?
-    ) -> (login: StandingLogin, tokenOrigin: Origin?)? {
+    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
         if case .scheme(let scheme) = challenge.kind,
             let login = schemeLogin(challenge, scheme, at: upstream, spaces: spaces)
         {
-            return (login, nil)
+            return login
         }
         guard let credential = challenge.credential else { return nil }
         let origin = upstream.url.origin
@@ -114,20 +114,26 @@ struct LoginComposition {
                 StandingLogin(
                     name: challenge.name, trigger: .ahead, isAhead: true,
                     key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-                    credentials: [credential], makeLogin: { _ in login }), nil
+                    credentials: [credential], makeLogin: { _ in login }), []
             )
         case .scheme(let scheme):
-            // Of a list, bearer alone would be answered where another scheme of it is meant.
-            guard scheme.schemes == [.bearer], let token = scheme.token else { return nil }
-            return TokenLogins(
-                challenge: challenge, credential: credential, scheme: scheme, token: token, upstream: upstream,
-                material: clients.tokens
-            ).login
+            return tokenLogin(challenge, credential, scheme, at: upstream)
         case .gateway:
-            return gatewayLogins(challenge, at: upstream).map { ($0.login, nil) }
+            return gatewayLogins(challenge, at: upstream).map { ($0.login, []) }
         case .securityCheck:
             return nil
         }
+    }
+
+    /// The login for a token, alone or as one of a list of schemes.
+    func tokenLogin(
+        _ challenge: ChallengeSettings, _ credential: String, _ scheme: SchemeSettings, at upstream: UpstreamSettings
+    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+        guard scheme.schemes.contains(.bearer), let token = scheme.token else { return nil }
+        return TokenLogins(
+            challenge: challenge, credential: credential, scheme: scheme, token: token, upstream: upstream,
+            material: clients.tokens
+        ).login
     }
 
     private func gatewayLogins(_ challenge: ChallengeSettings, at upstream: UpstreamSettings) -> GatewayLogins? {

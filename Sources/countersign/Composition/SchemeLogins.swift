@@ -7,13 +7,15 @@ internal import Curl
 internal import Kerberos
 internal import Settings
 
-/// From `scheme:` to logins by HTTP authentication; those with `bearer` are `token:`'s.
+/// From `scheme:` to logins by HTTP authentication; `bearer` alone is `token:`'s.
 extension LoginComposition {
-    /// The login of a challenge at an upstream; `nil` where none of its schemes is known here. `spaces`: where several
-    /// realms are told apart at the upstream.
+    /// The login of a challenge at an upstream, and where it may have tokens from; `nil` where none of its schemes is known
+    /// here. `spaces`: where several realms are told apart at the upstream.
     func schemeLogin(
         _ challenge: ChallengeSettings, _ settings: SchemeSettings, at upstream: UpstreamSettings, spaces: RealmSpaces?
-    ) -> StandingLogin? {
+    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+        guard settings.schemes != [.bearer] else { return nil }
+        let token = challenge.credential.flatMap { tokenLogin(challenge, $0, settings, at: upstream) }
         let schemes = settings.schemes.compactMap { scheme -> (any AuthenticationScheme)? in
             switch scheme {
             case .basic: BasicScheme()
@@ -23,22 +25,25 @@ extension LoginComposition {
                     office: SystemTicketOffice(startThread: startThread), host: upstream.url.origin.host,
                     servicePrincipal: settings.servicePrincipal)
             case .ntlm: NTLMScheme(isSupported: CurlFeatures.installed.features.contains(.ntlm))
-            case .bearer: nil
+            case .bearer: token.map { token in BearerScheme { token.login.login($0) } }
             }
         }
-        guard !schemes.isEmpty, !settings.schemes.contains(.bearer) else { return nil }
+        guard !schemes.isEmpty else { return nil }
         let origin = upstream.url.origin
         let plan = SchemePlan(
             name: challenge.name, schemes: schemes, realm: settings.realm,
             key: challenge.credential.map { LatchKey(origin: origin, challenge: challenge.name, credential: $0) },
             retryRejectedAfter: challenge.retryRejected, address: Self.address(of: challenge, at: upstream),
             spaces: settings.realm == nil ? nil : spaces)
-        return StandingLogin(
+        let login = StandingLogin(
             name: challenge.name, trigger: .detected(SchemeDetector(plan)), isAhead: false,
             isKept: challenge.login == .atStart,
-            key: SessionKey(origin: origin, challenge: challenge.name, credential: challenge.credential ?? ""),
+            key: SessionKey(
+                origin: origin, challenge: challenge.name, credential: challenge.credential ?? "",
+                scope: token?.login.key.scope ?? ""),
             credentials: [challenge.credential].compactMap(\.self),
-            makeLogin: { SchemeLogin(plan, challenge: $0.challenge) })
+            makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
+        return (login, token?.tokenOrigins ?? [])
     }
 
     /// What tells the realms of an upstream apart, where several challenges name one.

@@ -15,8 +15,8 @@ struct TokenLogins {
     let upstream: UpstreamSettings
     let material: TokenMaterial
 
-    /// The login, and the origin of its token endpoint; `nil` where the settings name none.
-    var login: (login: StandingLogin, tokenOrigin: Origin?)? {
+    /// The login, and the origins of its token endpoints; `nil` where the settings name none.
+    var login: (login: StandingLogin, tokenOrigins: [Origin])? {
         switch token.grant {
         case .clientCredentials: endpoint(.clientCredentials)
         case .mobileFirst: mobileFirst
@@ -49,38 +49,53 @@ struct TokenLogins {
             credentials: [credential], scopeOfRoute: scopeOfRoute, makeLogin: makeLogin)
     }
 
-    private var mobileFirst: (login: StandingLogin, tokenOrigin: Origin?) {
+    private var mobileFirst: (login: StandingLogin, tokenOrigins: [Origin]) {
         let api = upstream.mobileFirst?.api ?? WebURL(origin: upstream.url.origin, path: "/mfp/api")
         let url = token.url ?? api.appending(path: "az/v1/token")
         let (key, retry) = (latch(at: url.origin), retry)
         let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
             ConfidentialClientLogin(tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
         }
-        return (login, url.origin)
+        return (login, [url.origin])
     }
 
-    private var fixed: (login: StandingLogin, tokenOrigin: Origin?) {
+    private var fixed: (login: StandingLogin, tokenOrigins: [Origin]) {
         let login = StaticTokenLogin(
             key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry)
-        return (standing(BearerDetector(realm: scheme.realm, canGrow: false), scope: .empty) { _ in login }, nil)
+        return (standing(BearerDetector(realm: scheme.realm, canGrow: false), scope: .empty) { _ in login }, [])
     }
 
-    private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigin: Origin?)? {
-        guard let url = token.url else { return nil }
-        let configuration = TokenConfiguration(
-            url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication), audience: token.audience,
-            parameters: token.parameters.map { .init(name: $0.name, value: $0.value) }, placement: placement)
-        let (key, retry, keys) = (latch(at: url.origin), retry, material.keys)
-        let refreshTokens = material.refreshTokens(credential, at: url.origin)
+    private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+        guard let url = token.url else { return discovered(grant) }
         let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
-            TokenLogin(
-                configuration, key: key, scope: occasion.scope, retryRejectedAfter: retry, keys: keys,
-                refreshTokens: refreshTokens)
+            tokenLogin(grant, at: url, scope: occasion.scope)
         }
-        return (login, url.origin)
+        return (login, [url.origin])
     }
 
-    private var registry: (login: StandingLogin, tokenOrigin: Origin?)? {
+    /// By the endpoint that the resource's own words lead to.
+    private func discovered(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+        guard !token.issuers.isEmpty else { return nil }
+        let discovery = TokenDiscovery(name: challenge.name, resource: upstream.url, servers: token.issuers)
+        let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
+            DiscoveredTokenLogin(discovery, challenge: occasion.challenge) { url in
+                tokenLogin(grant, at: url, scope: occasion.scope)
+            }
+        }
+        return (login, token.issuers.map(\.url.origin))
+    }
+
+    private func tokenLogin(_ grant: TokenConfiguration.Grant, at url: WebURL, scope: Scope) -> TokenLogin {
+        TokenLogin(
+            TokenConfiguration(
+                url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication),
+                audience: token.audience, parameters: token.parameters.map { .init(name: $0.name, value: $0.value) },
+                placement: placement),
+            key: latch(at: url.origin), scope: scope, retryRejectedAfter: retry, keys: material.keys,
+            refreshTokens: material.refreshTokens(credential, at: url.origin))
+    }
+
+    private var registry: (login: StandingLogin, tokenOrigins: [Origin])? {
         guard let url = token.url else { return nil }
         let service = RegistryService(url: url, registry: upstream.url, name: token.audience)
         let (key, retry, placement) = (latch(at: url.origin), retry, placement)
@@ -98,7 +113,7 @@ struct TokenLogins {
                 challenge: occasion.challenge.flatMap { RegistryChallenge(status: $0.status, fields: $0.fields) },
                 placement: placement, retryRejectedAfter: retry, refreshTokens: refreshTokens)
         }
-        return (login, url.origin)
+        return (login, [url.origin])
     }
 }
 

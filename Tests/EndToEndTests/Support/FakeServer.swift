@@ -24,6 +24,8 @@ final class FakeServer: Sendable {
     var arrived: [String] { lines("arrived") }
     /// The passwords that it looked at, as `NAME OUTCOME`.
     var logins: [String] { lines("login") }
+    /// The requests that came to a second server of its, as `METHOD TARGET STATUS`.
+    var server: [String] { lines("server") }
 
     /// Requests a path of the server itself.
     @discardableResult

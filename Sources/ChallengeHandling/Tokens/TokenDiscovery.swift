@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Synchronization
+
+/// Finds the token endpoint for a resource by what the resource says of itself (RFC 9728) and what its authorization server
+/// does (RFC 8414), among the servers that the configuration allows.
+///
+/// Nothing that goes out on the way holds a secret. What an upstream says chooses among the allowed servers and no more: its
+/// metadata is read at its own origin only, the endpoint lies at the server's origin, and no redirect is followed.
+public final class TokenDiscovery: Sendable {
+    private let name: String
+    private let resource: WebURL
+    private let servers: [AuthorizationServer]
+    /// What was found last, for renewals: it is asked for again when the resource challenges again.
+    private let known = Mutex<WebURL?>(nil)
+
+    /// A search for the challenge `name` of the configuration; `resource` is the upstream's address, `servers` are those
+    /// allowed, the preferred first.
+    public init(name: String, resource: WebURL, servers: [AuthorizationServer]) {
+        self.name = name
+        self.resource = resource
+        self.servers = servers
+    }
+
+    /// The token endpoint. `challenge` is the response that asked for a token; without one, what was found last is taken, or
+    /// the resource's metadata looked for where they have to be (RFC 9728 §3.1). Throws `login-failed` for whatever is not
+    /// as it has to be.
+    func endpoint(
+        after challenge: ExaminedResponse?, in conversation: Conversation
+    ) async throws(LoginFailure) -> WebURL {
+        if challenge == nil, let known = known.withLock({ $0 }) { return known }
+        let address = try metadataAddress(in: challenge)
+        let server = try await server(at: address, for: challenge?.url ?? resource, in: conversation)
+        let endpoint = try await endpoint(of: server, in: conversation)
+        conversation.report(
+            ConversationStep(challenge: name, text: "token endpoint found: \(endpoint.origin)\(endpoint.path)"))
+        known.withLock { $0 = endpoint }
+        return endpoint
+    }
+
+    /// Where the challenge says that the resource's metadata is (RFC 9728 §5.1).
+    private func metadataAddress(in response: ExaminedResponse?) throws(LoginFailure) -> WebURL {
+        let challenges =
+            response.flatMap { try? AuthenticationChallenge.parse($0.fields[values: .wwwAuthenticate]) } ?? []
+        let written = Set(challenges.filter { $0.isScheme("Bearer") }.compactMap { $0["resource_metadata"] })
+        guard let text = written.first else { return resource.wellKnown("oauth-protected-resource") }
+        guard written.count == 1 else { throw failure("The challenge names several `resource_metadata`") }
+        guard let address = WebURL(text), address.origin == resource.origin else {
+            throw failure(
+                "The challenge's `resource_metadata` is not at the upstream's own origin (RFC 9728 section 7.3), so it was not "
+                    + "asked for")
+        }
+        return address
+    }
+
+    /// The first of the allowed servers that the resource at `url` names (RFC 9728 §3.2, 3.3).
+    private func server(
+        at address: WebURL, for url: WebURL, in conversation: Conversation
+    ) async throws(LoginFailure) -> AuthorizationServer {
+        let what = "The resource's metadata"
+        guard let metadata = try await fetch(address, "resource metadata", in: conversation) else {
+            throw failure("\(what) is not there (status 404)")
+        }
+        guard let text = metadata["resource"]?.stringValue, let named = WebURL(text), Self.covers(named, text, url)
+        else {
+            throw failure("\(what) is that of another resource (RFC 9728 section 3.3)")
+        }
+        guard case .array(let values)? = metadata["authorization_servers"] else {
+            throw failure("\(what) names no authorization server")
+        }
+        let issuers = Set(values.compactMap(\.stringValue))
+        guard let server = servers.first(where: { issuers.contains($0.issuer) }) else {
+            throw failure("\(what) names none of `token.issuers` for its authorization server")
+        }
+        return server
+    }
+
+    /// What the server says of itself (RFC 8414 §3.2, 3.3).
+    private func endpoint(
+        of server: AuthorizationServer, in conversation: Conversation
+    ) async throws(LoginFailure) -> WebURL {
+        let what = "The metadata of the authorization server \(server.issuer)"
+        for address in server.metadataAddresses {
+            guard let metadata = try await fetch(address, "server metadata", in: conversation) else { continue }
+            guard metadata["issuer"]?.stringValue == server.issuer else {
+                throw failure("\(what) is that of another issuer (RFC 8414 section 3.3)")
+            }
+            guard let endpoint = metadata["token_endpoint"]?.stringValue.flatMap({ WebURL($0) }) else {
+                throw failure("\(what) names no token endpoint")
+            }
+            guard endpoint.origin == server.url.origin else {
+                throw failure("\(what) names a token endpoint at another origin, which is not asked with a secret")
+            }
+            return endpoint
+        }
+        throw failure("\(what) is not there (status 404)")
+    }
+
+    /// The JSON object at `address`; `nil` for 404.
+    private func fetch(
+        _ address: WebURL, _ step: String, in conversation: Conversation
+    ) async throws(LoginFailure) -> JSONValue? {
+        let response: SideResponse
+        do throws(SideRequestError) {
+            response = try await conversation.sideRequests.send(
+                SideRequest(method: .get, url: address, fields: [.accept: "application/json"]))
+        } catch {
+            conversation.report(ConversationStep(challenge: name, text: "\(step): no answer, \(error.reason)"))
+            throw LoginFailure(error, step: step, challenge: name)
+        }
+        conversation.report(
+            ConversationStep(challenge: name, text: "\(step): GET \(address.origin)\(address.path): \(response.status)")
+        )
+        switch response.status {
+        case 404: return nil
+        case 200:
+            guard let json = JSONValue(parsing: response.body), json.objectValue != nil else {
+                throw failure("The \(step) is no JSON object")
+            }
+            return json
+        default:
+            throw failure(
+                "The request for the \(step) was answered with status \(response.status)",
+                retryAt: Moment.retry(after: response.fields, now: conversation.now()))
+        }
+    }
+
+    /// Whether `named`, written as `text`, is the resource at `url` or stands for all below it, segment by segment.
+    private static func covers(_ named: WebURL, _ text: String, _ url: WebURL) -> Bool {
+        guard named.origin == url.origin, named.query == nil, !text.contains("#") else { return false }
+        let folder = named.path.hasSuffix("/") ? named.path : "\(named.path)/"
+        return url.path == named.path || "\(url.path)/" == folder || url.path.hasPrefix(folder)
+    }
+
+    private func failure(_ what: String, retryAt: Int64? = nil) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: name,
+            detail: "\(what). To ask a token endpoint without all that, name it by `token.url`.",
+            retryAt: retryAt)
+    }
+}
+
+/// Wins a token at an endpoint that is found first.
+public struct DiscoveredTokenLogin: SessionLogin {
+    private let discovery: TokenDiscovery
+    private let challenge: ExaminedResponse?
+    private let makeLogin: @Sendable (WebURL) -> any SessionLogin
+
+    /// A login by what `makeLogin` makes for the endpoint that `discovery` finds after `challenge`.
+    public init(
+        _ discovery: TokenDiscovery, challenge: ExaminedResponse?,
+        makeLogin: @escaping @Sendable (WebURL) -> any SessionLogin
+    ) {
+        self.discovery = discovery
+        self.challenge = challenge
+        self.makeLogin = makeLogin
+    }
+
+    /// Wins a session, or says why not.
+    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        try await makeLogin(discovery.endpoint(after: challenge, in: conversation)).win(conversation)
+    }
+}

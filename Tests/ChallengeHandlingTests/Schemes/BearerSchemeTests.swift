@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Bearer in a list of schemes")
+struct BearerSchemeTests {
+    private static let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/a")
+    private static let key = LatchKey(origin: url.origin, challenge: "api", credential: "api-client")
+
+    /// Gives a token for the scope that is asked for.
+    private struct Tokens: SessionLogin {
+        let scope: Scope
+
+        func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+            Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer for:\(scope)"))])
+        }
+    }
+
+    private static func plan(realm: String? = nil) -> SchemePlan {
+        SchemePlan(
+            name: "api", schemes: [BearerScheme { Tokens(scope: $0.scope) }, BasicScheme()], realm: realm, key: key,
+            address: url)
+    }
+
+    private func response(_ status: Int, _ values: [String]) -> ExaminedResponse {
+        var fields = HTTPFields()
+        for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
+        return ExaminedResponse(status: status, fields: fields, url: Self.url)
+    }
+
+    @Test("goes first where both are offered, and gives way where only the other is")
+    func preference() async throws {
+        let world = World(credentials: [TokenScript.client])
+        let both = response(401, ["Basic realm=\"r\"", "Bearer"])
+        let token = try await world.win(SchemeLogin(Self.plan(), challenge: both, scope: Scope(text: "read")))
+        #expect(token.fields.map(\.value) == [Secret("Bearer for:read")] && token.isProven)
+        let basic = try await world.win(SchemeLogin(Self.plan(), challenge: response(401, ["Basic realm=\"r\""])))
+        #expect(basic.fields.first?.value.revealText().hasPrefix("Basic ") == true && !basic.isProven)
+    }
+
+    @Test(
+        "is a challenge where a token is missing or good no more, and asks for more where one is too small",
+        arguments: [
+            (401, "Bearer", false, .challenge), (401, "Bearer error=\"invalid_token\"", true, .challenge),
+            (401, "Bearer error=\"invalid_request\"", true, .notAChallenge), (403, "Bearer", true, .notAChallenge),
+            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", true, .insufficientScope(["a", "b"])),
+            // Without a session, 403 was said to somebody else.
+            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .notAChallenge),
+            (401, "Basic realm=\"r\"", false, .challenge), (403, "Basic realm=\"r\"", true, .notAChallenge),
+        ] as [(Int, String, Bool, ChallengeVerdict)])
+    func verdicts(status: Int, value: String, hasSession: Bool, verdict: ChallengeVerdict) {
+        let found = SchemeDetector(Self.plan()).examine(response(status, [value]), hasSession: hasSession)
+        #expect(found == verdict)
+    }
+
+    @Test("of another realm is none")
+    func realm() {
+        let detector = SchemeDetector(Self.plan(realm: "Here"))
+        #expect(detector.examine(response(401, ["Bearer realm=\"There\""]), hasSession: false) == .notAChallenge)
+        #expect(detector.examine(response(401, ["Bearer realm=\"Here\""]), hasSession: false) == .challenge)
+    }
+
+    @Test("a larger scope is asked for where a 403 named it")
+    func scope() async throws {
+        let world = World(credentials: [TokenScript.client])
+        let small = response(403, ["Bearer error=\"insufficient_scope\", scope=\"write\""])
+        let token = try await world.win(SchemeLogin(Self.plan(), challenge: small, scope: Scope(text: "read write")))
+        #expect(token.fields.map(\.value) == [Secret("Bearer for:read write")])
+    }
+}

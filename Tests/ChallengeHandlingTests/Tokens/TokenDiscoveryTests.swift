@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Discovery of a token endpoint")
+struct TokenDiscoveryTests {
+    private static let resource = "https://api.example.com/v1"
+    private static let metadata = "https://api.example.com/.well-known/oauth-protected-resource/v1"
+    private static let issuer = "https://id.example.com/tenant"
+    private static let server = "https://id.example.com/.well-known/oauth-authorization-server/tenant"
+    private static let openID = "https://id.example.com/tenant/.well-known/openid-configuration"
+    private static let endpoint = "https://id.example.com/tenant/token"
+
+    private static let goodResource =
+        #"{"resource":"\#(resource)","authorization_servers":["https://x.example","\#(issuer)"]}"#
+    private static let goodServer = #"{"issuer":"\#(issuer)","token_endpoint":"\#(endpoint)"}"#
+
+    private func discovery() throws -> TokenDiscovery {
+        TokenDiscovery(
+            name: "api", resource: try #require(WebURL(Self.resource)),
+            servers: try ["https://other.example", Self.issuer].map { try #require(AuthorizationServer($0)) })
+    }
+
+    private func login(_ discovery: TokenDiscovery, _ challenge: String? = "") throws -> DiscoveredTokenLogin {
+        let url = try #require(WebURL("\(Self.resource)/accounts"))
+        let response = challenge.map { parameter in
+            ExaminedResponse(
+                status: 401, fields: [.wwwAuthenticate: parameter.isEmpty ? "Bearer" : "Bearer \(parameter)"], url: url)
+        }
+        return DiscoveredTokenLogin(discovery, challenge: response) { url in
+            TokenScript.login(TokenConfiguration(url: url, grant: .clientCredentials))
+        }
+    }
+
+    private func get(_ address: String, _ body: String, _ status: Int = 200) -> ScriptedStep {
+        ScriptedStep(.get, address, .success(SideResponse(status: status, body: Array(body.utf8)))) { request in
+            request.fields[.authorization] == nil && request.body == nil
+                && request.fields[.accept] == "application/json"
+        }
+    }
+
+    private func token() -> ScriptedStep { ScriptedStep(.post, Self.endpoint, TokenScript.answering()) }
+
+    @Test("goes by the resource's word to the server's, and asks with a secret there alone", arguments: [true, false])
+    func found(isTold: Bool) async throws {
+        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
+        let session = try await world.win(login(discovery(), isTold ? "resource_metadata=\"\(Self.metadata)\"" : ""))
+        #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
+    }
+
+    @Test("reads the metadata of OpenID Connect where there is no other")
+    func openID() async throws {
+        let world = World.tokens([
+            get(Self.metadata, Self.goodResource), get(Self.server, "", 404), get(Self.openID, Self.goodServer),
+            token(),
+        ])
+        _ = try await world.win(login(discovery()))
+    }
+
+    @Test("is not repeated for a renewal, and is after another challenge")
+    func kept() async throws {
+        let found = [get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()]
+        let world = World.tokens(found + [token()] + found)
+        let discovery = try discovery()
+        _ = try await login(discovery).win(world.conversation)
+        _ = try await login(discovery, nil).win(world.conversation)
+        _ = try await world.win(login(discovery))
+    }
+
+    @Test("ahead of any challenge looks where the metadata has to be")
+    func ahead() async throws {
+        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
+        _ = try await world.win(login(discovery(), nil))
+    }
+
+    @Test(
+        "does not ask where the challenge must not lead",
+        arguments: [
+            "resource_metadata=\"https://evil.example/m\"", "resource_metadata=\"http://api.example.com/m\"",
+            "resource_metadata=\"https://api.example.com:8443/m\"", "resource_metadata=\"/m\"",
+            "resource_metadata=\"\"",
+            "resource_metadata=\"https://a@api.example.com/m\"",
+            "resource_metadata=\"\(metadata)\", Bearer resource_metadata=\"https://api.example.com/m\"",
+        ])
+    func astray(parameter: String) async throws {
+        let failure = await World.tokens([]).lose(try login(discovery(), parameter))
+        #expect(failure.code == .failed && failure.detail.contains("resource_metadata"))
+    }
+
+    @Test(
+        "does not believe the resource's metadata",
+        arguments: [
+            "", "[]", "{}", goodResource.replacing("v1", with: "v2"),
+            goodResource.replacing("v1\"", with: "v1/other\""),
+            goodResource.replacing("https://api", with: "http://api"), goodResource.replacing("v1\"", with: "v1#x\""),
+            goodResource.replacing("v1\"", with: "v1?x\""), goodResource.replacing("/v1\"", with: "/v\""),
+            goodResource.replacing(issuer, with: issuer + "/"),
+            goodResource.replacing(issuer, with: "https://id.example.com"),
+            goodResource.replacing("authorization_servers", with: "servers"),
+        ])
+    func resourceRefused(body: String) async throws {
+        let world = World.tokens([get(Self.metadata, body)])
+        let failure = await world.lose(try login(discovery()))
+        #expect(failure.code == .failed && failure.detail.contains("metadata") && failure.detail.contains("token.url"))
+        #expect(world.latches.all.isEmpty)
+    }
+
+    @Test("takes the metadata of all of the upstream for the resource's own", arguments: ["/v1/", "/", ""])
+    func covering(path: String) async throws {
+        let body = Self.goodResource.replacing("/v1\"", with: "\(path)\"")
+        _ = try await World.tokens([get(Self.metadata, body), get(Self.server, Self.goodServer), token()])
+            .win(login(discovery()))
+    }
+
+    @Test(
+        "does not believe the server's metadata",
+        arguments: [
+            "", "[]", "{}", goodServer.replacing(issuer + "\"", with: issuer + "/\""),
+            goodServer.replacing(endpoint, with: "https://evil.example/token"),
+            goodServer.replacing(endpoint, with: "http://id.example.com/tenant/token"),
+            goodServer.replacing(endpoint, with: "https://id.example.com:444/tenant/token"),
+            goodServer.replacing(endpoint, with: "/token"), goodServer.replacing("token_endpoint", with: "endpoint"),
+        ])
+    func serverRefused(body: String) async throws {
+        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, body)])
+        let failure = await world.lose(try login(discovery()))
+        #expect(failure.code == .failed && world.latches.all.isEmpty)
+    }
+
+    @Test("gives up at a redirect and at trouble", arguments: [302, 401, 500, 503])
+    func trouble(status: Int) async throws {
+        let failure = await World.tokens([get(Self.metadata, Self.goodResource, status)]).lose(try login(discovery()))
+        #expect(failure.code == .failed && failure.detail.contains("\(status)"))
+    }
+
+    @Test(
+        "knows which texts name a server",
+        arguments: [
+            ("https://id.example.com", true), ("https://id.example.com/a/b/", true), ("http://127.0.0.1:8/x", true),
+            ("http://id.example.com", false), ("https://id.example.com?a", false), ("https://id.example.com/#a", false),
+            ("id.example.com", false), ("ftp://id.example.com", false), ("", false),
+        ])
+    func servers(text: String, isOne: Bool) { #expect((AuthorizationServer(text)?.issuer == text) == isOne) }
+}
