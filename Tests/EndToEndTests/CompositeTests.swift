@@ -38,6 +38,28 @@ struct CompositeTests {
         }
     }
 
+    @Test(
+        "50 posts at a time go on over sessions that end in the middle of them, and over cookies that live two seconds")
+    func expiry() async throws {
+        var configuration = Self.realms(pin: "1234")
+        configuration.workers = 2
+        try await withBank(configuration) { bank in
+            try await bank.expect("/invoke", status: 200)
+            bank.upstream.composite.sessionEnd.comes(afterRequests: 25)
+            try await bank.expectPostsOnce("/middle", upstreamPath: "/worklight/middle")
+            #expect(bank.record.answerCount(to: "PinRealm") == 2)
+            bank.upstream.composite.sessionEnd.comes(afterSeconds: 2)
+            bank.upstream.composite.dropSessions()
+            let end = ContinuousClock.now + .seconds(5)
+            var round = 0
+            while ContinuousClock.now < end {
+                try await bank.expectPostsOnce("/transfer/\(round)", upstreamPath: "/worklight/transfer/\(round)")
+                round += 1
+            }
+            #expect(bank.record.answerCount(to: "PinRealm") >= 4)
+        }
+    }
+
     @Test("get a wrong answer once")
     func wrong() async throws {
         try await withBank(Self.realms(pin: "9999")) { bank in

@@ -20,7 +20,9 @@ struct NTLMTests {
                 $0.environment["COUNTERSIGN_ANN__PASSWORD"] = password
             }
             try await bank.startDaemon()
-            try await body(bank) { server.output.split(separator: "\n").dropFirst().map(String.init) }
+            try await body(bank) {
+                server.output.split(separator: "\n").map(String.init).filter { $0.hasPrefix("attempt ") }
+            }
             await server.stop()
         }
     }
@@ -56,6 +58,21 @@ struct NTLMTests {
                 }
                 for try await isWhole in group { #expect(isWhole) }
             }
+        }
+    }
+
+    @Test("50 posts around a restart of the server all arrive, each once and as it was sent")
+    func restarted() async throws {
+        let kind = FakeKind(script: "../ntlm-upstream", challenge: "scheme: ntlm")
+        try await withFake(kind, user: #"TEST\ann"#, password: "right") { bank, server in
+            try await server.expectPostsOnce(through: bank, at: "/cold")
+            try await server.direct("/-fake/restart?at=25")
+            try await server.expectPostsOnce(through: bank, at: "/graceful")
+            try await server.restart()
+            try await server.expectPostsOnce(through: bank, at: "/restarted")
+            try await server.restart()
+            try await server.direct("/-fake/restart?at=25")
+            try await server.expectPostsOnce(through: bank, at: "/again")
         }
     }
 

@@ -11,7 +11,7 @@ struct NegotiateTests {
 
     /// A realm, and the daemon in front of its web server with a credential of those fields.
     private func withRealm(
-        _ fields: [String: String], scheme: String = "negotiate",
+        _ fields: [String: String], scheme: String = "negotiate", life: Int? = nil,
         _ body: (_ bank: Bank, _ kdcLog: @escaping () -> String) async throws -> Void
     ) async throws {
         try await withBank(startsDaemon: false) { bank in
@@ -19,7 +19,8 @@ struct NegotiateTests {
             let place = bank.folder.path(of: "realm")
             // Apache's children are another user.
             unsafe chmod(bank.folder.path, 0o711)
-            let realm = try await ScriptServer("kerberos-realm", [place, "\(kdc)", "\(web)"], in: bank.folder)
+            let realm = try await ScriptServer(
+                "kerberos-realm", [place, "\(kdc)", "\(web)"] + (life.map { ["\($0)"] } ?? []), in: bank.folder)
             bank.configure {
                 $0.upstreams = ["corp: { url: 'http://localhost:\(web)/' }"]
                 $0.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: corp"
@@ -67,6 +68,37 @@ struct NegotiateTests {
             #expect(!log.contains("oRQwEqADCgEAoQsGCSqGSIb3EgECAg"))
             try await bank.expect("/silent", "--data", "hello", status: 200)
             try await bank.expect("/a", "--data", "hello", status: 200)
+        }
+    }
+
+    @Test("50 posts at a time go on over the ends of tickets that live a few seconds, renewed by the keytab")
+    func expiry() async throws {
+        try await withRealm(["principal": "robot", "keytab": "REALM/robot.keytab"], life: 5) { bank, kdcLog in
+            let end = ContinuousClock.now + .seconds(12)
+            var round = 0
+            while ContinuousClock.now < end {
+                let bodies = (0..<50).map { "\(round) \($0) " + String(repeating: "x", count: $0 * 999) }
+                let answers = try await bank.storm(connections: 50, requests: 1) { number in
+                    "POST /digest HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(bodies[number].utf8.count)\r\n\r\n"
+                        + bodies[number]
+                }
+                let others = Set(answers.filter { $0.status != 200 }.map { "\($0.status) \($0.code ?? "")" })
+                let log = bank.folder.text(of: "realm/apache.log").suffix(1000)
+                #expect(others.isEmpty && answers.count == 50, "\(others) \(log)")
+                let wrong = Set(answers.compactMap { $0.field("x-digest") })
+                    .symmetricDifference(bodies.map { sha256(Array($0.utf8)) })
+                #expect(wrong.count == 0, "\(answers.first?.head ?? "")")
+                round += 1
+            }
+            func posts(_ status: String) -> Int {
+                bank.folder.text(of: "realm/access.log").split(separator: "\n").count {
+                    $0.hasPrefix("POST") && $0.split(separator: " ")[2] == status
+                }
+            }
+            #expect(await eventually { posts("200") == round * 50 })
+            // Those that came before there was any ticket.
+            #expect((1...50).contains(posts("401")))
+            #expect(kdcLog().components("AS_REQ") >= 3, "\(kdcLog().suffix(600))")
         }
     }
 

@@ -39,6 +39,28 @@ struct ResourceCheckTests {
         }
     }
 
+    @Test(
+        "50 posts at a time go on over sessions that end in the middle of them, and over cookies that live two seconds")
+    func expiry() async throws {
+        var configuration = Self.checks(pin: "1234")
+        configuration.workers = 2
+        try await withBank(configuration) { bank in
+            try await bank.expect("/checks/balance", status: 200)
+            bank.upstream.checks.sessionEnd.comes(afterRequests: 25)
+            try await bank.expectPostsOnce("/checks/middle")
+            #expect(bank.record.answerCount(to: "checks") == 2)
+            bank.upstream.checks.sessionEnd.comes(afterSeconds: 2)
+            bank.upstream.checks.dropSessions()
+            let end = ContinuousClock.now + .seconds(5)
+            var round = 0
+            while ContinuousClock.now < end {
+                try await bank.expectPostsOnce("/checks/transfer/\(round)")
+                round += 1
+            }
+            #expect(bank.record.answerCount(to: "checks") >= 4)
+        }
+    }
+
     @Test("get a wrong answer once")
     func wrong() async throws {
         try await withBank(Self.checks(pin: "9999")) { bank in

@@ -7,12 +7,14 @@ internal import Synchronization
 /// attempts. What is won is the cookie `checks`.
 package final class CheckArea: Sendable {
     private struct State {
-        var sessions: Set<String> = []
+        var sessions: [String: ContinuousClock.Instant?] = [:]
         var attempts: Int64 = 3
     }
 
     private let state = Mutex(State())
     private let recorder: Recorder
+    /// When sessions end by themselves.
+    package let sessionEnd = SessionEnd()
 
     init(recorder: Recorder) {
         self.recorder = recorder
@@ -23,9 +25,9 @@ package final class CheckArea: Sendable {
 
     func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
         if request.path == "/checks/login" { return login(request) }
-        guard let id = request.cookie("checks"), state.withLock({ $0.sessions.contains(id) }) else {
-            return challenge(request)
-        }
+        let end = request.cookie("checks").flatMap { id in state.withLock { $0.sessions[id] } }
+        guard let end, !end.isOver else { return challenge(request) }
+        if sessionEnd.isLast() { dropSessions() }
         return inside(request)
     }
 
@@ -46,7 +48,7 @@ package final class CheckArea: Sendable {
         let id = randomName()
         let attempts = state.withLock { state in
             state.attempts = isRight ? 3 : max(0, state.attempts - 1)
-            if isRight { state.sessions.insert(id) }
+            if isRight { state.sessions[id] = .some(sessionEnd.instant) }
             return state.attempts
         }
         let event: UpstreamEvent = isRight ? .answerAccepted(check: "checks") : .answerRejected(check: "checks")
@@ -60,7 +62,8 @@ package final class CheckArea: Sendable {
         }
         if isRight {
             return .json(
-                200, ["successes": ["PinCode": [:]]], fields: [("Set-Cookie", "checks=\(id); Path=/checks; HttpOnly")])
+                200, ["successes": ["PinCode": [:]]],
+                fields: [("Set-Cookie", "checks=\(id); Path=/checks; HttpOnly\(sessionEnd.attributes)")])
         }
         guard attempts > 0 else { return .json(403, ["failures": ["PinCode": ["failure": "Account blocked"]]]) }
         return .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])

@@ -11,10 +11,13 @@ package final class CompositeArea: Sendable {
         var device = randomName()
         var knowsDevice = false
         var isLoggedIn = false
+        var end: ContinuousClock.Instant?
     }
 
     private let sessions = Mutex<[String: Session]>([:])
     private let recorder: Recorder
+    /// When sessions end by themselves.
+    package let sessionEnd = SessionEnd()
 
     init(recorder: Recorder) {
         self.recorder = recorder
@@ -24,9 +27,12 @@ package final class CompositeArea: Sendable {
     package func dropSessions() { sessions.withLock { $0.removeAll() } }
 
     func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
-        let known = request.cookie("JSESSIONID").flatMap { id in sessions.withLock { $0[id].map { (id, $0) } } }
-        var (id, session) = known ?? (randomName(), Session())
-        let cookie = known == nil ? [(name: "Set-Cookie", value: "JSESSIONID=\(id); Path=/worklight; HttpOnly")] : []
+        let known = request.cookie("JSESSIONID").flatMap { id in
+            sessions.withLock { $0[id].map { (id, $0) } }.flatMap { $0.1.end.isOver ? nil : $0 }
+        }
+        var (id, session) = known ?? (randomName(), Session(end: sessionEnd.instant))
+        let attributes = "; Path=/worklight; HttpOnly\(sessionEnd.attributes)"
+        let cookie = known == nil ? [(name: "Set-Cookie", value: "JSESSIONID=\(id)\(attributes)")] : []
         let mark = request.field("WL-Instance-Id") == session.instance
         let answers = answers(in: request)
         if let token = answers?["wl_deviceNoProvisioningRealm"]?["ID"]?["token"]?.string {
@@ -54,6 +60,7 @@ package final class CompositeArea: Sendable {
         if request.path.hasSuffix("/authenticate") || answers != nil {
             return secure(200, ["WL-Authentication-Success": ["PinRealm": ["userId": "ann"]]], cookie)
         }
+        if sessionEnd.isLast() { dropSessions() }
         return inside(request)
     }
 
