@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-#if canImport(Glibc)
-    internal import Glibc
-#endif
+internal import Glibc
 
 /// A value that must never print: a password, a token, a key.
 ///
-/// The bytes live in memory of their own, which is overwritten when the last reference goes. Every description of a
+/// The bytes live in memory of their own, out of core dumps and, where the limit on locked memory allows, out of swap; it is
+/// overwritten when the last reference goes. Every description of a
 /// secret, also inside another value, a log line or a dump, reads `<redacted>`. Comparison takes the same time
 /// whatever the bytes are, as long as the lengths agree.
 @safe
@@ -37,8 +36,7 @@ public final class Secret: Sendable {
     }
 
     deinit {
-        unsafe explicit_bzero(storage.start, storage.count)
-        unsafe storage.start.deallocate()
+        unsafe SecretMemory.release(storage.start, storage.count)
     }
 
     /// The number of bytes.
@@ -103,7 +101,7 @@ private struct UnsafeBytes: @unchecked Sendable {
 
     init(_ bytes: some Collection<UInt8>) {
         count = bytes.count
-        unsafe start = UnsafeMutablePointer<UInt8>.allocate(capacity: max(count, 1))
+        unsafe start = SecretMemory.allocate(count)
         var index = 0
         for byte in bytes {
             unsafe start[index] = byte

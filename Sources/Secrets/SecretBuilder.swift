@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-#if canImport(Glibc)
-    internal import Glibc
-#endif
-
 /// Puts a secret together from pieces, `username:password` for example, without leaving copies behind: memory that it
 /// grows out of is overwritten, and so is its own when it goes.
 @safe
@@ -17,12 +13,11 @@ public struct SecretBuilder: ~Copyable {
     /// An empty builder with room for `capacity` bytes; it grows beyond by itself.
     public init(capacity: Int = 64) {
         self.capacity = max(capacity, 1)
-        unsafe start = UnsafeMutablePointer<UInt8>.allocate(capacity: self.capacity)
+        unsafe start = SecretMemory.allocate(self.capacity)
     }
 
     deinit {
-        unsafe explicit_bzero(start, capacity)
-        unsafe start.deallocate()
+        unsafe SecretMemory.release(start, capacity)
     }
 
     /// Adds the bytes of a secret.
@@ -64,10 +59,9 @@ public struct SecretBuilder: ~Copyable {
     private mutating func reserve(_ more: Int) {
         guard capacity - count < more else { return }
         let larger = max(capacity * 2, count + more)
-        let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        let moved = unsafe SecretMemory.allocate(larger)
         unsafe moved.update(from: start, count: count)
-        unsafe explicit_bzero(start, capacity)
-        unsafe start.deallocate()
+        unsafe SecretMemory.release(start, capacity)
         unsafe start = moved
         capacity = larger
     }

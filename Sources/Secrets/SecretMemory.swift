@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+internal import Synchronization
+
+/// Where the bytes of secrets lie: pages of their own, out of core dumps (MADV_DONTDUMP), and out of swap where
+/// RLIMIT_MEMLOCK allows (mlock(2)). What is given back is overwritten at once and used again; pages stay for the next.
+enum SecretMemory {
+    private static let pages = Mutex(SecretPages())
+
+    /// Room for at least `count` bytes, all zero.
+    static func allocate(_ count: Int) -> UnsafeMutablePointer<UInt8> {
+        let address = pages.withLock { $0.take(count) }
+        if let address, let start = unsafe UnsafeMutablePointer<UInt8>(bitPattern: address) { return unsafe start }
+        // No memory to be had that way; what is left is the heap's, or the end of the process.
+        let start = UnsafeMutablePointer<UInt8>.allocate(capacity: max(count, 1))
+        unsafe start.initialize(repeating: 0, count: max(count, 1))
+        return unsafe start
+    }
+
+    /// Overwrites what `allocate` gave for `count` bytes, and takes it back.
+    static func release(_ start: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        unsafe explicit_bzero(start, count)
+        let isOurs = pages.withLock { $0.giveBack(UInt(bitPattern: start), count) }
+        if !isOurs { unsafe start.deallocate() }
+    }
+}
+
+/// The pages, by addresses: slots of a few sizes in blocks, and mappings of their own for what is larger.
+private struct SecretPages {
+    private static let block = 32 << 10
+    private static let smallest = 32
+    private static let largest = 4096
+
+    /// Free slots by the number of times that `smallest` is doubled.
+    private var free: [[UInt]] = Array(repeating: [], count: 8)
+    private var blocks: [UInt] = []
+    private var mappings: Set<UInt> = []
+
+    mutating func take(_ count: Int) -> UInt? {
+        guard count <= Self.largest else {
+            guard let start = Self.map(Self.wholePages(count)) else { return nil }
+            mappings.insert(start)
+            return start
+        }
+        let (index, size) = Self.sizeClass(count)
+        if free[index].isEmpty {
+            guard let start = Self.map(Self.block) else { return nil }
+            blocks.append(start)
+            // From the end, so that the first ones are used first.
+            free[index] = stride(from: 0, to: Self.block, by: size).map { start + UInt($0) }.reversed()
+        }
+        return free[index].popLast()
+    }
+
+    /// Whether the memory was of these pages.
+    mutating func giveBack(_ start: UInt, _ count: Int) -> Bool {
+        guard count <= Self.largest else {
+            guard mappings.remove(start) != nil else { return false }
+            unsafe munmap(UnsafeMutableRawPointer(bitPattern: start), Self.wholePages(count))
+            return true
+        }
+        guard blocks.contains(where: { start >= $0 && start - $0 < UInt(Self.block) }) else { return false }
+        free[Self.sizeClass(count).index].append(start)
+        return true
+    }
+
+    private static func sizeClass(_ count: Int) -> (index: Int, size: Int) {
+        var index = 0
+        var size = smallest
+        while size < count {
+            size *= 2
+            index += 1
+        }
+        return (index, size)
+    }
+
+    private static func wholePages(_ count: Int) -> Int { (count + 4095) & ~4095 }
+
+    private static func map(_ length: Int) -> UInt? {
+        let memory = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let memory = unsafe memory, unsafe memory != MAP_FAILED else { return nil }
+        unsafe madvise(memory, length, MADV_DONTDUMP)
+        // Beyond the limit it stays as it is: better in swap than not at all.
+        unsafe mlock(memory, length)
+        return UInt(bitPattern: memory)
+    }
+}
