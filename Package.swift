@@ -68,7 +68,7 @@ let package = Package(
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
-        module("Credentials", ["Secrets", "ChallengeHandling", crypto, cryptoExtras]),
+        module("Credentials", ["Secrets", "ChallengeHandling", "CLinux", crypto, cryptoExtras]),
         .target(
             name: "ChallengeClient",
             dependencies: ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "CZlib", httpTypes],
@@ -89,7 +89,8 @@ let package = Package(
         .executableTarget(
             name: "countersign",
             dependencies: [
-                "Admin", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "DemoUpstream", "EventLoop",
+                "Admin", "CLinux", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "DemoUpstream",
+                "EventLoop",
                 "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd", arguments, logging, httpTypes,
             ],
             swiftSettings: settings),

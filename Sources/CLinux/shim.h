@@ -98,6 +98,27 @@ static inline int clinux_peer_uid(int fd, uint32_t *_Nonnull uid) {
     return 0;
 }
 
+/// Receives a datagram together with the user id of its sender, which SO_PASSCRED has the kernel tell (unix(7)); returns its
+/// length, also where that is more than `length`. A sender that the kernel does not name is UINT32_MAX.
+static inline ssize_t clinux_receive_with_uid(
+    int fd, uint8_t *_Nonnull bytes, size_t length, uint32_t *_Nonnull uid) {
+    struct iovec part = {.iov_base = bytes, .iov_len = length};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(struct clinux_ucred))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t count = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_TRUNC);
+    if (count < 0) return -errno;
+    *uid = UINT32_MAX;
+    for (struct cmsghdr *next = CMSG_FIRSTHDR(&message); next; next = CMSG_NXTHDR(&message, next))
+        if (next->cmsg_level == SOL_SOCKET && next->cmsg_type == 2 /* SCM_CREDENTIALS */
+            && next->cmsg_len >= CMSG_LEN(sizeof(struct clinux_ucred)))
+            *uid = ((const struct clinux_ucred *)CMSG_DATA(next))->uid;
+    return count;
+}
+
 /// Has a socket drop all that comes in from the network from now on (SO_ATTACH_FILTER, socket(7)).
 static inline int clinux_deafen(int fd) {
     // As linux/filter.h has them, which defines more than Swift's Glibc module can bear. The one instruction: return 0.
@@ -116,6 +137,11 @@ static inline int clinux_deafen(int fd) {
 /// Has the allocator return the pages that it does not use to the kernel (malloc_trim(3)).
 static inline void clinux_return_memory(void) {
     malloc_trim(0);
+}
+
+/// Makes the process one that leaves no core dump and that others of its user cannot trace (PR_SET_DUMPABLE, prctl(2)).
+static inline int clinux_forbid_dumps(void) {
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
 
 /// Names the calling thread; the kernel keeps 15 bytes.

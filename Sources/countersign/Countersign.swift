@@ -24,6 +24,7 @@ struct Countersign: ParsableCommand {
         ])
 
     static func main() {
+        CoreDumps.forbid()
         do {
             var command = try parseAsRoot()
             try command.run()
