@@ -49,7 +49,7 @@ extension Settings {
         let settings = Settings(
             listeners: listeners.map(\.value), admin: AdminSettings(addresses: admin.map(\.value)),
             upstreams: upstreams.map(\.value),
-            credentialSources: fields["credentials"].map(CredentialSource.read) ?? CredentialSource.standard,
+            credentials: fields["credentials"].map(CredentialSettings.read) ?? CredentialSettings(),
             challenges: challenges.map(\.value), limits: limits,
             audit: fields["audit"]?.choice(AuditDestination.self) ?? .journal,
             workers: fields["workers"].map(WorkerCount.read) ?? .automatic,
@@ -57,7 +57,7 @@ extension Settings {
         fields.finish()
         SettingsChecks(
             reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges,
-            limits: limits
+            credentials: settings.credentials, limits: limits
         ).run()
         return settings
     }

@@ -19,9 +19,12 @@ struct ExecSourceTests {
 
     private func source(
         _ script: String, environment: [String: String] = ["PATH": "/usr/bin:/bin"],
-        timeout: Duration = .seconds(30), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        timeout: Duration = .seconds(30), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        complaint: @escaping @Sendable (String) -> Void = { _ in }
     ) -> ExecSource {
-        ExecSource(command: ["/bin/sh", "-c", script], environment: environment, timeout: timeout, now: now)
+        ExecSource(
+            command: ["/bin/sh", "-c", script], environment: environment, timeout: timeout, now: now,
+            complaint: complaint)
     }
 
     private func failure(_ source: ExecSource) -> String? {
@@ -87,6 +90,26 @@ struct ExecSourceTests {
         #expect(reason?.contains("more") == false)
         #expect(reason?.contains("hunter2") == false)
         #expect(failure(source("kill -9 $$"))?.contains("signal") == true)
+    }
+
+    @Test("has what it writes to its standard error told, bounded and without what it gives")
+    func complaints() throws {
+        let told = Mutex<[String]>([])
+        func tell(_ script: String) throws -> String? {
+            _ = try? source(script, complaint: { text in told.withLock { $0.append(text) } }).credential(named: "a")
+            return told.withLock { told in
+                defer { told = [] }
+                return told.first
+            }
+        }
+        let answer = #"echo '{"fields":{"pin":"73914682"}}'"#
+        #expect(try tell(answer) == nil)
+        #expect(try tell("\(answer); echo 'token is old' >&2") == "token is old")
+        #expect(try tell("\(answer); echo 'using 73914682 now' >&2; echo two >&2") == "using <redacted> now | two")
+        #expect(try tell("echo hunter2; echo 'sent hunter2' >&2; exit 1") == "sent <redacted>")
+        let long = try #require(try tell("\(answer); yes 73914682 | head -c 100000 >&2"))
+        #expect(long.count < 8192)
+        #expect(!long.contains("7391"))
     }
 
     @Test(

@@ -35,7 +35,8 @@ let everything = """
           scope: one two
       ledger: { url: "http://127.0.0.1:9/l" }
     credentials:
-      sources: [env, systemd, { keyring: /k, key-file: /f }, { exec: [/h, -x] }]
+      sources: [env, systemd, { keyring: /k, key-file: /f, ask: true }, { exec: [/h, -x] }]
+      ask: { bank-pin: [pin, tan] }
     challenges:
       - name: bank-pin
         at: mfp.example.com/*

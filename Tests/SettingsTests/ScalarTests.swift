@@ -101,6 +101,12 @@ struct ScalarTests {
                 "credentials: { sources: [{ exec: [/h], key-file: /k }] }",
                 "credentials.sources[0].key-file: belongs to another source: begin it with a new -", 50
             ), ("credentials: {}", "credentials.sources: is missing", 14),
+            ("credentials: { ask: { a: [] } }", "credentials.ask.a: names no field", 26),
+            (
+                "credentials: { ask: { a: p } }",
+                "credentials.ask.a: warning: no challenge uses a credential of this name", 26
+            ),
+            ("credentials: { ask: [a] }", "credentials.ask: must be a mapping of names, but this is a list", 21),
             ("limit: {}", "limit: unknown key; did you mean \"limits\"?", 1),
         ])
     func operations(text: String, problem: String, column: Int) {

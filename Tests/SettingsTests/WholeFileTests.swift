@@ -46,8 +46,9 @@ struct WholeFileTests {
                         platform: .android, version: "2.1", scope: ["one", "two"])))
         #expect(settings.upstream(named: "bank")?.proxy?.url == "socks5h://[::1]:1080")
         #expect(
-            settings.credentialSources
-                == [.environment, .systemd, .keyring(path: "/k", keyFile: "/f"), .exec(["/h", "-x"])])
+            settings.credentials.sources
+                == [.environment, .systemd, .keyring(path: "/k", keyFile: "/f", asks: true), .exec(["/h", "-x"])])
+        #expect(settings.credentials.asked == ["bank-pin": ["pin", "tan"]])
         #expect(
             settings.limits == LimitSettings(callers: 1, exchanges: 2, waiters: 3, head: 4096, replay: 2_147_483_648))
         #expect(settings.audit == .none)
@@ -142,9 +143,9 @@ struct WholeFileTests {
                 "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
                 "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
-                "f:45:10: challenges[1].at[0]: warning: covers nothing at any upstream",
-                "f:45:42: challenges[1].at[1]: warning: covers nothing at any upstream",
-                "f:59:13: challenges[1].logout: warning: this version does not log out",
+                "f:46:10: challenges[1].at[0]: warning: covers nothing at any upstream",
+                "f:46:42: challenges[1].at[1]: warning: covers nothing at any upstream",
+                "f:60:13: challenges[1].logout: warning: this version does not log out",
             ])
     }
 
@@ -171,7 +172,7 @@ struct WholeFileTests {
                                 api: try #require(WebURL("https://u.example/mfp/api")), application: "a",
                                 platform: .ios,
                                 version: "1.0", scope: []))
-                    ], credentialSources: [.environment, .systemd], challenges: [],
+                    ], credentials: CredentialSettings(), challenges: [],
                     limits: LimitSettings(
                         callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536, replay: 268_435_456),
                     audit: .journal, workers: .automatic, log: LogSettings(level: .info, format: .automatic)))

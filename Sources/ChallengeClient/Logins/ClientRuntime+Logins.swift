@@ -123,7 +123,7 @@ extension ClientRuntime {
     }
 
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
-    private func startLogin(
+    func startLogin(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, isRenewal: Bool
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))

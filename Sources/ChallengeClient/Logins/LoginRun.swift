@@ -9,22 +9,28 @@ extension ClientServices {
         _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests
     ) async -> (Result<Session, LoginFailure>, Duration) {
         let began = ContinuousClock.now
-        let conversation = conversation(for: key, sideRequests: sideRequests)
+        let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
+        let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
         let result: Result<Session, LoginFailure>
         do throws(LoginFailure) {
             result = .success(try await login.win(conversation))
         } catch {
             result = .failure(error)
         }
+        if let lookUps { ledger?.note(key, lookUps, result) }
         return (result, ContinuousClock.now - began)
     }
 
     /// Closes the latch of a credential that was refused outside of a login, and says how that ended.
     func close(_ use: CredentialUse, for key: SessionKey) -> LoginFailure {
-        use.reject(.rejected, serverWait: nil, in: conversation(for: key, sideRequests: NoSideRequests()))
+        use.reject(
+            .rejected, serverWait: nil,
+            in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
     }
 
-    private func conversation(for key: SessionKey, sideRequests: any SideRequests) -> Conversation {
+    private func conversation(
+        for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests
+    ) -> Conversation {
         let observer = observer
         return Conversation(
             sideRequests: sideRequests, credentials: credentials, latches: latches, state: state, now: wallClock,

@@ -12,6 +12,8 @@ package final class ClientServices: Sendable {
     let credentials: any CredentialProvider
     let latches: any LatchBook
     let state: any StateStore
+    /// Which values the logins have used; without it nobody asks.
+    package let ledger: CredentialLedger?
     /// Where bodies go that memory does not keep; without it there is no disk tier.
     package let replay: ReplaySpool?
     /// Tells milliseconds since 1970.
@@ -22,8 +24,10 @@ package final class ClientServices: Sendable {
     /// Services; `wallClock` tells milliseconds since 1970.
     package init(
         limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
-        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil
+        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil,
+        ledger: CredentialLedger? = nil
     ) {
+        self.ledger = ledger
         directory = SessionDirectory(limits: limits)
         self.credentials = credentials
         self.latches = latches

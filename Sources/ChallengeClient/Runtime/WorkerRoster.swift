@@ -41,6 +41,12 @@ package final class WorkerRoster: Sendable {
         worker.loop.execute { for plan in plans { worker.runtime.value.keep(plan) } }
     }
 
+    /// Has some worker do `body`.
+    func onSomeWorker(_ body: @escaping @Sendable (ClientRuntime) -> Void) {
+        guard let worker = workers.withLock({ $0.values.first }) else { return }
+        worker.loop.execute { body(worker.runtime.value) }
+    }
+
     func tell(_ outcomes: SessionDirectory.Outcomes) {
         guard !outcomes.isEmpty else { return }
         let workers = workers.withLock { $0 }

@@ -9,7 +9,7 @@ extension Conversation {
         do throws(CredentialError) {
             found = try await credentials.credential(named: name)
         } catch {
-            throw LoginFailure(.failed, challenge: challenge, detail: error.reason)
+            throw LoginFailure(error.isAbsent ? .noCredential : .failed, challenge: challenge, detail: error.reason)
         }
         guard let found else {
             throw LoginFailure(

@@ -28,10 +28,13 @@ public struct Credential: Sendable {
 public struct CredentialError: Error, Sendable, Equatable {
     /// What happened, where, and what to do; without secrets.
     public var reason: String
+    /// Whether somebody was asked for a field and did not give it, so that there is no credential.
+    public var isAbsent: Bool
 
     /// An error.
-    public init(reason: String) {
+    public init(reason: String, isAbsent: Bool = false) {
         self.reason = reason
+        self.isAbsent = isAbsent
     }
 }
 

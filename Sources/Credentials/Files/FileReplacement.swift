@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import CLinux
 internal import Glibc
 
 /// Puts a new content in a file's place so that, whenever the machine stops, either the old or the new one is there,

@@ -13,12 +13,31 @@ package struct KeyringPassphrase: Sendable {
     private let environment: [String: String]
     private let keyFile: String?
     private let prompt: Prompt?
+    private let asked: AskedPassphrase?
 
     /// From `environment`, else the whole of `keyFile` (mode 0600; one newline at its end is removed), else `prompt`.
     package init(environment: [String: String], keyFile: String? = nil, prompt: Prompt? = nil) {
         self.environment = environment
         self.keyFile = keyFile
         self.prompt = prompt
+        asked = nil
+    }
+
+    /// The same with `asked` in place of the prompt.
+    package init(environment: [String: String], keyFile: String?, asked: AskedPassphrase?) {
+        self.environment = environment
+        self.keyFile = keyFile
+        self.asked = asked
+        if let asked {
+            prompt = { () throws(KeyringError) in try asked.read() }
+        } else {
+            prompt = nil
+        }
+    }
+
+    /// It did not open the keyring: if it was asked for, it is asked for again.
+    func doesNotFit() {
+        asked?.forget()
     }
 
     /// The passphrase. Read anew each time: it may be changed while the daemon runs.

@@ -96,7 +96,7 @@ package final class PersistentLatches: LatchBook {
 
     /// The keyed digest of all fields. Names are folded as environment variables fold them, so the same value from
     /// another source has the same digest. Each part goes with its length, so no two sets of fields look alike.
-    private func digest(of credential: Credential) -> [UInt8] {
+    package func digest(of credential: Credential) -> [UInt8] {
         let sorted = credential.fields
             .map { (name: FieldName.folded($0.key), written: $0.key, value: $0.value) }
             .sorted { ($0.name, $0.written) < ($1.name, $1.written) }

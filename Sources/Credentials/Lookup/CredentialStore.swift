@@ -8,17 +8,36 @@ package protocol CredentialLookup: Sendable {
     /// The credential of that name as it is now, or `nil` where this source does not know it. An error where the source
     /// could not be read, or holds something for that name that cannot be used.
     func credential(named name: String) throws(CredentialError) -> Credential?
+    /// The states of the files that it reads.
+    var files: FileStates { get }
+    /// Whether it asks another program, so that it is not to be asked for the sake of looking.
+    var asksOthers: Bool { get }
+}
+
+extension CredentialLookup {
+    /// None.
+    package var files: FileStates { FileStates() }
+    /// No.
+    package var asksOthers: Bool { false }
 }
 
 /// The sources of the configuration, in order: the first that knows a name wins, with all its fields. A source that
 /// fails ends the search, because a later one might know an older secret.
 package struct CredentialStore: CredentialProvider {
-    private let sources: [any CredentialLookup]
+    let sources: [any CredentialLookup]
+    let asked: [String: [String]]
+    let answers: AskedFields?
     private let oneTimePasswords: (any OneTimePasswords)?
 
-    /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed.
-    package init(sources: [any CredentialLookup], oneTimePasswords: (any OneTimePasswords)? = nil) {
+    /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed. The fields that `asked`
+    /// names for a credential come from `answers` where the sources do not have them.
+    package init(
+        sources: [any CredentialLookup], asked: [String: [String]] = [:], answers: AskedFields? = nil,
+        oneTimePasswords: (any OneTimePasswords)? = nil
+    ) {
         self.sources = sources
+        self.asked = asked
+        self.answers = answers
         self.oneTimePasswords = oneTimePasswords
     }
 
@@ -29,6 +48,11 @@ package struct CredentialStore: CredentialProvider {
             Result { () throws(CredentialError) in try Self.find(name, in: sources) }
         }
         var credential = try outcome.get()
+        if let asked = asked[name], let answers {
+            var fields = credential?.fields ?? [:]
+            for field in asked where fields[field] == nil { fields[field] = try await answers.value(of: name, field) }
+            credential = Credential(name: name, fields: fields)
+        }
         if credential?["totp-seed"] != nil { credential?.oneTimePasswords = oneTimePasswords }
         return credential
     }

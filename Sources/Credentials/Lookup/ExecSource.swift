@@ -12,7 +12,8 @@ internal import Synchronization
 /// again; without that, or with 0, it is asked each time.
 ///
 /// The helper has a time limit, and is killed with all of its process group when that is over. Nothing that it writes to
-/// its standard output, which may be secret, gets into an error; the first line of its standard error does.
+/// its standard output, which may be secret, gets into an error; the first line of its standard error does, and all of that
+/// (at most 4 KiB) goes to the log, with the values that it gives or gave left out.
 package final class ExecSource: CredentialLookup {
     private struct Kept {
         let credential: Credential
@@ -23,14 +24,18 @@ package final class ExecSource: CredentialLookup {
     private let environment: [String: String]
     private let timeout: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
+    private let complaint: @Sendable (String) -> Void
     private let kept = Mutex<[String: Kept]>([:])
 
     /// The helper `command`: its absolute path, and arguments. It gets `environment` without the variables that begin
     /// with `COUNTERSIGN_`, and without `CREDENTIALS_DIRECTORY`: what other sources keep there is none of its business.
+    /// `complaint` is told what it writes to its standard error.
     package init(
         command: [String], environment: [String: String], timeout: Duration = .seconds(10),
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        complaint: @escaping @Sendable (String) -> Void = { _ in }
     ) {
+        self.complaint = complaint
         self.command = command
         self.environment = environment.filter { name, _ in
             !name.hasPrefix("COUNTERSIGN_") && name != "CREDENTIALS_DIRECTORY"
@@ -38,6 +43,9 @@ package final class ExecSource: CredentialLookup {
         self.timeout = timeout
         self.now = now
     }
+
+    /// Yes.
+    package var asksOthers: Bool { true }
 
     /// The helper's answer, or the last one while its `expires_in` lasts.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
@@ -65,17 +73,33 @@ package final class ExecSource: CredentialLookup {
         do {
             output = try HelperProcess(command: command, environment: environment).run(question, timeout: timeout)
         } catch {
-            throw complaint(error.reason)
+            throw failure(error.reason)
         }
         defer { wipe(&output.standardOutput) }
+        let answer = JSONValue(parsing: output.standardOutput)
+        let errorLines = HelperErrors(output, secrets: secrets(in: answer, output)).lines
+        if !errorLines.isEmpty { complaint(errorLines.joined(separator: " | ")) }
         guard output.exitCode == 0 else {
-            let detail = output.firstErrorLine.map { ": \($0)" } ?? ""
-            throw complaint("it failed (\(Self.ending(output)))\(detail)")
+            let detail = errorLines.first.map { ": \($0)" } ?? ""
+            throw failure("it failed (\(Self.ending(output)))\(detail)")
         }
-        guard let answer = JSONValue(parsing: output.standardOutput), answer.objectValue != nil else {
-            throw complaint("it did not write a JSON object")
-        }
+        guard let answer, answer.objectValue != nil else { throw failure("it did not write a JSON object") }
         return answer
+    }
+
+    /// What must not be logged: what the helper writes now, and what it gave before.
+    private func secrets(in answer: JSONValue?, _ output: HelperProcess.Output) -> [String] {
+        var secrets = kept.withLock { kept in
+            kept.values.flatMap { $0.credential.fields.values.map { $0.revealText() } }
+        }
+        if let members = answer?["fields"]?.objectValue, let fields = try? FieldValues.secrets(of: members) {
+            secrets += fields.values.map { $0.revealText() }
+        } else {
+            secrets += output.standardOutput.split { $0 == UInt8(ascii: "\n") }.map {
+                String(decoding: $0, as: UTF8.self)
+            }
+        }
+        return secrets
     }
 
     private func fields(in answer: JSONValue) throws(CredentialError) -> [String: Secret]? {
@@ -85,13 +109,13 @@ package final class ExecSource: CredentialLookup {
             do {
                 return try FieldValues.secrets(of: members)
             } catch {
-                throw complaint(error.reason)
+                throw failure(error.reason)
             }
-        default: throw complaint("its \"fields\" is no object")
+        default: throw failure("its \"fields\" is no object")
         }
     }
 
-    private func complaint(_ what: String) -> CredentialError {
+    private func failure(_ what: String) -> CredentialError {
         CredentialError(reason: "the credential helper \(command.first ?? "") gave nothing: \(what)")
     }
 

@@ -15,13 +15,6 @@ struct HelperProcess {
         var standardError: [UInt8]
         /// The exit code; `nil` where a signal ended it, or where it got lost.
         var exitCode: Int32?
-
-        /// The first line of its standard error, printable characters only, at most 200.
-        var firstErrorLine: String? {
-            let line = String(decoding: standardError, as: UTF8.self).split(whereSeparator: \.isNewline).first
-            let text = line?.unicodeScalars.filter { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }.prefix(200)
-            return text.map { String(String.UnicodeScalarView($0)) }
-        }
     }
 
     /// Why there is no output.

@@ -17,6 +17,9 @@ package final class KeyringSource: CredentialLookup {
         self.passphrase = passphrase
     }
 
+    /// The keyring.
+    package var files: FileStates { FileStates(of: [file.path]) }
+
     /// The keyring's entry; the file is read again once it has changed.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         do {
@@ -32,9 +35,14 @@ package final class KeyringSource: CredentialLookup {
         try opened.withLock { opened throws(KeyringError) in
             let identity = try file.identity()
             if let opened, opened.identity == identity { return opened.keyring }
-            let state = try file.read(passphrase: passphrase.read(), previous: opened?.keyring)
-            opened = state
-            return state.keyring
+            do throws(KeyringError) {
+                let state = try file.read(passphrase: passphrase.read(), previous: opened?.keyring)
+                opened = state
+                return state.keyring
+            } catch {
+                if error.kind == .wrongPassphrase { passphrase.doesNotFit() }
+                throw error
+            }
         }
     }
 }

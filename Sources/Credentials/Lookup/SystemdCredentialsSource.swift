@@ -21,6 +21,13 @@ package struct SystemdCredentialsSource: CredentialLookup {
         directory = given.isEmpty ? nil : given
     }
 
+    /// The directory, and all that is in it.
+    package var files: FileStates {
+        guard let directory else { return FileStates() }
+        let names = DirectoryListing.names(in: directory) ?? []
+        return FileStates(of: [directory] + names.map { "\(directory)/\($0)" })
+    }
+
     /// The files NAME and NAME.FIELD of the directory, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         guard let directory, Self.isFileName(name) else { return nil }

@@ -10,6 +10,7 @@ struct SettingsChecks {
     let admin: [Placed<ListenAddress>]
     let upstreams: [Placed<UpstreamSettings>]
     let challenges: [Placed<ChallengeSettings>]
+    let credentials: CredentialSettings
     let limits: LimitSettings
 
     /// Reports all of it.
@@ -22,6 +23,7 @@ struct SettingsChecks {
         checkReach()
         checkPlaintext()
         checkReplay()
+        checkAsked()
     }
 
     private func checkAddresses() {
@@ -91,6 +93,14 @@ struct SettingsChecks {
                     ? "; without a scheme and a port 80 is meant: write https:// before it" : ""
                 reading.report("covers nothing at any upstream\(advice)", atPath: place.path, severity: .warning)
             }
+        }
+    }
+
+    private func checkAsked() {
+        for (name, fields) in credentials.asked
+        where !fields.isEmpty && !challenges.contains(where: { $0.value.credential == name }) {
+            reading.report(
+                "no challenge uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
         }
     }
 

@@ -5,11 +5,8 @@ extension CredentialSource {
     /// Where credentials come from without `credentials:`.
     static let standard: [CredentialSource] = [.environment, .systemd]
 
-    /// `credentials:`.
-    static func read(_ value: Value) -> [CredentialSource] {
-        guard let fields = value.fields() else { return [] }
-        let sources = fields.required("sources")?.listOrOne() ?? []
-        fields.finish()
+    /// `credentials.sources`.
+    fileprivate static func read(_ sources: [Value]) -> [CredentialSource] {
         var known: [CredentialSource] = []
         for element in sources {
             guard let source = element.isMapping ? readMapping(element) : readWord(element) else { continue }
@@ -38,10 +35,13 @@ extension CredentialSource {
         guard let fields = value.fields() else { return nil }
         let keyring = fields["keyring"]
         let keyFile = fields["key-file"]
+        let asks = fields["ask"]
         let exec = fields["exec"]
         fields.finish()
         if let exec {
-            if let other = keyring ?? keyFile { other.report("belongs to another source: begin it with a new -") }
+            if let other = keyring ?? keyFile ?? asks {
+                other.report("belongs to another source: begin it with a new -")
+            }
             let words = exec.listOrOne()
             guard let program = words.first?.filePath() else {
                 if words.isEmpty { exec.report("names no program") }
@@ -51,6 +51,36 @@ extension CredentialSource {
         }
         let keyFilePath = keyFile?.filePath()
         guard let path = (keyring ?? fields.required("keyring"))?.filePath() else { return nil }
-        return .keyring(path: path, keyFile: keyFilePath)
+        return .keyring(path: path, keyFile: keyFilePath, asks: asks?.flag() ?? false)
+    }
+}
+
+extension CredentialSettings {
+    /// `credentials:`.
+    static func read(_ value: Value) -> CredentialSettings {
+        guard let fields = value.fields() else { return CredentialSettings() }
+        let asked = fields["ask"]
+        let sources = asked == nil ? fields.required("sources") : fields["sources"]
+        fields.finish()
+        return CredentialSettings(
+            sources: sources.map { CredentialSource.read($0.listOrOne()) } ?? CredentialSource.standard,
+            asked: asked.map(readAsked) ?? [:])
+    }
+
+    /// `credentials.ask`: fields by the name of their credential.
+    private static func readAsked(_ value: Value) -> [String: [String]] {
+        var asked: [String: [String]] = [:]
+        for (name, value) in value.members() ?? [] {
+            let fields = value.listOrOne()
+            if fields.isEmpty { value.report("names no field") }
+            var known: [String] = []
+            for field in fields {
+                guard let name = field.word() else { continue }
+                if known.contains(name) { field.report("this field stands in the list already") }
+                known.append(name)
+            }
+            asked[name] = known
+        }
+        return asked
     }
 }

@@ -9,8 +9,8 @@ package struct Settings: Sendable, Equatable {
     package var admin: AdminSettings
     /// The upstreams in the order of the file; each name once.
     package var upstreams: [UpstreamSettings]
-    /// Where credentials come from, in order: the first that knows a name wins.
-    package var credentialSources: [CredentialSource]
+    /// Where credentials come from.
+    package var credentials: CredentialSettings
     /// The challenges in the order of the file, which is the order of registration; each name once.
     package var challenges: [ChallengeSettings]
     /// How much at once.

@@ -3,7 +3,9 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
+internal import Credentials
 internal import EventLoop
+internal import Glibc
 internal import HTTPTypes
 internal import Settings
 
@@ -21,7 +23,9 @@ struct LoginRuns {
     private let world: World
 
     init(settings: Settings, challenge: String?) throws {
-        world = try World(settings: settings, observer: PrintedLogin())
+        let asker: any SecretAsker =
+            isatty(STDIN_FILENO) == 1 ? TerminalPrompt() : PasswordAgents(environment: Process.environment)
+        world = try World(settings: settings, observer: PrintedLogin(), asker: asker)
         let composition = GatewayComposition(settings: settings, clients: world.mobileFirstClients)
         let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
         for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {

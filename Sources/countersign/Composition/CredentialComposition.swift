@@ -1,22 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Credentials
+internal import Logging
+internal import Secrets
 internal import Settings
+internal import Synchronization
 
-/// From `credentials.sources` to sources.
-enum CredentialComposition {
-    /// The sources in their order.
-    static func sources(_ settings: Settings) -> [any CredentialLookup] {
+/// From the section `credentials` to sources. What people have typed outlives a reload.
+final class CredentialComposition: CredentialProvider {
+    private let asker: any SecretAsker
+    private let oneTimePasswords: any OneTimePasswords
+    private let answers: AskedFields
+    private let passphrases = Mutex<[String: AskedPassphrase]>([:])
+    private let store: Mutex<CredentialStore>
+
+    /// The sources of `settings`; people are asked by `asker`.
+    init(_ settings: CredentialSettings, asker: any SecretAsker, oneTimePasswords: any OneTimePasswords) {
+        self.asker = asker
+        self.oneTimePasswords = oneTimePasswords
+        answers = AskedFields(asker: asker)
+        store = Mutex(CredentialStore(sources: []))
+        replace(settings)
+    }
+
+    /// Takes the sources of other settings.
+    func replace(_ settings: CredentialSettings) {
+        let made = CredentialStore(
+            sources: sources(settings), asked: settings.asked, answers: answers, oneTimePasswords: oneTimePasswords)
+        store.withLock { $0 = made }
+    }
+
+    /// Has these credentials' answers asked for anew, and whatever nobody answered.
+    func forgetAnswers(of credentials: Set<String>) {
+        for name in credentials { answers.forget(name) }
+        answers.forgetRefusals()
+        for passphrase in passphrases.withLock({ Array($0.values) }) { passphrase.forgetRefusal() }
+    }
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? {
+        let store = store.withLock { $0 }
+        return try await store.credential(named: name)
+    }
+
+    /// The states of the files that credentials come from.
+    var files: FileStates { store.withLock { $0 }.files }
+
+    /// The credential as it is now, as far as that can be told without asking anybody.
+    func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
+        let store = store.withLock { $0 }
+        return try await store.watched(named: name)
+    }
+
+    private func sources(_ settings: CredentialSettings) -> [any CredentialLookup] {
         let environment = Process.environment
-        return settings.credentialSources.map { source in
+        return settings.sources.map { source in
             switch source {
             case .environment: EnvironmentSource(environment: environment)
-            case .exec(let command): ExecSource(command: command, environment: environment)
-            case .keyring(let path, let keyFile):
-                KeyringSource(path: path, passphrase: KeyringPassphrase(environment: environment, keyFile: keyFile))
+            case .exec(let command):
+                ExecSource(command: command, environment: environment, complaint: Self.logged(command.first ?? ""))
+            case .keyring(let path, let keyFile, let asks):
+                KeyringSource(
+                    path: path,
+                    passphrase: KeyringPassphrase(
+                        environment: environment, keyFile: keyFile, asked: asks ? passphrase(of: path) : nil))
             case .systemd: SystemdCredentialsSource(environment: environment)
             }
+        }
+    }
+
+    private func passphrase(of path: String) -> AskedPassphrase {
+        passphrases.withLock { passphrases in
+            if let known = passphrases[path] { return known }
+            let made = AskedPassphrase(of: path, asker: asker)
+            passphrases[path] = made
+            return made
+        }
+    }
+
+    private static func logged(_ program: String) -> @Sendable (String) -> Void {
+        let logger = Logger(label: "credentials")
+        return { text in
+            logger.warning(
+                "the credential helper wrote to its standard error",
+                metadata: ["helper": "\(program)", "text": "\(text)"])
         }
     }
 }

@@ -17,12 +17,18 @@ final class World: Sendable {
     let services: ClientServices
     /// The latches, for `status` and `unlatch`.
     let latches: PersistentLatches
-    private let sources: ReplaceableSources
+    /// Where credentials come from.
+    let sources: CredentialComposition
     /// The MobileFirst clients, which outlive a reload.
     let mobileFirstClients = MobileFirstClients()
 
     /// Opens the state directory. Throws `StateError` where that cannot be used.
-    init(settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver) throws {
+    ///
+    /// `asker` asks whoever is there for what nobody wants to store.
+    init(
+        settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver,
+        asker: any SecretAsker = PasswordAgents(environment: Process.environment)
+    ) throws {
         let environment = Process.environment
         let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
         let sealed = SystemdCredentialsSource(environment: environment)
@@ -30,12 +36,13 @@ final class World: Sendable {
         latches = try PersistentLatches(store: state) { failure in
             Process.complain("a latch could not be kept: \(failure.reason)")
         }
-        sources = ReplaceableSources(
-            CredentialComposition.sources(settings),
+        sources = CredentialComposition(
+            settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(digests: CryptoDigests(), state: state, now: Process.wallClock))
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
-            state: state, wallClock: Process.wallClock, observer: observer, replay: Self.replay(settings))
+            state: state, wallClock: Process.wallClock, observer: observer, replay: Self.replay(settings),
+            ledger: CredentialLedger(digest: latches.digest))
     }
 
     /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.
@@ -55,8 +62,21 @@ final class World: Sendable {
 
     /// Takes up the credential sources and the budget for bodies of new settings.
     func reload(_ settings: Settings) {
-        sources.replace(CredentialComposition.sources(settings))
+        sources.replace(settings.credentials)
         services.replay?.limit = settings.limits.replay
+    }
+}
+
+extension World {
+    /// Opens the latches of a challenge, and has what was asked for and rejected asked for anew; returns how many latches
+    /// there were.
+    func unlatch(_ challenge: String) -> Int {
+        let latched = latches.all(now: Process.wallClock()).filter { $0.key.challenge == challenge }
+        sources.forgetAnswers(of: Set(latched.map(\.key.credential)))
+        let opened = latches.unlatch(challenge: challenge)
+        // A pause after that failure would only keep the operator waiting.
+        services.directory.forgetFailures(of: challenge)
+        return opened
     }
 }
 
@@ -74,25 +94,5 @@ final class MobileFirstClients: Sendable {
             clients[name] = client
             return client
         }
-    }
-}
-
-/// Credential sources that a reload can replace under way.
-private final class ReplaceableSources: CredentialProvider {
-    private let store: Mutex<CredentialStore>
-    private let oneTimePasswords: any OneTimePasswords
-
-    init(_ sources: [any CredentialLookup], oneTimePasswords: any OneTimePasswords) {
-        self.oneTimePasswords = oneTimePasswords
-        store = Mutex(CredentialStore(sources: sources, oneTimePasswords: oneTimePasswords))
-    }
-
-    func replace(_ sources: [any CredentialLookup]) {
-        store.withLock { $0 = CredentialStore(sources: sources, oneTimePasswords: oneTimePasswords) }
-    }
-
-    func credential(named name: String) async throws(CredentialError) -> Credential? {
-        let store = store.withLock { $0 }
-        return try await store.credential(named: name)
     }
 }

@@ -3,6 +3,7 @@
 
 internal import Admin
 internal import ChallengeClient
+internal import Credentials
 internal import Gateway
 internal import Glibc
 internal import Logging
@@ -25,6 +26,7 @@ final class Daemon {
     private let gateway: Gateway
     private let pulse: WorkerPulse
     private let status: DaemonStatus
+    private let watch: CredentialWatch?
 
     /// Prepares everything that can fail before the first caller comes.
     ///
@@ -52,6 +54,9 @@ final class Daemon {
             logger: Logger(label: "exchange"))
         pulse = gateway.pulse
         status = DaemonStatus(world: world, figures: gateway.figures, pulse: pulse)
+        watch = world.services.ledger.map { [status, world] ledger in
+            CredentialWatch(sources: world.sources, ledger: ledger) { status.replaceOutdated($0) }
+        }
     }
 
     /// Serves until SIGTERM or SIGINT, and returns when all is closed.
@@ -63,6 +68,7 @@ final class Daemon {
         notifier.send(.ready, .status(readySentence))
         StartUpMemory.giveBack()
         status.keepSessions()
+        watch?.start()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         var isRunning = true
@@ -116,6 +122,7 @@ final class Daemon {
             gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
             tellOpenFiles(loaded.limits)
             world.reload(loaded)
+            watch?.startOver()
             status.keepSessions()
             settings = loaded
             output.level = Logger.Level(loaded.log.level)
@@ -132,6 +139,8 @@ final class Daemon {
         status.accepts(false)
         notifier.send(.stopping, .status("Finishing the exchanges under way."))
         logger.notice("draining")
+        // Whoever waits for an answer would hold up the end.
+        PasswordAgents.withdrawAll()
         let flag = DrainFlag()
         gateway.drain { flag.raise() }
         if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }

@@ -35,17 +35,17 @@ final class DaemonStatus: Sendable {
     /// Sees to the sessions that are won at the start and kept; asked for again and again.
     func keepSessions() { world.services.roster.keep(state.withLock { $0.upstreams }) }
 
+    /// Has sessions won anew whose credential has changed.
+    func replaceOutdated(_ keys: Set<SessionKey>) {
+        world.services.roster.replaceOutdated(keys, at: state.withLock { $0.upstreams })
+    }
+
     /// What the admin service asks for.
     var sources: AdminService.Sources {
         AdminService.Sources(
             isAlive: { self.pulse.isSteady() },
             report: { self.report() },
-            unlatch: { challenge in
-                let opened = self.world.latches.unlatch(challenge: challenge)
-                // A pause after that failure would only keep the operator waiting.
-                self.world.services.directory.forgetFailures(of: challenge)
-                return opened
-            },
+            unlatch: { self.world.unlatch($0) },
             dropSessions: { name in
                 let meant = Set(
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)

@@ -30,7 +30,7 @@ struct KeyringOptions: ParsableArguments {
             for problem in problems where problem.severity == .error { Process.complain(problem.description) }
             throw ExitCode(EX_CONFIG)
         }
-        for case .keyring(let path, let configured) in settings.credentialSources {
+        for case .keyring(let path, let configured, _) in settings.credentials.sources {
             return KeyringLocation(path: path, keyFile: keyFile ?? configured)
         }
         throw Failure(

@@ -13,6 +13,8 @@ struct BankConfiguration: Sendable {
     var upstreams: [String] = []
     /// The items of `credentials.sources`.
     var sources = ["env"]
+    /// `credentials.ask`, if anybody is asked.
+    var asked: String?
     /// The items of `challenges`.
     var challenges = [Self.pinChallenge]
     /// The event loops.
@@ -51,6 +53,7 @@ struct BankConfiguration: Sendable {
         lines += ["  server:", "    url: \(server)/"]
         for upstream in upstreams { lines += upstream.split(separator: "\n").map { "  " + $0 } }
         lines += ["credentials:", "  sources:"] + sources.flatMap { item($0).map { "  " + $0 } }
+        if let asked { lines.append("  ask: \(asked)") }
         lines += challenges.isEmpty ? [] : ["challenges:"] + challenges.flatMap { item($0) }
         lines += ["workers: \(workers)", "log: { level: debug, format: json }"] + more
         return lines.joined(separator: "\n") + "\n"

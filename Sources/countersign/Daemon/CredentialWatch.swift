@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import Glibc
+internal import Logging
+internal import Synchronization
+
+/// Watches the files that credentials come from, and has sessions won anew whose credential has another value now: with the
+/// new one before the server refuses the old one, while the old session still serves.
+///
+/// It looks at the files' states every two seconds (which also notices what inotify does not tell: replaced directories,
+/// links that point elsewhere, other machines' file systems) and reads them only where those have changed.
+final class CredentialWatch: Sendable {
+    private static let period = Duration.seconds(2)
+
+    private struct State: Sendable {
+        var files: FileStates?
+        var isReading = false
+    }
+
+    private let sources: CredentialComposition
+    private let ledger: CredentialLedger
+    private let replaceOutdated: @Sendable (Set<SessionKey>) -> Void
+    private let logger = Logger(label: "credentials")
+    private let state = Mutex(State())
+
+    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are.
+    init(
+        sources: CredentialComposition, ledger: CredentialLedger,
+        replaceOutdated: @escaping @Sendable (Set<SessionKey>) -> Void
+    ) {
+        self.sources = sources
+        self.ledger = ledger
+        self.replaceOutdated = replaceOutdated
+    }
+
+    /// Looks from now on, on a thread of its own, for as long as the watch is there.
+    func start() {
+        startThread { [weak self] in
+            while self != nil {
+                self?.look()
+                poll(nil, 0, Int32(Self.period / .milliseconds(1)))
+            }
+        }
+    }
+
+    /// Has the credentials read at the next look, whatever their files say: the sources are others.
+    func startOver() {
+        state.withLock { $0.files = nil }
+    }
+
+    private func look() {
+        let files = sources.files
+        let reads = state.withLock { state in
+            guard !state.isReading, state.files != files else { return false }
+            // Before they are read: what changes from here on is seen at the next look.
+            state.files = files
+            state.isReading = true
+            return true
+        }
+        if reads { Task { await self.read() } }
+        let outdated = ledger.outdated
+        if !outdated.isEmpty { replaceOutdated(outdated) }
+    }
+
+    /// Reads what the logins have used.
+    private func read() async {
+        for name in ledger.names.sorted() {
+            do throws(CredentialError) {
+                let number = ledger.beginLooking()
+                guard case .known(let credential) = try await sources.watched(named: name) else { continue }
+                guard ledger.saw(name, as: credential, number: number) else { continue }
+                logger.notice(
+                    credential == nil ? "credential removed" : "credential changed",
+                    metadata: ["credential": "\(name)"])
+            } catch {
+                logger.warning(
+                    "credential cannot be read", metadata: ["credential": "\(name)", "reason": "\(error.reason)"])
+            }
+        }
+        state.withLock { $0.isReading = false }
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Secrets
+import Synchronization
+import Testing
+
+@testable import Credentials
+
+/// A person who answers by a script, and counts.
+final class ScriptedAsker: SecretAsker {
+    private let script: Mutex<[Result<String, AskFailure>]>
+    private let counter = Mutex(0)
+
+    init(_ script: Result<String, AskFailure>...) { self.script = Mutex(script) }
+
+    /// How often it was asked.
+    var count: Int { counter.withLock { $0 } }
+
+    func ask(_ question: String, id: String) throws(AskFailure) -> Secret {
+        counter.withLock { $0 += 1 }
+        let next = script.withLock { $0.isEmpty ? .failure(AskFailure(reason: "nobody is there")) : $0.removeFirst() }
+        return Secret(try next.get())
+    }
+}
+
+@Suite("Fields that a person is asked for")
+struct AskedFieldsTests {
+    @Test("are asked for once, however many wait and come later")
+    func once() async throws {
+        let asker = ScriptedAsker(.success("1234"), .success("other"))
+        let fields = AskedFields(asker: asker)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    let answer = try await fields.value(of: "bank-pin", "pin")
+                    #expect(answer == Secret("1234"))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await fields.value(of: "bank-pin", "pin") == Secret("1234"))
+        #expect(asker.count == 1)
+        #expect(try await fields.value(of: "bank-pin", "tan") == Secret("other"))
+    }
+
+    @Test("are asked for anew once they are forgotten, and no others")
+    func forget() async throws {
+        let asker = ScriptedAsker(.success("a"), .success("b"), .success("c"))
+        let fields = AskedFields(asker: asker)
+        _ = try await fields.value(of: "one", "pin")
+        _ = try await fields.value(of: "two", "pin")
+        fields.forget("one")
+        fields.forgetRefusals()
+        #expect(try await fields.value(of: "two", "pin") == Secret("b"))
+        #expect(try await fields.value(of: "one", "pin") == Secret("c"))
+    }
+
+    @Test("that nobody gives are absent, for a while without another prompt")
+    func refused() async throws {
+        let clock = Mutex(ContinuousClock.now)
+        let asker = ScriptedAsker(.failure(AskFailure(reason: "the prompt was withdrawn")))
+        let fields = AskedFields(asker: asker, pause: .seconds(60)) { clock.withLock { $0 } }
+        for _ in 0..<3 {
+            let error = await #expect(throws: CredentialError.self) { try await fields.value(of: "bank-pin", "pin") }
+            #expect(error?.isAbsent == true)
+            #expect(error?.reason.contains("bank-pin") == true && error?.reason.contains("withdrawn") == true)
+        }
+        #expect(asker.count == 1)
+        clock.withLock { $0 += .seconds(61) }
+        _ = try? await fields.value(of: "bank-pin", "pin")
+        #expect(asker.count == 2)
+        fields.forgetRefusals()
+        _ = try? await fields.value(of: "bank-pin", "pin")
+        #expect(asker.count == 3)
+    }
+
+    @Test("fill up what the sources have, and nothing else")
+    func fillUp() async throws {
+        let asker = ScriptedAsker(.success("7391"))
+        let environment = EnvironmentSource(environment: [
+            "COUNTERSIGN_CARD__USERNAME": "ann", "COUNTERSIGN_WHOLE__PIN": "1",
+        ])
+        let store = CredentialStore(
+            sources: [environment], asked: ["card": ["pin"], "whole": ["pin"]], answers: AskedFields(asker: asker))
+        #expect(try await store.credential(named: "whole")?.fields == ["pin": Secret("1")])
+        #expect(try await store.credential(named: "other")?.name == nil)
+        #expect(asker.count == 0)
+        guard case .unknown = try await store.watched(named: "card") else {
+            Issue.record("nobody has answered yet")
+            return
+        }
+        #expect(
+            try await store.credential(named: "card")?.fields == ["username": Secret("ann"), "pin": Secret("7391")])
+        guard case .known(let credential) = try await store.watched(named: "card") else {
+            Issue.record("it was answered")
+            return
+        }
+        #expect(credential?["pin"] == Secret("7391"))
+        #expect(asker.count == 1)
+    }
+
+    @Test("may be the passphrase of a keyring, which is asked for again only where it does not fit")
+    func passphrase() throws {
+        let directory = try TemporaryDirectory()
+        let file = KeyringFile(path: directory.file("keyring"))
+        try file.create(passphrase: Secret("right"), cost: .least)
+        func set(_ value: String, _ passphrase: String) throws {
+            try file.update(passphrase: Secret(passphrase)) { (keyring) throws(KeyringError) in
+                try keyring.set(Secret(value), for: "a", "pin")
+            }
+        }
+        try set("1", "right")
+        let asker = ScriptedAsker(.success("wrong"), .success("right"), .success("new"))
+        let asked = AskedPassphrase(of: file.path, asker: asker)
+        let source = KeyringSource(
+            path: file.path, passphrase: KeyringPassphrase(environment: [:], keyFile: nil, asked: asked))
+        #expect(throws: CredentialError.self) { try source.credential(named: "a") }
+        #expect(try source.credential(named: "a")?["pin"] == Secret("1"))
+        try set("2", "right")
+        #expect(try source.credential(named: "a")?["pin"] == Secret("2"))
+        #expect(asker.count == 2)
+        try file.rekey(from: Secret("right"), to: Secret("new"), cost: .least)
+        #expect(throws: CredentialError.self) { try source.credential(named: "a") }
+        #expect(try source.credential(named: "a")?["pin"] == Secret("2"))
+        // Nobody answers: the same error for a while.
+        try file.rekey(from: Secret("new"), to: Secret("newer"), cost: .least)
+        for _ in 0..<4 { #expect(throws: CredentialError.self) { try source.credential(named: "a") } }
+        #expect(asker.count == 4)
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Secrets
+import Testing
+
+@testable import Credentials
+
+@Suite(
+    "The password agents of the system", .enabled(if: unsafe access("/lib/systemd/systemd-reply-password", X_OK) == 0))
+struct PasswordAgentsTests {
+    private let directory: TemporaryDirectory
+    private var agents: PasswordAgents { PasswordAgents(directories: [directory.path], limit: .seconds(30)) }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// Asks on a thread of its own.
+    private func ask(_ agents: PasswordAgents) async -> Result<Secret, AskFailure> {
+        await onOwnThread {
+            Result { () throws(AskFailure) in try agents.ask("the pin of bank-pin", id: "countersign:bank-pin:pin") }
+        }
+    }
+
+    /// The lines of the question that stands in the directory.
+    private func question() async throws -> [String] {
+        while true {
+            if let name = directory.names.first(where: { $0.hasPrefix("ask.") }) {
+                return String(decoding: try directory.read(name), as: UTF8.self).split(separator: "\n").map(String.init)
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Answers with systemd's own program.
+    private func reply(_ sign: String, _ answer: String) async throws {
+        let lines = try await question()
+        let socket = try #require(lines.first { $0.hasPrefix("Socket=") }).dropFirst(7)
+        let done = try await onOwnThread {
+            Result {
+                try HelperProcess(
+                    command: ["/lib/systemd/systemd-reply-password", sign, String(socket)], environment: [:]
+                )
+                .run(Array("\(answer)\n".utf8), timeout: .seconds(20))
+            }
+        }.get()
+        #expect(done.exitCode == 0)
+    }
+
+    @Test("give what was typed, and the question is gone")
+    func answered() async throws {
+        async let answer = ask(agents)
+        try await reply("1", "73914682")
+        #expect(try await answer.get() == Secret("73914682"))
+        #expect(directory.names.isEmpty)
+    }
+
+    @Test("read who asks for what, and can read it as any user")
+    func message() async throws {
+        async let answer = ask(agents)
+        let lines = try await question()
+        #expect(lines.contains("Message=Please enter the pin of bank-pin:"))
+        #expect(lines.contains("PID=\(getpid())"))
+        let name = try #require(directory.names.first { $0.hasPrefix("ask.") })
+        #expect(try directory.mode(of: name) == 0o644)
+        let socket = try #require(directory.names.first { $0.hasPrefix("sck.") })
+        #expect(try directory.mode(of: socket) == 0o600)
+        try await reply("1", "x")
+        _ = await answer
+    }
+
+    @Test("can withdraw the question")
+    func withdrawn() async throws {
+        async let answer = ask(agents)
+        try await reply("0", "")
+        #expect(await answer == .failure(AskFailure(reason: "the prompt was withdrawn")))
+        #expect(directory.names.isEmpty)
+    }
+
+    @Test("need not be there: the question is over in time")
+    func timedOut() async {
+        let answer = await ask(PasswordAgents(directories: [directory.path], limit: .milliseconds(50)))
+        #expect(answer == .failure(AskFailure(reason: "nobody answered the prompt in time")))
+        #expect(directory.names.isEmpty)
+    }
+
+    @Test("cannot be asked without their directory")
+    func noDirectory() async {
+        let answer = await ask(PasswordAgents(directories: ["/no/such/place"]))
+        guard case .failure(let failure) = answer else {
+            Issue.record("somebody answered")
+            return
+        }
+        #expect(failure.reason.contains("/no/such/place"))
+    }
+
+    @Test("find no question of ours that a killed process has left")
+    func leftovers() async throws {
+        do { _ = try AgentSocket(at: directory.file("sck.countersign-1")) }
+        try directory.write("[Ask]\n", to: "ask.countersign-1")
+        try directory.write("[Ask]\n", to: "ask.of-somebody-else")
+        _ = await ask(PasswordAgents(directories: [directory.path], limit: .milliseconds(20)))
+        #expect(directory.names == ["ask.of-somebody-else"])
+    }
+}
