@@ -26,7 +26,7 @@ struct NTLMTests {
         let blob = bytes(
             """
             01010000000000000000000000000000aaaaaaaaaaaaaaaa0000000002000c0044006f006d00610069006e0001000c00\
-            530065007200760065007200000000000000000000
+            5300650072007600650072000000000000000000
             """)
         let answer = try #require(NTLMAnswer(parsing: authenticate(proof + blob, domain: "Domain", user: "User")))
         #expect(answer.user == "User")

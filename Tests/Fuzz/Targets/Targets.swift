@@ -3,6 +3,7 @@
 
 import HTTPWire
 
+@testable import ChallengeHandling
 @testable import Gateway
 
 /// Where a request is for. In lines: the request target, the value of `Host`, a method.
@@ -80,6 +81,8 @@ private func checkHost(_ host: ArraySlice<UInt8>) throws(Violation) {
     try require(policy.accepts(range, in: shouted.span) == isServed, "the case of letters matters")
     var lower = name.lowercased()
     if lower.hasSuffix(".") { lower.removeLast() }
+    // A second reader of addresses: the policy has the C library's.
+    if lower.hasPrefix("["), let address = IPv6Address(lower.dropFirst().dropLast()) { lower = "[\(address)]" }
     let known = ["localhost", "127.0.0.1", "[::1]", "bank.example", "[2001:db8::1]"]
     let octets = lower.split(separator: ".", omittingEmptySubsequences: false)
     let isLoopback =
