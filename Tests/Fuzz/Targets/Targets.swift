@@ -8,7 +8,7 @@ import HTTPWire
 
 /// Where a request is for. In lines: the request target, the value of `Host`, a method.
 func fuzzTargets(_ input: Span<UInt8>) throws(Violation) {
-    let lines = input.array.split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
+    let lines = input.array.split(separator: 10, maxSplits: 3, omittingEmptySubsequences: false)
     let target = lines.first ?? []
     let host = lines.count > 1 ? lines[1] : Array("a".utf8)[...]
     let method = lines.count > 2 ? lines[2] : Array("GET".utf8)[...]
