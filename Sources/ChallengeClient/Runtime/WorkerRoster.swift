@@ -29,16 +29,13 @@ package final class WorkerRoster: Sendable {
 
     /// Has some worker try the failed logins of these upstreams again; see `ClientRuntime.recover`.
     package func recover(_ plans: [UpstreamPlan]) {
-        guard let worker = workers.withLock({ $0.values.first }) else { return }
-        worker.loop.execute { for plan in plans { worker.runtime.value.recover(plan) } }
+        onSomeWorker { for plan in plans { $0.recover(plan) } }
     }
 
     /// Has some worker see to the sessions that these upstreams keep; see `ClientRuntime.keep`.
     package func keep(_ plans: [UpstreamPlan]) {
-        guard plans.contains(where: { $0.logins.all.contains(where: \.isKept) }),
-            let worker = workers.withLock({ $0.values.first })
-        else { return }
-        worker.loop.execute { for plan in plans { worker.runtime.value.keep(plan) } }
+        guard plans.contains(where: { $0.logins.all.contains(where: \.isKept) }) else { return }
+        onSomeWorker { for plan in plans { $0.keep(plan) } }
     }
 
     /// Has some worker do `body`.
