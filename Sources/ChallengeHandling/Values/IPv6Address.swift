@@ -2,11 +2,11 @@
 // Copyright the Countersign authors
 
 /// An IPv6 address, so that two spellings of one address are one host.
-struct IPv6Address: Sendable, Hashable {
+package struct IPv6Address: Sendable, Hashable {
     private var pieces: [UInt16]
 
     /// Parses the text forms of RFC 4291 §2.2, without brackets and without a zone; `nil` for anything else.
-    init?(_ text: Substring) {
+    package init?(_ text: Substring) {
         var head: [UInt16] = []
         // What stands behind `::`, once that was met.
         var tail: [UInt16]?
@@ -63,7 +63,7 @@ struct IPv6Address: Sendable, Hashable {
 extension IPv6Address: CustomStringConvertible {
     /// The canonical text of RFC 5952 §4: lower case, no leading zeros, the first of the longest runs of two or more zeros as `::`.
     /// The IPv4 form of its section 5 is not used: a host is compared here, not read.
-    var description: String {
+    package var description: String {
         var gap = 0..<0
         var start = 0
         for (index, piece) in pieces.enumerated() {

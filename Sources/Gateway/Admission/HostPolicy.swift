@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Glibc
 package import HTTPWire
 
@@ -54,16 +55,8 @@ package struct HostPolicy: Sendable {
         if name.hasSuffix("."), name.utf8.count > 1 { name.removeLast() }
         guard name.utf8.contains(UInt8(ascii: ":")) else { return name }
         let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
-        let address = isBracketed ? String(name.dropFirst().dropLast()) : name
-        return "[\(shortest(address) ?? address)]"
-    }
-
-    private static func shortest(_ address: String) -> String? {
-        var bytes = in6_addr()
-        guard unsafe inet_pton(AF_INET6, address, &bytes) == 1 else { return nil }
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard unsafe inet_ntop(AF_INET6, &bytes, &text, socklen_t(text.count)) != nil else { return nil }
-        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let address = isBracketed ? name.dropFirst().dropLast() : name[...]
+        return "[\(IPv6Address(address)?.description ?? String(address))]"
     }
 
     /// As four plain numbers only: `127.1` and `2130706433` are names that some resolver may take for an address.

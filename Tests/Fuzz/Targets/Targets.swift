@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Glibc
 import HTTPWire
 
-@testable import ChallengeHandling
 @testable import Gateway
 
 /// Where a request is for. In lines: the request target, the value of `Host`, a method.
@@ -81,8 +81,7 @@ private func checkHost(_ host: ArraySlice<UInt8>) throws(Violation) {
     try require(policy.accepts(range, in: shouted.span) == isServed, "the case of letters matters")
     var lower = name.lowercased()
     if lower.hasSuffix(".") { lower.removeLast() }
-    // A second reader of addresses: the policy has the C library's.
-    if lower.hasPrefix("["), let address = IPv6Address(lower.dropFirst().dropLast()) { lower = "[\(address)]" }
+    if lower.hasPrefix("["), let address = shortest(String(lower.dropFirst().dropLast())) { lower = "[\(address)]" }
     let known = ["localhost", "127.0.0.1", "[::1]", "bank.example", "[2001:db8::1]"]
     let octets = lower.split(separator: ".", omittingEmptySubsequences: false)
     let isLoopback =
@@ -127,4 +126,13 @@ private func checkRouting(_ path: String) throws(Violation) {
             throw Violation(description: "\(path) is read as \(read) and goes past the guard")
         }
     }
+}
+
+/// The shortest spelling of an IPv6 address, as the C library knows it: a second reader of them.
+private func shortest(_ address: String) -> String? {
+    var bytes = in6_addr()
+    guard unsafe inet_pton(AF_INET6, address, &bytes) == 1 else { return nil }
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    guard unsafe inet_ntop(AF_INET6, &bytes, &text, socklen_t(text.count)) != nil else { return nil }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
