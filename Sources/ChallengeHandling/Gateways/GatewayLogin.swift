@@ -47,8 +47,10 @@ public struct GatewayLogin: SessionLogin {
                 "No login page came where one was expected. Name its address by `login.page`, or say by `detect` what "
                     + "tells it.", page.response)
         }
-        // Cookies alone prove nothing where a token goes along. The page itself always asks; what was challenged does not any more once the login has worked.
-        let proof = rules.steps.contains { !$0.extraction.isEmpty } ? nil : isNamed ? challenged : entrance
+        // The page itself always asks; what was challenged does not any more once the login has worked. Where a token goes
+        // along, cookies alone prove nothing.
+        let winsToken = rules.steps.contains { !$0.extraction.isEmpty }
+        let proof = winsToken ? nil : (isNamed ? challenged : entrance)
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
                 page = try await visit.open(try visit.resolve(step.page, at: base, else: base), "page")
