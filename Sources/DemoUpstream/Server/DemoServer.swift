@@ -113,6 +113,9 @@ private struct Acceptor: Sendable {
                 _ = unsafe write(wake.writing.number, &byte, 1)
             }
         }
+        // A child that is just being started holds a copy of the descriptor; closing alone would leave the port taken until
+        // that child runs its own program.
+        shutdown(listener.number, Int32(SHUT_RDWR))
         for thread in threads.values { thread.join() }
     }
 
