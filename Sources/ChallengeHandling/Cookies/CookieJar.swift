@@ -14,7 +14,7 @@ public struct CookieJar: Sendable, Equatable {
     public static let sizeLimit = 4096
 
     // In the order of their creation.
-    private var cookies: [Cookie] = []
+    var cookies: [Cookie] = []
 
     /// An empty jar.
     public init() {}

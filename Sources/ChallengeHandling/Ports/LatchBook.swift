@@ -50,4 +50,12 @@ public protocol LatchBook: Sendable {
     func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch?
     /// Closes the latch for the value that `credential` has now. Kept durably before it returns, where that can be.
     func close(_ key: LatchKey, for credential: Credential, _ latch: Latch)
+    /// A keyed digest of the value that `credential` has now: the same after a restart, another for another value. Empty where there
+    /// is no key to make one with.
+    func version(of credential: Credential) -> [UInt8]
+}
+
+extension LatchBook {
+    /// None.
+    public func version(of credential: Credential) -> [UInt8] { [] }
 }

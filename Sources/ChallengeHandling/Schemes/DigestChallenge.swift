@@ -76,6 +76,16 @@ public struct DigestChallenge: Sendable, Equatable {
         return best
     }
 
+    /// The parameters of a challenge like this one with `nonce` in it.
+    func parameters(nonce: String) -> [AuthenticationChallenge.Parameter] {
+        let values: [(String, String?)] = [
+            ("realm", realm), ("nonce", nonce), ("opaque", opaque), ("algorithm", algorithmName),
+            ("qop", protection?.rawValue), ("domain", domain.isEmpty ? nil : domain.joined(separator: " ")),
+            ("userhash", hashesUserName ? "true" : nil), ("charset", isUTF8 ? "utf-8" : nil),
+        ]
+        return values.compactMap { name, value in value.map { .init(name: name, value: $0) } }
+    }
+
     private var strength: Int {
         switch algorithm {
         case .sha512t256, .sha512: 2

@@ -31,6 +31,8 @@ public final class DigestSigner: RequestSigner {
     private let challenge: DigestChallenge
     private let challengeName: String
     private let space: DigestSpace
+    /// Where the challenge was met.
+    private let url: WebURL
     private let secret: Secret
     private let digests: any MessageDigests
     private let makeNonce: @Sendable () -> String
@@ -49,6 +51,7 @@ public final class DigestSigner: RequestSigner {
         challengeName = name
         self.digests = digests
         self.makeNonce = makeNonce
+        self.url = url
         space = DigestSpace(domain: challenge.domain, challengedAt: url)
         let user = Secret.joining([pair.username, Secret(":\(challenge.realm)")])
         secret = DigestNonces.hash([user, Secret(":"), pair.password], challenge.algorithm, digests)
@@ -63,6 +66,27 @@ public final class DigestSigner: RequestSigner {
             State(
                 nonces: DigestNonces(
                     challenge, nonce: challenge.nonce, clientNonce: makeNonce(), secret: secret, digests: digests)))
+    }
+
+    /// The signer that `image` was taken of; `nil` where there is no challenge in it that we can answer.
+    package convenience init?(
+        _ image: DigestImage, for pair: NameAndPassword, name: String, digests: any MessageDigests
+    ) {
+        let said = AuthenticationChallenge(scheme: "Digest", token68: nil, parameters: image.parameters)
+        guard let challenge = DigestChallenge(said) else { return nil }
+        self.init(challenge, at: image.url, for: pair, name: name, digests: digests)
+        let nonces = DigestNonces(
+            challenge, nonce: challenge.nonce, clientNonce: image.clientNonce, secret: secret, digests: digests)
+        state.withLock { $0 = State(nonces: nonces, count: image.count, isAccepted: image.isAccepted) }
+    }
+
+    /// What another process needs, besides the password, to go on with the nonce in force.
+    package var image: DigestImage {
+        state.withLock { state in
+            DigestImage(
+                parameters: challenge.parameters(nonce: state.nonces.nonce), url: url,
+                clientNonce: state.nonces.clientNonce, count: state.count, isAccepted: state.isAccepted)
+        }
     }
 
     /// A server may count a nonce's uses, and not call it stale when they are spent.

@@ -12,9 +12,12 @@ public struct HeldSession: Sendable, Equatable {
     /// When renewal begins, in milliseconds since 1970: ahead of the end by the smaller of 30 s and a fifth of the
     /// life; `nil` where no end is known.
     public let renewAt: Int64?
+    /// Whether an earlier process has won it and handed it over.
+    public let isTakenOver: Bool
 
-    init(_ session: Session, generation: UInt64, wonAt: Int64) {
+    init(_ session: Session, generation: UInt64, wonAt: Int64, isTakenOver: Bool = false) {
         self.session = session
+        self.isTakenOver = isTakenOver
         self.generation = generation
         self.wonAt = wonAt
         renewAt = session.expiresAt.map { $0 - min(30_000, max(0, $0 - wonAt) / 5) }

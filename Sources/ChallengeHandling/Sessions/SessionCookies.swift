@@ -15,6 +15,9 @@ public final class SessionCookies: Sendable {
     /// Whether a cookie of that name is the session's.
     public func contains(name: String) -> Bool { jar.withLock { $0.contains(name: name) } }
 
+    /// The cookies as they are now.
+    var snapshot: CookieJar { jar.withLock { $0 } }
+
     /// A response sets a cookie: takes it, if it renews or removes one of the session's. `now` in milliseconds since 1970.
     /// Whether it is the session's, and must not reach the caller.
     public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {

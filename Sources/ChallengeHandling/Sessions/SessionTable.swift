@@ -149,6 +149,20 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return tellAll(key, outcome) + wakeSiblings(of: key)
     }
 
+    /// Takes over a session that an earlier process has won at `wonAt` and used since. Whether it is held now: not where it has
+    /// ended, or where this process is about to win one itself.
+    public mutating func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64) -> Bool {
+        if entries[key] == nil { makeRoom(now: now) }
+        var entry = entries[key] ?? SessionEntry()
+        let held = HeldSession(session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true)
+        guard !held.isExpired(at: now), !entry.isWinning, entry.held == nil, entry.trial == nil else { return false }
+        lastGeneration += 1
+        entry.held = held
+        entry.provenUse = session.use
+        entries[key] = entry
+        return true
+    }
+
     /// The session held for `key`, expired or not.
     public func held(_ key: SessionKey) -> HeldSession? { entries[key]?.held }
 

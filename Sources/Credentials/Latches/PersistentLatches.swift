@@ -50,6 +50,14 @@ package final class PersistentLatches: LatchBook {
         change { $0.close(key, digest: digest, latch) }
     }
 
+    /// The keyed digest by which a latch knows this value.
+    package func version(of credential: Credential) -> [UInt8] { digest(of: credential) }
+
+    /// A digest of a text under the same key, for nobody else to make or to try texts with.
+    package func digest(of text: String) -> [UInt8] {
+        CryptoDigests().authenticationCode(.sha256, key: key, of: Array("countersign text 1\0".utf8) + text.utf8)
+    }
+
     /// Opens all latches of the challenge of that name, for an operator; returns how many there were.
     @discardableResult
     package func unlatch(challenge: String) -> Int {

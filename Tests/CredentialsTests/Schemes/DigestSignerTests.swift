@@ -2,8 +2,11 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import Secrets
 import Synchronization
 import Testing
+
+@testable import Credentials
 
 @Suite("Digest signer")
 struct DigestSignerTests {
@@ -40,6 +43,32 @@ struct DigestSignerTests {
         // The same again must not begin the count anew: the server has seen it.
         try bench.learn("nextnonce=\"two\"")
         #expect(try bench.answer()["nc"] == "00000002")
+    }
+
+    @Test(
+        "goes on in another process with the nonce in force, its count and our own nonce",
+        arguments: ["", "-sess"])
+    func handedOver(_ suffix: String) throws {
+        let bench = try DigestBench(
+            "Digest realm=\"r\", nonce=\"one\", qop=\"auth\", algorithm=SHA-256\(suffix), opaque=\"o\", domain=\"/dir/\""
+        )
+        let first = try bench.answer()
+        if suffix.isEmpty { try bench.learn("nextnonce=\"two\"") } else { try bench.learn("") }
+        let before = try bench.answer()
+        let credential = Credential(
+            name: "corp", fields: ["username": Secret("Mufasa"), "password": Secret("Circle of Life")])
+        let pair = try NameAndPassword(credential, challenge: "portal")
+        let next = try #require(
+            DigestSigner(bench.signer.image, for: pair, name: "portal", digests: CryptoDigests()))
+        let image = next.image
+        #expect(image == bench.signer.image)
+        // What the first process would have said next, the second one says.
+        let expected = try bench.written()
+        #expect(
+            try next.sign(.init(method: "GET", target: "/dir/index.html")).fields.first?.value.revealText() == expected)
+        #expect(before["nonce"] == (suffix.isEmpty ? "two" : "one") && first["nonce"] == "one")
+        // Accepted before, it stays in its space.
+        #expect(try next.sign(.init(method: "GET", target: "/elsewhere")).fields.isEmpty)
     }
 
     @Test("a late answer to an earlier nonce brings no next one")

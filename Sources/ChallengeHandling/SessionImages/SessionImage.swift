@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A session as it is handed over to the next process: what it injects, and what it was won with. No credential is in it but what
+/// the fields themselves say; a signer is made anew from the credential.
+package struct SessionImage: Sendable, Equatable {
+    /// What it is held under.
+    package var key: SessionKey
+    /// A digest of what the configuration says of its challenge: where that has changed, it is won again.
+    package var configuration: [UInt8]
+    /// The versions of the credentials that it was won with, by name (see `LatchBook.version`).
+    package var versions: [String: [UInt8]]
+    /// When it was won, in milliseconds since 1970.
+    package var wonAt: Int64
+    /// When it ends, in milliseconds since 1970, where that is known.
+    package var expiresAt: Int64?
+    /// What goes along with each request.
+    package var fields: [InjectedField]
+    /// Its cookies.
+    var cookies: CookieJar?
+    /// How its requests are signed, where they are.
+    package var digest: DigestImage?
+    /// Whose latch closes where it is refused.
+    package var latch: LatchImage?
+
+    /// A latch and how it opens.
+    package struct LatchImage: Sendable, Equatable {
+        /// What it is closed for.
+        package var key: LatchKey
+        /// After how many milliseconds it opens by itself; `nil`: never.
+        package var retryAfter: Int64?
+    }
+
+    /// The image of a session; `nil` where it cannot be handed over: connections and tickets stay with their process, and are won
+    /// again for little. `configuration`: see there.
+    package init?(_ key: SessionKey, _ held: HeldSession, configuration: [UInt8]) {
+        let session = held.session
+        guard session.connection == nil else { return nil }
+        if let signer = session.signer {
+            guard let digest = (signer as? DigestSigner)?.image else { return nil }
+            self.digest = digest
+        }
+        self.key = key
+        self.configuration = configuration
+        versions = session.versions
+        wonAt = held.wonAt
+        expiresAt = session.expiresAt
+        fields = session.fields
+        cookies = session.cookies?.snapshot
+        latch = session.use.map { use in
+            LatchImage(key: use.key, retryAfter: use.retryRejectedAfter?.milliseconds)
+        }
+    }
+
+    init(
+        key: SessionKey, configuration: [UInt8], versions: [String: [UInt8]], wonAt: Int64, expiresAt: Int64?,
+        fields: [InjectedField], cookies: CookieJar?, digest: DigestImage?, latch: LatchImage?
+    ) {
+        self.key = key
+        self.configuration = configuration
+        self.versions = versions
+        self.wonAt = wonAt
+        self.expiresAt = expiresAt
+        self.fields = fields
+        self.cookies = cookies
+        self.digest = digest
+        self.latch = latch
+    }
+
+    /// The credential that the session cannot be used without.
+    package var credentialNeeded: String? { latch?.key.credential }
+
+    /// The session; `credential` is the one of `credentialNeeded`, of the version that it was won with. `nil` where it cannot be
+    /// made without, or not of it.
+    package func session(credential: Credential?, digests: any MessageDigests) -> Session? {
+        var session = Session(fields: fields, expiresAt: expiresAt, cookies: cookies.map(SessionCookies.init))
+        session.versions = versions
+        if let latch {
+            guard let credential, credential.name == latch.key.credential else { return nil }
+            session.use = CredentialUse(
+                key: latch.key, credential: credential,
+                retryRejectedAfter: latch.retryAfter.map { .milliseconds($0) })
+        }
+        if let digest {
+            guard let credential, let pair = try? NameAndPassword(credential, challenge: key.challenge),
+                let signer = DigestSigner(digest, for: pair, name: key.challenge, digests: digests)
+            else { return nil }
+            session.signer = signer
+        }
+        return session
+    }
+}
+
+/// A Digest challenge with what was said about it so far: all that a signer is made of, but for the password.
+package struct DigestImage: Sendable, Equatable {
+    /// The challenge's parameters with the nonce in force.
+    var parameters: [AuthenticationChallenge.Parameter]
+    /// Where it was met.
+    var url: WebURL
+    /// Our own nonce.
+    var clientNonce: String
+    /// How often the nonce was used.
+    var count: UInt32
+    /// Whether the server has taken an answer.
+    var isAccepted: Bool
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPTypes
+import Secrets
+import Testing
+
+@testable import ChallengeHandling
+
+@Suite("Sessions as they are handed over")
+struct SessionImageTests {
+    @Test("every kind of session comes back as it was", arguments: SampleImages.names)
+    func roundTrip(_ name: String) throws {
+        let image = try #require(SampleImages.all[name])
+        #expect(try SessionImages.decoded(SessionImages.encoded([image])) == [image])
+    }
+
+    @Test("all together come back in their order, and none is none")
+    func together() throws {
+        let images = SampleImages.names.compactMap { SampleImages.all[$0] }
+        #expect(try SessionImages.decoded(SessionImages.encoded(images)) == images)
+        #expect(try SessionImages.decoded(SessionImages.encoded([])).isEmpty)
+    }
+
+    @Test("an image that is cut off anywhere is an error", arguments: SampleImages.names)
+    func cutOff(_ name: String) throws {
+        let bytes = SessionImages.encoded([try #require(SampleImages.all[name])]).revealBytes()
+        for length in bytes.indices {
+            #expect(throws: SessionImageError.self) { try SessionImages.decoded(Secret(bytes[..<length])) }
+        }
+        #expect(throws: SessionImageError(.malformed, at: bytes.count)) {
+            try SessionImages.decoded(Secret(bytes + [0]))
+        }
+    }
+
+    @Test("a changed byte makes an error, or what can be written and read again", arguments: SampleImages.names)
+    func changed(_ name: String) throws {
+        let bytes = SessionImages.encoded([try #require(SampleImages.all[name])]).revealBytes()
+        for index in bytes.indices {
+            for change: UInt8 in [0x01, 0x80, 0xFF] {
+                var bytes = bytes
+                bytes[index] ^= change
+                guard let images = try? SessionImages.decoded(Secret(bytes)) else { continue }
+                #expect(try SessionImages.decoded(SessionImages.encoded(images)) == images)
+            }
+        }
+    }
+
+    @Test("another version is told from damage")
+    func version() {
+        #expect(throws: SessionImageError(.foreign, at: 0)) {
+            try SessionImages.decoded(Secret(Array("CSIGNSE2\0\0".utf8)))
+        }
+        #expect(throws: SessionImageError(.foreign, at: 0)) { try SessionImages.decoded(Secret("")) }
+        #expect(throws: SessionImageError(.malformed, at: 8)) {
+            try SessionImages.decoded(Secret(Array("CSIGNSE1".utf8) + [0xFF, 0xFF]))
+        }
+    }
+
+    @Test("lengths beyond what there is, and beyond all bounds, take no memory")
+    func lengths() {
+        let head = Array("CSIGNSE1".utf8) + [0, 1, 0]
+        #expect(throws: SessionImageError(.malformed, at: 11)) {
+            try SessionImages.decoded(Secret(head + [0xFF, 0xFF, 0xFF, 0xFF, 0x61]))
+        }
+        #expect(throws: SessionImageError(.cutOff, at: 15)) {
+            try SessionImages.decoded(Secret(head + [0, 0, 0xFF, 0xFF, 0x61]))
+        }
+    }
+
+    @Test("a session that would not be read back is left out, and the others are not")
+    func tooLarge() throws {
+        let small = try #require(SampleImages.all["token"])
+        var large = small
+        large.fields = [InjectedField(name: .authorization, value: Secret(String(repeating: "a", count: 300_000)))]
+        var broken = small
+        broken.fields = [InjectedField(name: .authorization, value: Secret("a\r\nb"))]
+        #expect(try SessionImages.decoded(SessionImages.encoded([large, small, broken])) == [small])
+    }
+
+    @Test("connections and tickets stay with their process")
+    func bound() throws {
+        var session = Session()
+        session.connection = ConnectionCredential(username: Secret("u"), password: Secret("p"))
+        let key = SampleImages.key
+        #expect(SessionImage(key, HeldSession(session, generation: 1, wonAt: 0), configuration: []) == nil)
+        var signed = Session()
+        signed.signer = OtherSigner()
+        #expect(SessionImage(key, HeldSession(signed, generation: 1, wonAt: 0), configuration: []) == nil)
+    }
+
+    @Test("the session that is made of an image is the one that it was taken of")
+    func session() throws {
+        let image = try #require(SampleImages.all["basic"])
+        let ann = Credential(name: "corp", fields: ["password": Secret("p")])
+        let session = try #require(image.session(credential: ann, digests: NoDigests()))
+        #expect(session.isProven && session.use?.key == SampleImages.latch && session.use?.credential.name == "corp")
+        #expect(session.use?.retryRejectedAfter == .seconds(1800))
+        let held = HeldSession(session, generation: 9, wonAt: image.wonAt)
+        #expect(SessionImage(image.key, held, configuration: image.configuration) == image)
+        #expect(image.session(credential: nil, digests: NoDigests()) == nil)
+        let other = Credential(name: "other", fields: [:])
+        #expect(image.session(credential: other, digests: NoDigests()) == nil)
+    }
+
+    @Test("a table takes a session over once, not an ended one, and not while it wins one itself")
+    func adoption() throws {
+        var table = SessionTable<Int>()
+        let key = SampleImages.key
+        let outcomes = [
+            table.adopt(key, Session(expiresAt: 1_000), wonAt: 0, now: 1_000),
+            table.adopt(key, Session(expiresAt: 10_000), wonAt: 0, now: 1_000),
+            table.adopt(key, Session(), wonAt: 0, now: 1_000),
+        ]
+        #expect(outcomes == [false, true, false])
+        let held = try #require(table.held(key))
+        #expect(held.isTakenOver && held.wonAt == 0 && held.renewAt == 8_000)
+        let decision = table.request(key, rejected: nil, waiter: 1, now: 2_000)
+        #expect(decision == .use(held))
+        let keeping = [table.beginKeeping(key, now: 2_000), table.beginKeeping(key, now: 8_000)]
+        #expect(keeping == [false, true])
+
+        var other = SessionTable<Int>()
+        let lead = other.request(key, rejected: nil, waiter: 1, now: 0)
+        let isAdopted = other.adopt(key, Session(), wonAt: 0, now: 0)
+        #expect(lead == .lead && !isAdopted)
+    }
+}
+
+private final class OtherSigner: RequestSigner {
+    var names: [HTTPField.Name] { [] }
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields { SignedFields() }
+    func learn(status: Int, fields: HTTPFields) {}
+}
