@@ -63,7 +63,7 @@ let package = Package(
         module("HTTPWire"),
         module("EventLoop", ["CLinux"]),
         module("Curl", ["CCurl"]),
-        module("Systemd", ["CSystemd"]),
+        module("Systemd", ["CLinux", "CSystemd"]),
 
         // Challenges and what answers them.
         module("ChallengeHandling", ["Secrets", httpTypes]),

@@ -128,6 +128,7 @@ extension HealthReport.Login {
             object["detail"] = .string(failure.detail)
         case .held(let held):
             object["state"] = "held"
+            object["taken_over"] = .bool(held.isTakenOver)
             object["generation"] = .integer(Int64(clamping: held.generation))
             object["held_seconds"] = .integer((now - held.wonAt) / 1000)
             object["expires_in"] = held.session.expiresAt.map { .integer(max(0, $0 - now) / 1000) } ?? .null

@@ -144,6 +144,36 @@ static inline int clinux_forbid_dumps(void) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/// As linux/memfd.h and linux/fcntl.h have them.
+#define CLINUX_MFD_CLOEXEC 0x1U
+#define CLINUX_MFD_ALLOW_SEALING 0x2U
+#define CLINUX_MFD_NOEXEC_SEAL 0x8U
+#define CLINUX_F_ADD_SEALS 1033
+#define CLINUX_F_GET_SEALS 1034
+#define CLINUX_SEALS (0x1 | 0x2 | 0x4 | 0x8)
+extern int memfd_create(const char *_Nonnull name, unsigned int flags);
+extern int fcntl(int fd, int command, ...);
+
+/// A new file in memory that nobody can execute, closed on exec (memfd_create(2)).
+static inline int clinux_memory_file(const char *_Nonnull name) {
+    unsigned int flags = CLINUX_MFD_CLOEXEC | CLINUX_MFD_ALLOW_SEALING;
+    int result = memfd_create(name, flags | CLINUX_MFD_NOEXEC_SEAL);
+    // Kernels before 6.3 do not know that flag.
+    if (result < 0 && errno == EINVAL) result = memfd_create(name, flags);
+    return result < 0 ? -errno : result;
+}
+
+/// Has a file in memory stay as it is for ever: no write, no other length, no seal less.
+static inline int clinux_seal(int fd) {
+    return fcntl(fd, CLINUX_F_ADD_SEALS, CLINUX_SEALS) < 0 ? -errno : 0;
+}
+
+/// Whether a descriptor is a file in memory that stays as it is.
+static inline int clinux_is_sealed(int fd) {
+    int seals = fcntl(fd, CLINUX_F_GET_SEALS);
+    return seals >= 0 && (seals & CLINUX_SEALS) == CLINUX_SEALS;
+}
+
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline int clinux_set_thread_name(const char *_Nonnull name) {
     return prctl(PR_SET_NAME, name, 0, 0, 0) < 0 ? -errno : 0;

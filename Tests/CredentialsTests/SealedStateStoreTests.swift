@@ -32,6 +32,23 @@ struct SealedStateStoreTests {
         #expect(try store.load("client") == nil)
     }
 
+    @Test("what is sealed for somebody else to keep comes back as it was, or not at all")
+    func parcel() throws {
+        let store = try SealedStateStore(directory: path)
+        let sealed = try #require(store.sealed(Secret("value"), as: "sessions"))
+        #expect(!String(decoding: sealed, as: UTF8.self).contains("value"))
+        #expect(store.opened(sealed, as: "sessions") == Secret("value"))
+        #expect(try SealedStateStore(directory: path).opened(sealed, as: "sessions") == Secret("value"))
+        #expect(store.opened(sealed, as: "other") == nil)
+        #expect(try SealedStateStore(directory: directory.file("elsewhere")).opened(sealed, as: "sessions") == nil)
+        for index in sealed.indices {
+            #expect(store.opened(Array(sealed[..<index]), as: "sessions") == nil)
+            var changed = sealed
+            changed[index] ^= 1
+            #expect(store.opened(changed, as: "sessions") == nil)
+        }
+    }
+
     @Test("comes back in the next process")
     func nextProcess() throws {
         try SealedStateStore(directory: path).save(Secret("value"), as: "client")

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import EventLoop
+package import EventLoop
 import Synchronization
 
 /// The workers by number, so that one can tell the exchanges of another that their login is over.
@@ -26,6 +26,9 @@ package final class WorkerRoster: Sendable {
     package func dismiss(worker: Int) {
         _ = workers.withLock { $0.removeValue(forKey: worker) }
     }
+
+    /// The loop of some worker, for what has none of its own.
+    package var loop: EventLoop? { workers.withLock { $0.values.first?.loop } }
 
     /// Has some worker try the failed logins of these upstreams again; see `ClientRuntime.recover`.
     package func recover(_ plans: [UpstreamPlan]) {

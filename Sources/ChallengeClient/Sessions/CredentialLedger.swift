@@ -73,6 +73,20 @@ package final class CredentialLedger: Sendable {
         }
     }
 
+    /// The digests of what the last login of `key` used, by the credential's name.
+    package func versions(of key: SessionKey) -> [String: [UInt8]] {
+        state.withLock { state in
+            state.used[key]?.mapValues(\.digest).filter { !$0.value.isEmpty } ?? [:]
+        }
+    }
+
+    /// A session of `key` was taken over, which an earlier process had won with these.
+    package func note(_ key: SessionKey, _ versions: [String: [UInt8]]) {
+        guard !versions.isEmpty else { return }
+        let number = beginLooking()
+        keep(versions.mapValues { Sight(digest: $0, number: number) }, for: key)
+    }
+
     /// Nobody holds a session of that key any more.
     func forget(_ key: SessionKey) {
         state.withLock { _ = $0.used.removeValue(forKey: key) }
@@ -82,7 +96,10 @@ package final class CredentialLedger: Sendable {
     func note(_ key: SessionKey, _ lookUps: LookUps, _ result: Result<Session, LoginFailure>) {
         if case .failure(let failure) = result, failure.isUnknown { return }
         let sights = lookUps.sights
-        guard !sights.isEmpty else { return }
+        if !sights.isEmpty { keep(sights, for: key) }
+    }
+
+    private func keep(_ sights: [String: Sight], for key: SessionKey) {
         state.withLock { state in
             if state.used.count >= Self.limit { state.used.removeAll() }
             state.used[key] = sights

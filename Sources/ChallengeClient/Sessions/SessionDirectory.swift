@@ -28,6 +28,7 @@ package final class SessionDirectory: Sendable {
 
     private let table: Mutex<SessionTable<ExchangeTicket>>
     private let counter = Atomic<UInt64>(1)
+    private let watcher = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// A directory without sessions.
     package init(limits: SessionLimits = SessionLimits()) {
@@ -36,6 +37,14 @@ package final class SessionDirectory: Sendable {
 
     /// Moves with every change of the sessions that are held.
     package var version: UInt64 { counter.load(ordering: .acquiring) }
+
+    /// Has `watcher` told of every change from now on, on whatever thread makes it; it must not block.
+    package func watch(_ watcher: @escaping @Sendable () -> Void) { self.watcher.withLock { $0 = watcher } }
+
+    private func moved() {
+        counter.wrappingAdd(1, ordering: .releasing)
+        watcher.withLock { $0 }?()
+    }
 
     /// See `SessionTable.request`.
     package func request(
@@ -68,7 +77,7 @@ package final class SessionDirectory: Sendable {
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64) -> Outcomes {
         let chance = Double.random(in: 0..<1)
         let outcomes = table.withLock { $0.finish(key, with: result, now: now, chance: chance) }
-        counter.wrappingAdd(1, ordering: .releasing)
+        moved()
         return outcomes
     }
 
@@ -77,7 +86,7 @@ package final class SessionDirectory: Sendable {
         _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, by waiter: ExchangeTicket
     ) -> Outcomes {
         let outcomes = table.withLock { $0.judge(key, generation: generation, proof, by: waiter) }
-        counter.wrappingAdd(1, ordering: .releasing)
+        moved()
         return outcomes
     }
 
@@ -86,16 +95,26 @@ package final class SessionDirectory: Sendable {
         _ key: SessionKey, generation: UInt64, route: Int, by waiter: ExchangeTicket
     ) -> (refusal: SessionTable<ExchangeTicket>.Refusal, told: Outcomes) {
         let result = table.withLock { $0.refuse(key, generation: generation, route: route, by: waiter) }
-        counter.wrappingAdd(1, ordering: .releasing)
+        moved()
         return result
     }
 
     /// See `SessionTable.drop`.
     package func drop(where which: @Sendable (SessionKey) -> Bool) -> [SessionKey] {
         let dropped = table.withLock { $0.drop(where: which) }
-        counter.wrappingAdd(1, ordering: .releasing)
+        moved()
         return dropped
     }
+
+    /// See `SessionTable.adopt`.
+    package func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64) -> Bool {
+        let isAdopted = table.withLock { $0.adopt(key, session, wonAt: wonAt, now: now) }
+        moved()
+        return isAdopted
+    }
+
+    /// All sessions held.
+    package var allHeld: [SessionKey: HeldSession] { table.withLock { $0.allHeld } }
 
     /// See `SessionTable.forgetFailures`.
     package func forgetFailures(of challenge: String) { table.withLock { $0.forgetFailures(of: challenge) } }

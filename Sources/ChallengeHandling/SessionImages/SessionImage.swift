@@ -32,8 +32,10 @@ package struct SessionImage: Sendable, Equatable {
     }
 
     /// The image of a session; `nil` where it cannot be handed over: connections and tickets stay with their process, and are won
-    /// again for little. `configuration`: see there.
-    package init?(_ key: SessionKey, _ held: HeldSession, configuration: [UInt8]) {
+    /// again for little. `configuration` and `versions`: see there.
+    package init?(
+        _ key: SessionKey, _ held: HeldSession, configuration: [UInt8], versions: [String: [UInt8]]
+    ) {
         let session = held.session
         guard session.connection == nil else { return nil }
         if let signer = session.signer {
@@ -42,7 +44,7 @@ package struct SessionImage: Sendable, Equatable {
         }
         self.key = key
         self.configuration = configuration
-        versions = session.versions
+        self.versions = versions
         wonAt = held.wonAt
         expiresAt = session.expiresAt
         fields = session.fields
@@ -74,7 +76,6 @@ package struct SessionImage: Sendable, Equatable {
     /// made without, or not of it.
     package func session(credential: Credential?, digests: any MessageDigests) -> Session? {
         var session = Session(fields: fields, expiresAt: expiresAt, cookies: cookies.map(SessionCookies.init))
-        session.versions = versions
         if let latch {
             guard let credential, credential.name == latch.key.credential else { return nil }
             session.use = CredentialUse(

@@ -36,8 +36,6 @@ public struct Session: Sendable {
     public var cookies: SessionCookies?
     /// What connections are authenticated with.
     public var connection: ConnectionCredential?
-    /// The versions of the credentials that it was won with, by name: keyed digests, never values (`LatchBook.version`).
-    public var versions: [String: [UInt8]] = [:]
 
     /// A session that the server has accepted, or will have no opinion about.
     public init(fields: [InjectedField] = [], expiresAt: Int64? = nil, cookies: SessionCookies? = nil) {

@@ -17,11 +17,11 @@ package import Secrets
 /// one guards against copies of single files, not against somebody who can read the whole directory. Putting an older
 /// copy of a file in its place is not noticed.
 package struct SealedStateStore: StateStore {
-    private static let magic = Array("CSIGNST1".utf8)
+    static let magic = Array("CSIGNST1".utf8)
     private static let limit = 16 << 20
 
     private let directory: String
-    private let key: SymmetricKey
+    let key: SymmetricKey
 
     /// Opens the directory, and creates it where it is missing. `key`: 16 bytes or more, the systemd credential
     /// `state-key`; without it the directory's own key is used or created.
@@ -116,7 +116,7 @@ package struct SealedStateStore: StateStore {
         return "\(directory)/\(name).sealed"
     }
 
-    private static func associatedData(_ name: String) -> [UInt8] {
+    static func associatedData(_ name: String) -> [UInt8] {
         Array("countersign state 1".utf8) + [0] + name.utf8
     }
 

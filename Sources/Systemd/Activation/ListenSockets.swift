@@ -27,14 +27,23 @@ package struct ListenSockets: Equatable, Sendable {
     /// the environment, so that no helper that is started later believes they are its own. Every socket is set to
     /// close on exec and to non-blocking, and is checked to be a listening stream socket.
     ///
-    /// - Returns: no sockets where the process was not activated by a socket.
-    package static func take() throws(ListenSocketsError) -> ListenSockets {
+    /// - Parameter stored: the name of what the manager keeps in its descriptor store, which is no socket.
+    /// - Returns: no sockets where the process was not activated by a socket; and what was stored, closed on exec.
+    package static func take(
+        stored: DescriptorName? = nil
+    ) throws(ListenSocketsError) -> (sockets: ListenSockets, stored: [Int32]) {
         var result: [String: [Int32]] = [:]
+        var kept: [Int32] = []
         for (descriptor, name) in try inherited() {
+            if name == stored?.rawValue, isFile(descriptor) {
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                kept.append(descriptor)
+                continue
+            }
             try prepare(descriptor, name)
             result[name, default: []].append(descriptor)
         }
-        return ListenSockets(descriptors: result)
+        return (ListenSockets(descriptors: result), kept)
     }
 
     /// The sockets for the listeners that the configuration calls `systemd:NAME`.
@@ -67,6 +76,11 @@ private func inherited() throws(ListenSocketsError) -> [(descriptor: Int32, name
         result.append((descriptor: SD_LISTEN_FDS_START + Int32(index), name: text))
     }
     return result
+}
+
+private func isFile(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
 }
 
 private func prepare(_ descriptor: Int32, _ name: String) throws(ListenSocketsError) {

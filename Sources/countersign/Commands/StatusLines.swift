@@ -32,6 +32,7 @@ enum StatusLines {
                 if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }
                 line += ": \(text(login["state"]))"
                 if let seconds = login["held_seconds"]?.integerValue { line += " for \(seconds) s" }
+                if login["taken_over"] == .bool(true) { line += ", taken over" }
                 if let seconds = login["expires_in"]?.integerValue { line += ", ends in \(seconds) s" }
                 if let code = login["code"]?.stringValue { line += " (\(code))" }
                 lines.append(line)

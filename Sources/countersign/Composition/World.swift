@@ -4,6 +4,7 @@
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
+internal import EventLoop
 internal import Glibc
 internal import Logging
 internal import Secrets
@@ -19,6 +20,8 @@ final class World: Sendable {
     let latches: PersistentLatches
     /// Where credentials come from.
     let sources: CredentialComposition
+    /// What survives a restart.
+    let state: SealedStateStore
     /// The MobileFirst clients, which outlive a reload.
     let mobileFirstClients = MobileFirstClients()
 
@@ -32,7 +35,7 @@ final class World: Sendable {
         let environment = Process.environment
         let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
         let sealed = SystemdCredentialsSource(environment: environment)
-        let state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
+        state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
         latches = try PersistentLatches(store: state) { failure in
             Process.complain("a latch could not be kept: \(failure.reason)")
         }
@@ -58,6 +61,17 @@ final class World: Sendable {
                 logger.notice("request bodies are kept on disk again")
             }
         }
+    }
+
+    /// The credentials of those names that are found within `limit`; blocks the calling thread, which is the main one.
+    func credentials(named names: Set<String>, within limit: Duration) -> [String: Credential] {
+        // Not on the pool of the runtime: it wants priorities for its threads, which the unit forbids.
+        guard let loop = services.roster.loop else { return [:] }
+        let found = FoundCredentials(waitingFor: names.count)
+        for name in names {
+            Task(executorPreference: loop) { [sources] in found.take(name, try? await sources.credential(named: name)) }
+        }
+        return found.wait(atMost: limit)
     }
 
     /// Takes up the credential sources and the budget for bodies of new settings.

@@ -23,17 +23,19 @@ final class CredentialWatch: Sendable {
 
     private let sources: CredentialComposition
     private let ledger: CredentialLedger
+    private let roster: WorkerRoster
     private let replaceOutdated: @Sendable (Set<SessionKey>) -> Void
     private let logger = Logger(label: "credentials")
     private let state = Mutex(State())
 
     /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are.
     init(
-        sources: CredentialComposition, ledger: CredentialLedger,
+        sources: CredentialComposition, ledger: CredentialLedger, roster: WorkerRoster,
         replaceOutdated: @escaping @Sendable (Set<SessionKey>) -> Void
     ) {
         self.sources = sources
         self.ledger = ledger
+        self.roster = roster
         self.replaceOutdated = replaceOutdated
     }
 
@@ -54,14 +56,16 @@ final class CredentialWatch: Sendable {
 
     private func look() {
         let files = sources.files
+        // Not on the pool of the runtime: it wants priorities for its threads, which the unit forbids.
+        let loop = roster.loop
         let reads = state.withLock { state in
-            guard !state.isReading, state.files != files else { return false }
+            guard loop != nil, !state.isReading, state.files != files else { return false }
             // Before they are read: what changes from here on is seen at the next look.
             state.files = files
             state.isReading = true
             return true
         }
-        if reads { Task { await self.read() } }
+        if reads { Task(executorPreference: loop) { await self.read() } }
         let outdated = ledger.outdated
         if !outdated.isEmpty { replaceOutdated(outdated) }
     }

@@ -21,12 +21,15 @@ final class Daemon {
     private let logger: Logger
     private let notifier = ServiceNotifier()
     private let sockets: ListenSockets
+    /// What the service manager has kept for this process.
+    private let stored: [Int32]
     private var settings: Settings
     private let world: World
     private let gateway: Gateway
     private let pulse: WorkerPulse
     private let status: DaemonStatus
     private let watch: CredentialWatch?
+    private let keeper: SessionKeeper
 
     /// Prepares everything that can fail before the first caller comes.
     ///
@@ -36,7 +39,7 @@ final class Daemon {
     ) throws {
         OpenFiles.raiseLimit()
         // Before any thread is there: it changes the environment.
-        sockets = try ListenSockets.take()
+        (sockets, stored) = try ListenSockets.take(stored: SessionKeeper.name)
         self.settings = settings
         self.path = path
         output = LogOutput(
@@ -55,13 +58,18 @@ final class Daemon {
         pulse = gateway.pulse
         status = DaemonStatus(world: world, figures: gateway.figures, pulse: pulse)
         watch = world.services.ledger.map { [status, world] ledger in
-            CredentialWatch(sources: world.sources, ledger: ledger) { status.replaceOutdated($0) }
+            CredentialWatch(sources: world.sources, ledger: ledger, roster: world.services.roster) {
+                status.replaceOutdated($0)
+            }
         }
+        keeper = SessionKeeper(world: world, notifier: notifier, logger: logger)
     }
 
     /// Serves until SIGTERM or SIGINT, and returns when all is closed.
     func run() throws {
-        try gateway.apply(try plan(settings))
+        let first = try plan(settings)
+        keeper.takeUp(stored)
+        try gateway.apply(first)
         status.accepts(true)
         tellOpenFiles(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
@@ -69,6 +77,7 @@ final class Daemon {
         StartUpMemory.giveBack()
         status.keepSessions()
         watch?.start()
+        keeper.begin()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         var isRunning = true
@@ -90,6 +99,7 @@ final class Daemon {
             settings: settings, clients: world.mobileFirstClients, inherited: inherited)
         let plan = try composition.plan(admin: AdminService(sources: status.sources))
         status.serves(plan.upstreams)
+        keeper.serves(plan.upstreams, of: settings)
         return plan
     }
 
@@ -102,6 +112,8 @@ final class Daemon {
 
     private func beat(_ watchdog: Watchdog?) {
         status.keepSessions()
+        // What responses change of a session (its cookies, the count of a nonce) is no change of what is held.
+        keeper.touch()
         let period = watchdog?.beat ?? WorkerPulse.period
         let isSteady = pulse.isSteady(period: period)
         pulse.ping()
@@ -144,6 +156,7 @@ final class Daemon {
         let flag = DrainFlag()
         gateway.drain { flag.raise() }
         if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }
+        keeper.finish()
         gateway.stop()
         logger.notice("stopped")
         output.flush()

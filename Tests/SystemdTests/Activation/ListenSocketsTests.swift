@@ -15,7 +15,7 @@ struct ListenSocketsTests {
                 let first = try listening()
                 let second = try listening()
                 pass([first.descriptor, second.descriptor], names: "public:admin")
-                let sockets = try ListenSockets.take()
+                let sockets = try ListenSockets.take().sockets
                 require(sockets.descriptors == ["public": [3], "admin": [4]])
                 for descriptor in [Int32(3), 4] {
                     require(fcntl(descriptor, F_GETFD) == FD_CLOEXEC)
@@ -24,7 +24,7 @@ struct ListenSocketsTests {
                 for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"] {
                     require(unsafe getenv(name) == nil)
                 }
-                require(try ListenSockets.take() == ListenSockets())
+                require(try ListenSockets.take().sockets == ListenSockets())
             }
         }
     }
@@ -36,7 +36,7 @@ struct ListenSocketsTests {
                 let first = try listening()
                 let second = try listening()
                 pass([first.descriptor, second.descriptor], names: "public:public")
-                require(try ListenSockets.take().descriptors == ["public": [3, 4]])
+                require(try ListenSockets.take().sockets.descriptors == ["public": [3, 4]])
             }
         }
     }
@@ -46,7 +46,23 @@ struct ListenSocketsTests {
         await #expect(processExitsWith: .success) {
             alone {
                 setVariable("LISTEN_FDS", nil)
-                require(try ListenSockets.take() == ListenSockets())
+                require(try ListenSockets.take().sockets == ListenSockets())
+            }
+        }
+    }
+
+    @Test("what the manager stored is told from sockets, by its name and its kind")
+    func stored() async {
+        await #expect(processExitsWith: .success) {
+            alone {
+                let first = try listening()
+                let second = try listening()
+                let memory = try SealedMemory.make([1, 2, 3], named: "test")
+                pass([first.descriptor, memory, second.descriptor], names: "public:sessions:sessions")
+                let (sockets, stored) = try ListenSockets.take(stored: DescriptorName(rawValue: "sessions"))
+                require(sockets.descriptors == ["public": [3], "sessions": [5]])
+                require(stored == [4] && fcntl(4, F_GETFD) == FD_CLOEXEC)
+                require(try SealedMemory.read(4) == [1, 2, 3])
             }
         }
     }

@@ -46,4 +46,17 @@ struct ServiceNotifierTests {
             #expect(manager.received() == nil)
         }
     }
+
+    @Test("a descriptor to be kept takes the place of the one before, and goes along by itself")
+    func stored() async {
+        await #expect(processExitsWith: .success) {
+            let manager = try UnixSocket(SOCK_DGRAM)
+            setVariable("NOTIFY_SOCKET", manager.path)
+            let name = try #require(DescriptorName(rawValue: "sessions"))
+            let descriptor = try SealedMemory.make([1, 2, 3], named: "test")
+            #expect(ServiceNotifier().store(descriptor, as: name) == .sent)
+            #expect(manager.receivedText() == "FDSTOREREMOVE=1\nFDNAME=sessions")
+            #expect(manager.receivedText() == "FDSTORE=1\nFDNAME=sessions")
+        }
+    }
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@Suite("A restart under a real systemd")
+struct RestartTests {
+    @Test("fails no request of 32 connections and costs no login, nor does a kill")
+    func restart() async throws {
+        let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+        let folder = try Folder()
+        let ann = #"{"username": "ann", "password": "demo"}"#
+        let api = #"{"client-id": "demo", "client-secret": "demo:secret+%"}"#
+        let arguments = [
+            "\(root)/Tests/Scripts/systemd-namespace", "--binary", Binary.path,
+            "--unit", "\(root)/systemd/countersign.service", "--unit", "\(root)/systemd/countersign.socket",
+            "--config", folder.write(Self.configuration, to: "configuration", mode: 0o644),
+            "--file", "\(folder.write("1234", to: "pin")):/etc/countersign/secrets/bank-pin.pin",
+            "--file", "\(folder.write(ann, to: "ann")):/etc/countersign/secrets/ann",
+            "--file", "\(folder.write(api, to: "api")):/etc/countersign/secrets/api",
+            "--file", "\(folder.write(Self.dropIn, to: "dropin")):/etc/systemd/system/countersign.service.d/pin.conf",
+            "--file", "\(folder.write(Self.load, to: "load")):/usr/local/lib/load.py",
+            "--timeout", "100", "--", "bash", "-c", Self.script,
+        ]
+        let run = try await Slots.run { try await Command.run(arguments, in: folder, within: .seconds(130)) }
+        if run.exit == 77 { try Test.cancel("\(run.errors)") }
+        #expect(run.exit == 0, "\(run.output)\(run.errors)")
+        #expect(run.output.hasSuffix("step: end\n"))
+    }
+
+    private static let configuration = """
+        listeners:
+          - address: systemd:countersign
+            upstream: bank
+            routes:
+              - { path: /basic/, upstream: server }
+              - { path: /digest/, upstream: server }
+              - { path: /form/, upstream: server }
+              - { path: /oauth/, upstream: server }
+              - { path: /checks/, upstream: server }
+        upstreams:
+          bank:
+            url: http://127.0.0.1:8081/mfp/api/adapters/bank/
+            mobilefirst: { application: com.sample.pincode, platform: android, version: "1.0" }
+          server:
+            url: http://127.0.0.1:8081/
+        credentials: { sources: [systemd] }
+        challenges:
+          - name: bank-pin
+            upstream: bank
+            security-check: PinCodeAttempts
+            credential: bank-pin
+            answer: { pin: "{pin}" }
+          - name: api
+            at: http://127.0.0.1:8081/oauth/*
+            scheme: bearer
+            login: at-start
+            credential: api
+            token: { grant: client-credentials, url: "http://127.0.0.1:8081/oauth/token" }
+          - name: checks
+            at: http://127.0.0.1:8081/checks/*
+            security-check: PinCode
+            credential: bank-pin
+            answer: { pin: "{pin}" }
+            answer-url: /checks/login
+          - name: basic
+            at: http://127.0.0.1:8081/basic/*
+            scheme: basic
+            credential: ann
+          - name: digest
+            at: http://127.0.0.1:8081/digest/*
+            scheme: digest
+            credential: ann
+          - name: page
+            at: http://127.0.0.1:8081/form/*
+            gateway: j-security-check
+            credential: ann
+
+        """
+
+    private static let dropIn = """
+        [Unit]
+        StartLimitIntervalSec=0
+
+        [Service]
+        LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
+        LoadCredential=ann:/etc/countersign/secrets/ann
+        LoadCredential=api:/etc/countersign/secrets/api
+
+        """
+
+    /// 32 callers, each on a connection that it keeps for as long as the server does. One that ends at rest is opened anew, and only
+    /// then a request goes again (RFC 9112 section 9.3.1). Says how many were answered, and each that was not.
+    private static let load = #"""
+        from http.client import HTTPConnection, RemoteDisconnected
+        from os.path import exists
+        from sys import argv, exit
+        from threading import Lock, Thread
+        paths = argv[1:]
+        served, failures, lock = [0], [], Lock()
+        def caller(number):
+            connection, uses, turn = None, 0, number
+            while not exists("enough"):
+                path = paths[turn % len(paths)]
+                turn += 1
+                try:
+                    if connection is None:
+                        connection, uses = HTTPConnection("127.0.0.1", 8080, timeout=40), 0
+                    uses += 1
+                    connection.request("GET", path)
+                    response = connection.getresponse()
+                    body = response.read()
+                    if response.status != 200: raise ValueError(f"{response.status} {body[:200]}")
+                    if response.will_close: connection = None
+                    with lock: served[0] += 1
+                except (RemoteDisconnected, ConnectionResetError, BrokenPipeError) as error:
+                    if uses < 2:
+                        with lock: failures.append(f"{path}: {error!r}")
+                    connection = None
+                except Exception as error:
+                    with lock: failures.append(f"{path}: {error!r}")
+                    connection = None
+        callers = [Thread(target=caller, args=[number]) for number in range(32)]
+        for thread in callers: thread.start()
+        for thread in callers: thread.join()
+        print("served", served[0])
+        for failure in failures: print("failed", failure)
+        exit(1 if failures or served[0] < 500 else 0)
+        """#
+
+    /// Its upstream is the one of the demonstration, which tells of every challenge and every answer to one, a line each.
+    private static let script = #"""
+        set -eu
+        step() { echo "step: $*"; }
+        show() { systemctl show -P "$1" countersign.service; }
+        served() { grep -c ' served' demo.log; }
+        # All that is not a resource: challenges, pages, answers, tokens. What scope a route needs is not handed over, and is
+        # asked for once more.
+        conversation() { grep '^  upstream: ' demo.log | grep -v -e ' served with' -e insufficient_scope; }
+        logins() { conversation | wc -l; }
+        sessions() { countersign sessions list --config /etc/countersign/countersign.yaml; }
+        paths="/balance /form/ /digest/ /oauth/api/echo /basic/ /checks/balance"
+
+        countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
+        trap 'kill %1' EXIT
+        until curl -sf http://127.0.0.1:8081/ >/dev/null; do sleep 0.05; done
+        systemctl start countersign.socket
+
+        step "each session is won once"
+        for path in $paths; do curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"; done
+        sessions
+        held=$(sessions | grep -c ': held')
+        [ "$held" -ge 6 ]
+        won=$(logins)
+
+        step "restarts under load cost nothing"
+        # shellcheck disable=SC2086
+        python3 /usr/local/lib/load.py $paths >load.log 2>&1 &
+        load=$!
+        for number in 1 2 3; do
+            before=$(served)
+            until [ "$(served)" -gt $((before + 200)) ]; do sleep 0.02; done
+            process=$(show MainPID)
+            systemctl restart countersign.service
+            [ "$process" != "$(show MainPID)" ]
+        done
+        before=$(served)
+        until [ "$(served)" -gt $((before + 200)) ]; do sleep 0.02; done
+        touch enough
+        wait "$load" || { cat load.log; exit 1; }
+        cat load.log
+        conversation | tail -n +"$((won + 1))"
+        [ "$(logins)" = "$won" ]
+        sessions
+        [ "$(sessions | grep -c 'taken over')" = "$held" ]
+
+        step "nor does a kill"
+        process=$(show MainPID)
+        systemctl kill --signal=KILL --kill-who=main countersign.service
+        until [ "$(show MainPID)" != "$process" ] && [ "$(show ActiveState)" = active ]; do sleep 0.1; done
+        for path in /balance /form/ /oauth/api/echo /basic/ /checks/balance; do
+            curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"
+        done
+        conversation | tail -n +"$((won + 1))"
+        [ "$(logins)" = "$won" ]
+
+        step "what is changed is won again, and nothing else"
+        sed -i 's/login: at-start/login: on-demand/' /etc/countersign/countersign.yaml
+        systemctl restart countersign.service
+        for path in /balance /form/ /basic/ /checks/balance; do
+            curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"
+        done
+        [ "$(logins)" = "$won" ]
+        journalctl -u countersign.service CHALLENGE=api -o cat --no-pager | grep '^session not taken over'
+        curl -fsS --max-time 20 -o /dev/null http://127.0.0.1:8080/oauth/api/echo
+        [ "$(logins)" -gt "$won" ]
+
+        step "a stop forgets them"
+        systemctl stop countersign.socket countersign.service
+        show Result | grep '^success$'
+        systemctl start countersign.socket
+        won=$(logins)
+        curl -fsS --max-time 20 -o /dev/null http://127.0.0.1:8080/form/
+        [ "$(logins)" -gt "$won" ]
+        journalctl -u countersign.service -o cat --no-pager | grep -c '^sessions taken over'
+        if journalctl -u countersign.service -o export --no-pager | grep -aE 'Bearer [A-Za-z0-9]|JSESSIONID=|YW5uOmRlbW8'; then exit 1; fi
+        step "end"
+        """#
+}
