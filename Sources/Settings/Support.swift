@@ -11,8 +11,7 @@ enum Support {
     }
 
     private static let gaps = [
-        Gap(shape: "challenges[].logout", message: "this version does not log out"),
-        Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid"),
+        Gap(shape: "audit", values: ["journal"], message: "this version logs logins, without the caller's uid")
     ]
 
     /// Warns where `value` is one of the gaps: at its key, or where its `text` is known, by that.

@@ -216,7 +216,6 @@ struct ChallengeProblemTests {
                 "f:5:139: challenges[0].failed[0].status: \"1000\" is no whole number from 100 to 599",
                 "f:5:154: challenges[0].failed[0].because: \"lockd\" is none of locked, password-expired, "
                     + "too-many-sessions, unavailable, wrong-password; did you mean \"locked\"?",
-                "f:5:172: challenges[0].logout: warning: this version does not log out",
                 "f:5:172: challenges[0].logout.url: is missing",
             ])
     }

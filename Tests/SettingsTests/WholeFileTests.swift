@@ -145,7 +145,6 @@ struct WholeFileTests {
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
                 "f:46:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:46:42: challenges[1].at[1]: warning: covers nothing at any upstream",
-                "f:60:13: challenges[1].logout: warning: this version does not log out",
             ])
     }
 

@@ -12,4 +12,11 @@ package protocol LoginObserver: Sendable {
     func loginStepped(_ key: SessionKey, _ step: ConversationStep)
     /// It is over, after `duration`.
     func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration)
+    /// A session was ended at its server, or was not for that reason.
+    func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?)
+}
+
+extension LoginObserver {
+    /// Nobody cares.
+    package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
 }

@@ -28,7 +28,8 @@ extension ClientServices {
             in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
     }
 
-    private func conversation(
+    /// What a login or a logout of `key` may use of the world.
+    func conversation(
         for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests
     ) -> Conversation {
         let observer = observer

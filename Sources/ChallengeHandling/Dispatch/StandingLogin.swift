@@ -37,13 +37,15 @@ public struct StandingLogin: Sendable {
     public let asks: [String]
     /// The scope that a request of that method for that path needs, where the path tells it before any response does.
     public let scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)?
+    /// What ends its sessions at the server; `nil` where the configuration names nothing.
+    public let logout: (any SessionLogout)?
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
     /// A login; `makeLogin` is given what led to it, with the scope to ask for.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
-        makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+        logout: (any SessionLogout)? = nil, makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.name = name
         self.trigger = trigger
@@ -53,6 +55,7 @@ public struct StandingLogin: Sendable {
         self.credentials = credentials
         self.asks = asks
         self.scopeOfRoute = scopeOfRoute
+        self.logout = logout
         self.makeLogin = makeLogin
     }
 

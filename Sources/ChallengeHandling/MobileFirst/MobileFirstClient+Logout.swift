@@ -12,8 +12,9 @@ extension MobileFirstClient {
     public func logOut(of securityCheck: String, _ conversation: Conversation) async throws(LoginFailure) {
         await turnstile.enter()
         defer { turnstile.leave() }
-        guard let registration else { return }
         let calls = MobileFirstCalls(name: name, conversation: conversation)
+        // Of a session that was taken over, this process knows no registration yet.
+        guard let registration = registration ?? loadKept(calls) else { return }
         let assertion: JSONWebSignature
         do {
             assertion = try self.assertion(by: registration, tokenID: nil, now: conversation.now())

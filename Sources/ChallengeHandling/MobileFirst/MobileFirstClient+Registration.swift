@@ -41,7 +41,7 @@ extension MobileFirstClient {
         MobileFirstRegistration.stateName(upstream: name, application: configuration.application)
     }
 
-    private func loadKept(_ calls: MobileFirstCalls) -> MobileFirstRegistration? {
+    func loadKept(_ calls: MobileFirstCalls) -> MobileFirstRegistration? {
         do {
             guard let kept = try calls.conversation.state.load(stateName) else { return nil }
             let registration = MobileFirstRegistration(kept: kept, keys: keys)

@@ -46,7 +46,7 @@ struct TokenRequest {
 }
 
 /// What a client says to prove who it is (RFC 6749 §2.3).
-private struct ClientProof {
+struct ClientProof {
     var form: [(name: String, value: Secret)] = []
     var authorization: String?
 

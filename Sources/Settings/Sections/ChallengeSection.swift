@@ -6,7 +6,7 @@ internal import ChallengeHandling
 extension ChallengeSettings {
     /// The keys that belong to one kind of challenge only, which its first key names.
     private static let kinds: [(key: String, others: [String])] = [
-        ("security-check", ["answer", "keep-attempts", "answer-url"]),
+        ("security-check", ["answer", "keep-attempts", "answer-url", "logout"]),
         ("gateway", ["detect", "success", "failed", "logout"]),
         ("scheme", ["realm", "spn", "token"]),
         ("inject", []),
@@ -73,8 +73,11 @@ extension ChallengeSettings {
             )
             return nil
         }
+        let own = kinds.first { $0.key == key }?.others ?? []
         for kind in kinds where kind.key != key {
-            for other in kind.others { fields[other]?.report("belongs to `\(kind.key)`, not to `\(key)`") }
+            for other in kind.others where !own.contains(other) {
+                fields[other]?.report("belongs to `\(kind.key)`, not to `\(key)`")
+            }
         }
         if key != "gateway", let login, !login.isScalar {
             login.report("must be on-demand or at-start: the steps of a login belong to `gateway`")
@@ -114,9 +117,11 @@ extension SecurityCheckSettings {
         let answer = answerValue.flatMap { $0.isMapping ? $0.answer() : nil }
         let keepAttempts = fields["keep-attempts"]?.integer(in: 0...1000)
         let answerURL = fields["answer-url"]?.addressReference()
+        let logsOut = fields["logout"]?.flag()
         guard let check, let answer else { return nil }
         return SecurityCheckSettings(
-            check: check, answer: answer, keepAttempts: keepAttempts ?? 1, answerURL: answerURL)
+            check: check, answer: answer, keepAttempts: keepAttempts ?? 1, answerURL: answerURL,
+            logsOut: logsOut ?? false)
     }
 }
 

@@ -44,6 +44,8 @@ extension TokenSettings {
         let written = urlValue?.webURL()
         let issuersValue = fields["issuers"]
         let issuers = (issuersValue?.listOrOne() ?? []).compactMap { $0.authorizationServer() }
+        let revocationValue = fields["revocation"]
+        let revocation = revocationValue?.webURL()
         let scope = fields["scope"]?.words() ?? []
         let audience = fields["audience"]?.word()
         let parameters = fields["parameters"]?.parameters() ?? []
@@ -55,6 +57,11 @@ extension TokenSettings {
         let url = urlValue == nil ? standardURL(grant, place: place, upstreams: upstreams) : written
         if urlValue == nil, url == nil, issuersValue == nil, grant != .static { _ = fields.required("url") }
         if grant == .static { urlValue?.report("the grant static asks nobody") }
+        if ![.clientCredentials, .password, .refreshToken].contains(grant) {
+            revocationValue?.report("belongs to the grants client-credentials, password and refresh-token")
+        } else if issuersValue != nil {
+            revocationValue?.report("stands beside `issuers`: it belongs to one server, that of `url`")
+        }
         if let issuersValue {
             if let urlValue {
                 issuersValue.report("stands beside `url`, in line \(urlValue.keyMark.line): a token has one of them")
@@ -65,7 +72,8 @@ extension TokenSettings {
             }
         }
         return TokenSettings(
-            grant: grant, url: url, issuers: issuers, scope: scope, audience: audience, parameters: parameters,
+            grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
+            parameters: parameters,
             clientAuthentication: authentication ?? .basic, field: field ?? .authorization,
             prefix: prefix ?? (field.map { $0 == .authorization } ?? true ? "Bearer" : ""))
     }

@@ -58,6 +58,8 @@ package struct SecurityCheckSettings: Sendable, Equatable {
     package var keepAttempts: Int
     /// Where the answer goes, only where the resource itself sends the challenges.
     package var answerURL: AddressReference?
+    /// Whether the check is logged out of where its session is not needed any more; at MobileFirst servers.
+    package var logsOut = false
 }
 
 /// A field of a request and its value.

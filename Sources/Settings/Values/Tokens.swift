@@ -38,6 +38,8 @@ package struct TokenSettings: Sendable, Equatable {
     package var url: WebURL?
     /// The authorization servers among which the resource may choose (RFC 9728); empty where `url` says it all.
     package var issuers: [AuthorizationServer]
+    /// Where tokens are revoked (RFC 7009); `nil`: they are not.
+    package var revocation: WebURL?
     /// The scope's elements.
     package var scope: [String]
     /// The audience, where the endpoint wants one named.

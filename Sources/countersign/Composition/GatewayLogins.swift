@@ -24,12 +24,22 @@ struct GatewayLogins {
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(gateway.preset.rawValue)")), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-            credentials: [credential],
+            credentials: [credential], logout: logout,
             makeLogin: { occasion in
                 GatewayLogin(
                     rules, key: key, base: base, challenged: challenged.address(for: occasion),
                     retryRejectedAfter: retry)
             })
+    }
+
+    private var logout: GatewayLogout? {
+        guard let settings = gateway.logout else { return nil }
+        let url: WebURL? =
+            switch settings.url {
+            case .absolute(let url): url
+            case .path(let path): upstream.url.resolving(path)
+            }
+        return url.map { GatewayLogout(name: challenge.name, url: $0, method: settings.method) }
     }
 
     /// The origins that the configuration names for its pages and forms.

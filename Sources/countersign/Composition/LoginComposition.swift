@@ -27,6 +27,9 @@ struct LoginComposition {
         for challenge in settings.challenges {
             guard let login = login(challenge, at: upstream, spaces: spaces) else { continue }
             origins.formUnion(login.tokenOrigins)
+            if case .scheme(let scheme) = challenge.kind, let url = scheme.token?.revocation {
+                origins.insert(url.origin)
+            }
             origins.formUnion(gatewayLogins(challenge, at: upstream)?.origins ?? [])
             switch challenge.place {
             case .upstream(let name) where name == upstream.name:
@@ -52,6 +55,7 @@ struct LoginComposition {
             scope: Scope(settings.scope).union(Scope(keptChecks(of: upstream))))
         let client = clients.client(named: upstream.name, configuration)
         let handlers = securityChecks(of: upstream, api: settings.api)
+        let leaving = handlers.filter { logsOut($0.challengeName) }.map(\.securityCheck)
         return StandingLogin(
             name: upstream.name, trigger: .mobileFirst, isAhead: !configuration.scope.isEmpty,
             isKept: !keptChecks(of: upstream).isEmpty,
@@ -59,6 +63,7 @@ struct LoginComposition {
                 origin: upstream.url.origin, challenge: upstream.name, credential: "",
                 scope: configuration.scope.description),
             credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName),
+            logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving),
             makeLogin: { client.login(scope: $0.scope.words, handlers: handlers) })
     }
 
@@ -84,6 +89,13 @@ struct LoginComposition {
         let there = table.match(Location(api))?.handlers ?? []
         var seen: Set<String> = []
         return (everywhere + here + there).filter { seen.insert($0.securityCheck).inserted }
+    }
+
+    /// Whether the check of that challenge is logged out of.
+    private func logsOut(_ name: String) -> Bool {
+        settings.challenges.contains { challenge in
+            if challenge.name == name, case .securityCheck(let check) = challenge.kind { check.logsOut } else { false }
+        }
     }
 
     /// The security checks there that are to be passed at the start: a check's own name is the scope that demands it.

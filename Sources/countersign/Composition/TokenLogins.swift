@@ -38,6 +38,7 @@ struct TokenLogins {
     private func standing(
         _ detector: any ChallengeDetector, scope: Scope? = nil,
         scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
+        logout: (any SessionLogout)? = nil,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) -> StandingLogin {
         StandingLogin(
@@ -46,7 +47,7 @@ struct TokenLogins {
             key: SessionKey(
                 origin: upstream.url.origin, challenge: challenge.name, credential: credential,
                 scope: (scope ?? self.scope).description),
-            credentials: [credential], scopeOfRoute: scopeOfRoute, makeLogin: makeLogin)
+            credentials: [credential], scopeOfRoute: scopeOfRoute, logout: logout, makeLogin: makeLogin)
     }
 
     private var mobileFirst: (login: StandingLogin, tokenOrigins: [Origin]) {
@@ -67,7 +68,10 @@ struct TokenLogins {
 
     private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
         guard let url = token.url else { return discovered(grant) }
-        let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
+        let revocation = token.revocation.map {
+            TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
+        }
+        let login = standing(BearerDetector(realm: scheme.realm), logout: revocation) { occasion in
             tokenLogin(grant, at: url, scope: occasion.scope)
         }
         return (login, [url.origin])
@@ -87,12 +91,14 @@ struct TokenLogins {
 
     private func tokenLogin(_ grant: TokenConfiguration.Grant, at url: WebURL, scope: Scope) -> TokenLogin {
         TokenLogin(
-            TokenConfiguration(
-                url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication),
-                audience: token.audience, parameters: token.parameters.map { .init(name: $0.name, value: $0.value) },
-                placement: placement),
-            key: latch(at: url.origin), scope: scope, retryRejectedAfter: retry, keys: material.keys,
-            refreshTokens: material.refreshTokens(credential, at: url.origin))
+            configuration(grant, at: url), key: latch(at: url.origin), scope: scope, retryRejectedAfter: retry,
+            keys: material.keys, refreshTokens: material.refreshTokens(credential, at: url.origin))
+    }
+
+    private func configuration(_ grant: TokenConfiguration.Grant, at url: WebURL) -> TokenConfiguration {
+        TokenConfiguration(
+            url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication), audience: token.audience,
+            parameters: token.parameters.map { .init(name: $0.name, value: $0.value) }, placement: placement)
     }
 
     private var registry: (login: StandingLogin, tokenOrigins: [Origin])? {

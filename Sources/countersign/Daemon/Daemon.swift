@@ -16,6 +16,9 @@ final class Daemon {
     /// How long a drain may take before what is left is closed; the unit's TimeoutStopSec is longer.
     private static let drainTime = Duration.seconds(25)
 
+    /// How long all logouts together may take.
+    private static let logoutTime = Duration.seconds(5)
+
     private let path: String
     private let output: LogOutput
     private let logger: Logger
@@ -156,10 +159,21 @@ final class Daemon {
         let flag = DrainFlag()
         gateway.drain { flag.raise() }
         if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }
-        keeper.finish()
+        leaveSessions()
         gateway.stop()
         logger.notice("stopped")
         output.flush()
+    }
+
+    /// Hands the sessions over, or ends them at their servers where that is configured and no other process will use them.
+    private func leaveSessions() {
+        let pending = status.pendingLogouts
+        let isHandedOver = (pending.isEmpty || !ServiceJob.current.isStop) && keeper.finish()
+        guard !isHandedOver, !pending.isEmpty else { return }
+        keeper.forget()
+        let all = Countdown(pending.count)
+        world.services.roster.logOut(pending) { all.countDown() }
+        if !all.wait(atMost: Self.logoutTime) { logger.warning("logouts were cut off by the end of their time") }
     }
 
     private var listenerList: String { settings.listeners.map { "\($0.address)" }.joined(separator: ", ") }

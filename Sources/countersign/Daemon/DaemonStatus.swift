@@ -50,8 +50,21 @@ final class DaemonStatus: Sendable {
                 let meant = Set(
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
                         .filter { name.map($0.isMeant) ?? true }.map(\.name))
-                return self.world.services.directory.drop { meant.contains($0.challenge) }.count
+                return self.drop { meant.contains($0.challenge) }
             })
+    }
+
+    /// What is to be ended at its server before the process ends.
+    var pendingLogouts: [PendingLogout] {
+        PendingLogout.all(of: world.services.directory.allHeld, at: state.withLock { $0.upstreams })
+    }
+
+    /// Drops sessions, and has them ended at their servers, for which nobody waits. Returns how many.
+    private func drop(where which: @Sendable (SessionKey) -> Bool) -> Int {
+        let held = world.services.directory.allHeld.filter { which($0.key) }
+        let dropped = world.services.directory.drop(where: which)
+        world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
+        return dropped.count
     }
 
     private func report() -> HealthReport {

@@ -34,6 +34,14 @@ struct LoginLog: LoginObserver {
         }
     }
 
+    func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
+        guard let failure else {
+            logger.info("logged out", metadata: metadata(key, [:]))
+            return
+        }
+        logger.warning("logout failed", metadata: metadata(key, ["reason": "\(failure.detail)"]))
+    }
+
     private func metadata(_ key: SessionKey, _ more: Logger.Metadata) -> Logger.Metadata {
         var metadata: Logger.Metadata = ["challenge": "\(key.challenge)"]
         if !key.credential.isEmpty { metadata["credential"] = "\(key.credential)" }

@@ -83,10 +83,12 @@ struct SessionImageTests {
         var session = Session()
         session.connection = ConnectionCredential(username: Secret("u"), password: Secret("p"))
         let key = SampleImages.key
-        #expect(SessionImage(key, HeldSession(session, generation: 1, wonAt: 0), configuration: []) == nil)
+        #expect(
+            SessionImage(key, HeldSession(session, generation: 1, wonAt: 0), configuration: [], versions: [:]) == nil)
         var signed = Session()
         signed.signer = OtherSigner()
-        #expect(SessionImage(key, HeldSession(signed, generation: 1, wonAt: 0), configuration: []) == nil)
+        #expect(
+            SessionImage(key, HeldSession(signed, generation: 1, wonAt: 0), configuration: [], versions: [:]) == nil)
     }
 
     @Test("the session that is made of an image is the one that it was taken of")
@@ -97,7 +99,7 @@ struct SessionImageTests {
         #expect(session.isProven && session.use?.key == SampleImages.latch && session.use?.credential.name == "corp")
         #expect(session.use?.retryRejectedAfter == .seconds(1800))
         let held = HeldSession(session, generation: 9, wonAt: image.wonAt)
-        #expect(SessionImage(image.key, held, configuration: image.configuration) == image)
+        #expect(SessionImage(image.key, held, configuration: image.configuration, versions: image.versions) == image)
         #expect(image.session(credential: nil, digests: NoDigests()) == nil)
         let other = Credential(name: "other", fields: [:])
         #expect(image.session(credential: other, digests: NoDigests()) == nil)

@@ -22,6 +22,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "trailers", run: fuzzTrailers),
         FuzzTarget(name: "certificates", run: fuzzCertificates),
         FuzzTarget(name: "pages", run: fuzzPages),
+        FuzzTarget(name: "sessions", run: fuzzSessions),
     ]
 }
 

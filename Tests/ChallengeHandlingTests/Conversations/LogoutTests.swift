@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("Sessions are ended at their servers")
+struct LogoutTests {
+    private static let url = WebURL(origin: Origin(scheme: .https, host: "www.example.com"), path: "/pkmslogout")
+
+    private func cookies(_ line: String) throws -> Session {
+        var jar = CookieJar()
+        let isKept = jar.store(line, from: Self.url, now: World.now)
+        try #require(isKept)
+        return Session(cookies: SessionCookies(jar))
+    }
+
+    private func logOut(_ logout: any SessionLogout, of session: Session, in world: World) async -> LoginFailure? {
+        do {
+            try await logout.end(session, world.conversation)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("a gateway by one request with the session's cookies, whose redirect is not followed")
+    func gateway() async throws {
+        let world = World([
+            ScriptedStep(.get, "https://www.example.com/pkmslogout", .success(SideResponse(status: 302))) {
+                $0.fields[.cookie] == "PD-S-SESSION-ID=abc" && $0.body == nil
+            }
+        ])
+        let logout = GatewayLogout(name: "portal", url: Self.url)
+        #expect(await logOut(logout, of: try cookies("PD-S-SESSION-ID=abc; Path=/"), in: world) == nil)
+        #expect(world.requests.missing.isEmpty && world.steps == ["logout: 302"])
+    }
+
+    @Test("nothing is sent without a cookie that goes there, nor to another host")
+    func noCookie() async throws {
+        let world = World()
+        let logout = GatewayLogout(name: "portal", url: Self.url)
+        #expect(await logOut(logout, of: Session(), in: world) == nil)
+        #expect(await logOut(logout, of: try cookies("a=b; Path=/app"), in: world) == nil)
+    }
+
+    @Test("a server that does not take note is a failure that says nothing of the credential", arguments: [404, 500])
+    func refused(_ status: Int) async throws {
+        let world = World([
+            ScriptedStep(.post, "https://www.example.com/pkmslogout", .success(SideResponse(status: status)))
+        ])
+        let logout = GatewayLogout(name: "portal", url: Self.url, method: .post)
+        let failure = await logOut(logout, of: try cookies("a=b; Path=/"), in: world)
+        #expect(failure?.code == .failed && failure?.detail.contains("\(status)") == true)
+    }
+
+    private func revocation(_ change: (inout TokenConfiguration) throws -> Void = { _ in }) throws -> TokenRevocation {
+        TokenRevocation(
+            url: try #require(WebURL("https://id.example.com/revoke")),
+            try TokenScript.configuration(.clientCredentials, change),
+            key: TokenScript.key, keys: ScriptedKeys())
+    }
+
+    @Test("a token at the revocation endpoint, by a client that says who it is (RFC 7009 section 2.1)")
+    func revocation() async throws {
+        let world = World.tokens([
+            ScriptedStep(.post, "https://id.example.com/revoke", .success(SideResponse(status: 200))) { request in
+                request.form("token") == "token-1" && request.form("token_type_hint") == "access_token"
+                    && request.fields[.authorization]?.hasPrefix("Basic ") == true && request.form("scope") == nil
+            }
+        ])
+        let session = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
+        #expect(await logOut(try revocation(), of: session, in: world) == nil)
+        #expect(world.requests.missing.isEmpty)
+    }
+
+    @Test("what is no token of that placement is not sent, and a refusal is told")
+    func revocationRefused() async throws {
+        let session = Session(fields: [InjectedField(name: .authorization, value: Secret("Basic dTpw"))])
+        #expect(await logOut(try revocation(), of: session, in: World.tokens([])) == nil)
+        let world = World.tokens([
+            ScriptedStep(.post, "https://id.example.com/revoke", .success(SideResponse(status: 503)))
+        ])
+        let token = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
+        #expect(await logOut(try revocation(), of: token, in: world)?.code == .failed)
+    }
+}
