@@ -9,6 +9,7 @@ SHELL := /bin/bash
 
 DESTDIR ?=
 PREFIX ?= /usr/local
+BINARY ?=
 CHECK ?=
 QUICK ?=
 ONLY ?=
@@ -17,11 +18,11 @@ RUNS ?=
 TARGETS ?=
 JOBS ?=
 SWIFT ?= swift
-export SWIFT DESTDIR PREFIX
+export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo test sanitize fuzz check build install uninstall bench conformance clean help
+.PHONY: demo test sanitize fuzz check build install uninstall deb bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -58,6 +59,14 @@ install: ## put the built binary, units, example configuration, man page, comple
 
 uninstall: ## remove what install put there, but no configuration and no state
 	@Tests/Scripts/uninstall
+
+deb: ## a Debian package in .build, of a release binary built now or of BINARY
+	@Tests/Scripts/setup deb
+ifeq ($(BINARY),)
+	@Tests/Scripts/setup build
+	@Tests/Scripts/release
+endif
+	@echo "packed: $$(Tests/Scripts/deb)"
 
 bench: build ## compare with nginx, interleaved, as ratios (QUICK=1: a few seconds)
 	@Tests/Scripts/setup bench

@@ -13,6 +13,16 @@ let settings: [SwiftSetting] =
         .strictMemorySafety(),
     ] + strict
 
+// `make build` says which version this is, and which folder has the archives of the C++ library: the program then needs
+// none of its shared ones. What is set here builds one C file anew and links.
+let version = (Context.environment["COUNTERSIGN_VERSION"] ?? "").filter { $0.isASCII && !$0.isWhitespace }
+let versionSettings: [CSetting] = version.isEmpty ? [] : [.define("COUNTERSIGN_VERSION", to: "\"\(version)\"")]
+let archives = Context.environment["COUNTERSIGN_ARCHIVES"]
+let archiveFlags = [
+    "-Xclang-linker", "-static-libgcc", "-Xlinker", "-z", "-Xlinker", "relro", "-Xlinker", "-z", "-Xlinker", "now",
+]
+let archiveSettings: [LinkerSetting] = archives.map { [.unsafeFlags(["-L", $0] + archiveFlags)] } ?? []
+
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
@@ -57,6 +67,8 @@ let package = Package(
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: "CLinux"),
+        // The version: a file of its own, so that no other is built anew because of it.
+        .target(name: "CVersion", publicHeadersPath: ".", cSettings: versionSettings),
 
         // Mechanism.
         module("Secrets"),
@@ -89,11 +101,11 @@ let package = Package(
         .executableTarget(
             name: "countersign",
             dependencies: [
-                "Admin", "CLinux", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "DemoUpstream",
-                "EventLoop",
-                "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd", arguments, logging, httpTypes,
+                "Admin", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
+                "DemoUpstream", "EventLoop", "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd",
+                arguments, logging, httpTypes,
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, linkerSettings: archiveSettings),
 
         tests("Secrets"),
         tests("HTTPWire"),
@@ -123,7 +135,7 @@ let package = Package(
 // Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
 if let part = Context.environment["COUNTERSIGN_PART"] {
-    let leftOut = ["CSystemd", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign"]
+    let leftOut = ["CSystemd", "CVersion", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign"]
     package.products.removeAll { $0.name == "countersign" }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
     package.dependencies.removeAll { dependency in

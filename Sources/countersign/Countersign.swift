@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ArgumentParser
+internal import CVersion
 internal import ChallengeHandling
 internal import Glibc
 
@@ -42,6 +43,6 @@ struct Countersign: ParsableCommand {
 
 /// The program's version.
 enum Version {
-    /// As `--version` tells it.
-    static let text = "0.1.0"
+    /// As `--version` and the metrics tell it: what `make build` made of git's tags, or that of CHANGELOG.md.
+    static let text = unsafe String(cString: countersign_version())
 }

@@ -102,7 +102,8 @@ private func filesBelow(_ path: String) -> [String] {
     }
 }
 
-private func remove(_ path: String) {
+/// Removes a file, or a folder with all that is in it.
+func remove(_ path: String) {
     for name in entries(of: path) {
         let child = "\(path)/\(name)"
         if isFolder(child) { remove(child) } else { unsafe unlink(child) }

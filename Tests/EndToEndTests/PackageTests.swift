@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@Suite("Installing")
+struct PackageTests {
+    @Test("the Debian package holds all that belongs to the program, and lintian finds no fault with it")
+    func package() async throws {
+        try await Slots.run {
+            let package = try await DebianPackage()
+            let files = try await package.ask("--contents").split(separator: "\n").compactMap { line in
+                line.split(separator: " ").last.map { String($0.dropFirst()) }
+            }
+            for file in Self.files { #expect(files.contains(file), "\(file)") }
+            let fields = try await package.ask("--field")
+            #expect(fields.contains("\nVersion: 0.1.0~dev-0upstream1\n"), "\(fields)")
+            #expect(fields.contains("libcurl4 (>= 7.88.0)"), "\(fields)")
+            #expect(fields.contains("libsystemd0 (>= "), "\(fields)")
+
+            let folder = try await package.unpacked()
+            let root = folder.path(of: "package")
+            #expect(readFile("\(root)/DEBIAN/conffiles") == Array("/etc/countersign/countersign.yaml\n".utf8))
+            let completion =
+                "source \(root)/usr/share/bash-completion/completions/countersign && complete -p countersign"
+            #expect(try await Command.run(["bash", "-c", completion], in: folder).exit == 0)
+
+            // A debug binary looks for Swift's libraries where the toolchain has them.
+            let judged = try await Command.run(
+                [
+                    "lintian", "--fail-on", "warning,error", "--suppress-tags", "custom-library-search-path",
+                    package.path,
+                ],
+                in: folder)
+            #expect(judged.exit == 0, "\(judged.output)\(judged.errors)")
+        }
+    }
+
+    private static let files =
+        [
+            "bin/countersign", "lib/systemd/system/countersign.service", "lib/systemd/system/countersign.socket",
+            "share/man/man1/countersign.1.gz", "share/man/man5/countersign.yaml.5.gz",
+            "share/bash-completion/completions/countersign", "share/zsh/vendor-completions/_countersign",
+            "share/fish/vendor_completions.d/countersign.fish", "share/doc/countersign/copyright",
+            "share/doc/countersign/changelog.gz", "share/doc/countersign/examples/minimal.yaml",
+        ].map { "/usr/\($0)" } + ["/etc/countersign/countersign.yaml"]
+
+    @Test("uninstall removes all that install put there, below any prefix, but not the configuration")
+    func uninstall() async throws {
+        try await Slots.run {
+            let folder = try Folder()
+            for prefix in ["/usr/local", "/opt/bank"] {
+                let root = folder.path(of: "root")
+                let environment = ["BINARY": Binary.path, "DESTDIR": root, "PREFIX": prefix]
+                let installed = try await Repository.script("install", environment: environment, in: folder)
+                #expect(installed.exit == 0, "\(installed.errors)")
+                let program = "\(root)\(prefix)/bin/countersign"
+                #expect(try await Command.run([program, "--version"], in: folder).output == "0.1.0-dev\n")
+                let units = prefix == "/usr/local" ? "\(prefix)/lib/systemd" : "/etc/systemd"
+                let unit = String(decoding: readFile("\(root)\(units)/system/countersign.service"), as: UTF8.self)
+                #expect(unit.contains("ExecStart=\(prefix)/bin/countersign serve"))
+                let removed = try await Repository.script("uninstall", environment: environment, in: folder)
+                #expect(removed.exit == 0, "\(removed.errors)")
+                let rest = folder.files.filter { $0.hasPrefix(root) }
+                #expect(rest == ["\(root)/etc/countersign/countersign.yaml"])
+            }
+        }
+    }
+
+    @Test("install keeps a configuration that is there")
+    func keepsConfiguration() async throws {
+        let folder = try Folder()
+        for name in ["root", "root/etc", "root/etc/countersign"] { folder.makeFolder(name) }
+        folder.write("mine", to: "root/etc/countersign/countersign.yaml")
+        let environment = ["BINARY": Binary.path, "DESTDIR": folder.path(of: "root")]
+        let installed = try await Repository.script("install", environment: environment, in: folder)
+        #expect(installed.exit == 0, "\(installed.errors)")
+        #expect(folder.text(of: "root/etc/countersign/countersign.yaml") == "mine")
+    }
+
+    @Test("the version is that of git's tags, or else of the changelog")
+    func version() async throws {
+        let folder = try Folder()
+        for name in ["Tests", "Tests/Scripts"] { folder.makeFolder(name) }
+        folder.write(Repository.text(of: "Tests/Scripts/version"), to: "Tests/Scripts/version", mode: 0o700)
+        folder.write("# Changelog\n\n## [1.3.0] - unreleased\n\n## [1.2.2] - 2026-01-01\n", to: "CHANGELOG.md")
+        func version() async throws -> String {
+            try await Command.run([folder.path(of: "Tests/Scripts/version")], in: folder).output
+        }
+        func git(_ arguments: String...) async throws {
+            let identity = ["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
+            let run = try await Command.run(["git", "-C", folder.path] + identity + arguments, in: folder)
+            #expect(run.exit == 0, "\(run.errors)")
+        }
+        #expect(try await version() == "1.3.0-dev\n")
+        try await git("init", "-q")
+        try await git("add", "CHANGELOG.md")
+        try await git("commit", "-q", "-m", "one")
+        #expect(try await version().contains(/^1\.3\.0-dev\.[0-9]{12}\+[0-9a-f]{7}\n$/))
+        try await git("tag", "v1.2.3")
+        #expect(try await version() == "1.2.3\n")
+        try await git("commit", "-q", "--allow-empty", "-m", "two")
+        #expect(try await version().contains(/^1\.2\.3\+1\.g[0-9a-f]{7}\n$/))
+        folder.write("## [1.2.3] - 2026-02-01\n", to: "CHANGELOG.md")
+        #expect(try await version().contains(/^1\.2\.3\+1\.g[0-9a-f]{7}\.dirty\n$/))
+        remove(folder.path(of: ".git"))
+        #expect(try await version() == "1.2.3\n")
+    }
+
+    @Test("a build by hand has the version of the changelog's topmost section")
+    func versionByHand() async throws {
+        let heading = try #require(
+            Repository.text(of: "CHANGELOG.md").split(separator: "\n").first { $0.hasPrefix("## [") })
+        let number = try #require(heading.split(separator: "]").first?.dropFirst(4))
+        let suffix = heading.contains("unreleased") ? "-dev" : ""
+        let run = try await Command.countersign("--version", in: try Folder())
+        #expect(run.output == "\(number)\(suffix)\n")
+    }
+}
