@@ -50,6 +50,9 @@ extension EasyHandle {
     /// Whether the last transfer had a connection, TLS included, and its request was about to be sent.
     package var wasConnected: Bool { box.wasConnected }
 
+    /// The `errno` of the last attempt to connect that failed, 0 if none did.
+    package var systemError: Int32 { Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)) }
+
     private func long(_ info: CURLINFO) -> Int {
         var value = 0
         return unsafe ccurl_get_long(easy, info, &value) == CURLE_OK ? value : 0

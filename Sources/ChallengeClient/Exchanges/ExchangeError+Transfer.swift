@@ -9,26 +9,30 @@ extension ExchangeError {
     /// The error for a transfer that failed.
     init(_ failure: TransferFailure, upstream plan: UpstreamPlan) {
         let name = plan.name
-        let cause = failure.cause
+        let advice = failure.remedy.isEmpty ? "" : " \(failure.remedy)."
+        let (kind, words): (Kind, String)
         switch TransferFault(failure) {
-        case .protocolError(let reason):
-            self.init(.upstreamProtocol, detail: "Upstream \(name): \(reason).", cause: cause)
-        case .timedOut(let reason):
-            self.init(.upstreamTimeout, detail: "Upstream \(name): \(reason).", cause: cause)
-        case .tls(let reason):
-            self.init(.upstreamTLS, detail: "Upstream \(name): the TLS handshake failed: \(reason).", cause: cause)
+        case .protocolError(let reason): (kind, words) = (.upstreamProtocol, ": \(reason).\(advice)")
+        case .timedOut(let reason): (kind, words) = (.upstreamTimeout, ": \(reason).\(advice)")
+        case .tls(let reason): (kind, words) = (.upstreamTLS, ": the TLS handshake failed: \(reason).\(advice)")
+        case .unreachable(let reason) where failure.isUnsent:
+            (kind, words) = (.upstreamUnreachable, " cannot be reached: \(reason).\(advice)")
         case .unreachable(let reason):
-            self.init(
+            (kind, words) = (
                 .upstreamUnreachable,
-                detail: "Upstream \(name) cannot be reached: \(reason). The request was not sent again.", cause: cause)
+                ": \(reason). Whether it took the request is not known, so it was not sent again.\(advice)"
+            )
         }
+        self.init(kind, detail: "Upstream \(name)\(words)", cause: failure.cause)
+        proxyError = failure.proxyError
     }
 
     /// The upstream's answer breaks a rule.
     init(_ fault: WireError, upstream plan: UpstreamPlan) {
         self.init(
             .upstreamProtocol,
-            detail: "The upstream \(plan.name) sent a response that cannot be passed on: \(fault.detail)",
+            detail:
+                "Upstream \(plan.name) sent a response that cannot be passed on: \(fault.detail) It has to be mended there.",
             cause: fault.code.rawValue)
     }
 
@@ -58,7 +62,10 @@ extension ExchangeError {
         }
         return ExchangeError(
             .upstreamTimeout,
-            detail: "Upstream \(plan.name) sent no answer within its time limit (`timeouts.response`, `timeouts.idle`)."
+            detail: """
+                Upstream \(plan.name) sent no answer within its time limit. Look at what keeps it, or raise the limit \
+                (`timeouts.response`, `timeouts.idle`).
+                """
         )
     }
 }

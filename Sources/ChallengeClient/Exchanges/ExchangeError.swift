@@ -35,6 +35,8 @@ package struct ExchangeError: Error, Sendable, Equatable {
     package var detail: String
     /// What the operator learns beyond that (libcurl's own words), for the log. Never a secret.
     package var cause: String
+    /// The error type of RFC 9209 §2.3, where it is known better than by the kind.
+    package var proxyError: String?
 
     /// An error.
     package init(_ kind: Kind, detail: String, cause: String = "") {

@@ -216,7 +216,13 @@ package struct ExchangeMachine: Sendable, Equatable {
         case .looking, .sending:
             // libcurl said it is done and no head came: nothing that HTTP allows.
             state = .ended
-            return .fail(ExchangeError(.upstreamProtocol, detail: "The upstream ended its answer before it began."))
+            return .fail(
+                ExchangeError(
+                    .upstreamProtocol,
+                    detail: """
+                        The upstream ended its answer before it began, or in the middle of its head. It may have failed \
+                        while it worked: look into its log.
+                        """))
         }
     }
 

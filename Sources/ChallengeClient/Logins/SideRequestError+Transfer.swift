@@ -14,6 +14,7 @@ extension SideRequestError {
         case .tls(let reason): (kind, words) = (.tls, reason)
         case .unreachable(let reason): (kind, words) = (.unreachable, reason)
         }
-        self.init(kind, reason: "\(origin): \(words) (\(failure.cause))", told: words)
+        let told = failure.remedy.isEmpty ? words : "\(words). \(failure.remedy)"
+        self.init(kind, reason: "\(origin): \(words) (\(failure.cause))", told: told)
     }
 }

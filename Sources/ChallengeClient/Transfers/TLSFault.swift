@@ -135,7 +135,7 @@ extension TLSFault {
         case .notForServers:
             "its certificate is not one for servers"
         case .notYetValid:
-            "its certificate is not valid yet; do the clocks agree?"
+            "its certificate is not valid yet, by this machine's clock"
         case .otherName:
             "its certificate is for another name than the one in `url`"
         case .pinMismatch:

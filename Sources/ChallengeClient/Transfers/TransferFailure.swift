@@ -15,6 +15,8 @@ package struct TransferFailure: Sendable, Equatable {
     package var proxyStatus = 0
     /// What went wrong with a SOCKS proxy, if anything did.
     package var socksFault: SOCKSFault?
+    /// The system's number for why no connection came about, 0 where it has none.
+    package var systemError: Int32 = 0
     /// Whether there is a proxy on the way.
     package var isProxied = false
     /// Whether a connection was there, TLS included, before it failed.
@@ -31,6 +33,7 @@ package struct TransferFailure: Sendable, Equatable {
         verifyResult = handle.verifyResult
         proxyStatus = handle.proxyStatus
         socksFault = handle.socksFault
+        systemError = handle.systemError
         wasConnected = handle.wasConnected
     }
 

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Curl
+internal import Glibc
 
 /// What libcurl's result means, for an exchange and for a side request alike. The words are for callers: they name no
 /// host, no address and no file.
@@ -17,13 +18,15 @@ enum TransferFault: Equatable {
         } else if let words = Self.proxyWords(failure) {
             self = .unreachable(words)
         } else {
-            self.init(failure.error, text: failure.text)
+            self.init(failure.error, text: failure.text, systemError: failure.systemError)
         }
     }
 
-    private init(_ error: CurlError, text: String) {
+    private init(_ error: CurlError, text: String, systemError: Int32) {
         switch error {
         case .couldNotResolveHost: self = .unreachable("its name cannot be resolved")
+        case .couldNotConnect where [ENETUNREACH, EHOSTUNREACH, EACCES, EPERM].contains(systemError):
+            self = .unreachable("this machine has no way to its address")
         case .couldNotConnect: self = .unreachable("it refuses the connection, or nothing listens there")
         case .operationTimedOut: self = .timedOut("no connection came about in time")
         case .gotNothing: self = .unreachable("it closed the connection without an answer")

@@ -9,7 +9,9 @@ extension Conversation {
         do throws(CredentialError) {
             found = try await credentials.credential(named: name)
         } catch {
-            throw LoginFailure(error.isAbsent ? .noCredential : .failed, challenge: challenge, detail: error.reason)
+            throw LoginFailure(
+                error.isAbsent ? .noCredential : .failed, challenge: challenge, detail: error.told,
+                cause: error.told == error.reason ? "" : error.reason)
         }
         guard let found else {
             throw LoginFailure(

@@ -5,26 +5,33 @@ extension LoginFailure {
     /// The end of a login whose request, named by `step`, brought no answer: nothing is known about the credential.
     init(_ error: SideRequestError, step: String, challenge: String) {
         let reason = error.told.isEmpty ? "" : ": \(error.told)"
+        let (code, detail): (Code, String)
         switch error.kind {
         case .guarded(let failure):
             self = failure
+            return
         case .timedOut:
-            self.init(.timedOut, challenge: challenge, detail: "The server did not answer \(step) in time.")
+            (code, detail) = (
+                .timedOut,
+                "The server did not answer \(step) in time. A later request tries again; look at what keeps the server."
+            )
         case .originNotAllowed:
-            self.init(
-                .failed, challenge: challenge,
-                detail: "The address for \(step) is none that the configuration names, so nothing was sent.")
+            (code, detail) = (
+                .failed,
+                "The address for \(step) is none that the configuration names, so nothing was sent. Name it there."
+            )
         case .tls:
-            self.init(
-                .upstreamTLS, challenge: challenge,
-                detail: "The TLS handshake with the server for \(step) failed\(reason).")
+            (code, detail) = (.upstreamTLS, "The TLS handshake with the server for \(step) failed\(reason).")
         case .unreachable:
-            self.init(
-                .failed, challenge: challenge,
-                detail: "The server could not be reached for \(step), or the connection was lost\(reason).")
+            (code, detail) = (
+                .failed, "The server could not be reached for \(step), or the connection was lost\(reason)."
+            )
         case .badAnswer:
-            self.init(
-                .failed, challenge: challenge, detail: "The server's answer to \(step) is too large, or no HTTP.")
+            (code, detail) = (
+                .failed,
+                "The server's answer to \(step) is too large, or no HTTP. Check the address; the daemon's log has the cause."
+            )
         }
+        self.init(code, challenge: challenge, detail: detail, cause: error.reason)
     }
 }

@@ -68,7 +68,9 @@ struct GatewayForm {
             return try visit.resolve(reference, at: page.url, else: page.url)
         case .form:
             guard let form else {
-                throw visit.failure("The login page has no form, whose action was to be used.", page)
+                throw visit.failure(
+                    "The login page has no form, whose action was to be used; has it changed? Look at it, and name where the "
+                        + "form goes by `login.url`.", page)
             }
             return try action(of: form, visit)
         case .formEnding(let ending):

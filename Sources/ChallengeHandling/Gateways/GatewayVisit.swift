@@ -112,7 +112,10 @@ struct GatewayVisit {
     /// The failure where a response says only that the server is in trouble.
     func trouble(in response: ExaminedResponse, _ step: String) -> LoginFailure? {
         guard response.status >= 500 || [400, 408, 429].contains(response.status) else { return nil }
-        return failure("The server answered the \(step) with status \(response.status).", response)
+        return failure(
+            "The server answered the \(step) with status \(response.status), which says nothing about the credential. A later "
+                + "request tries again; if it stays so, look at the server, and check the addresses in `login`.",
+            response)
     }
 
     /// A failure that says nothing about the credential.
@@ -146,21 +149,10 @@ struct GatewayVisit {
     }
 
     private func noAnswer(_ error: SideRequestError, _ step: String) -> LoginFailure {
-        let reason = error.told.isEmpty ? "" : ": \(error.told)"
-        return switch error.kind {
-        case .guarded(let failure): failure
-        case .timedOut:
-            LoginFailure(.timedOut, challenge: name, detail: "The server did not answer the \(step) in time.")
-        case .originNotAllowed:
-            failure("The address of the \(step) is none that the configuration names, so nothing was sent.")
-        case .tls:
-            LoginFailure(
-                .upstreamTLS, challenge: name,
-                detail: "The TLS handshake with the server of the \(step) failed\(reason).")
-        case .unreachable:
-            failure("The server could not be reached for the \(step), or the connection was lost\(reason).")
-        case .badAnswer:
-            failure("The server's answer to the \(step) is too large, or no HTTP.")
+        var failure = LoginFailure(error, step: "the \(step)", challenge: name)
+        if error.kind == .timedOut {
+            failure.detail += " `login.timeout` says how long is waited."
         }
+        return failure
     }
 }

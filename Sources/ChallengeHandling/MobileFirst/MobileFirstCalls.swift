@@ -39,7 +39,11 @@ struct MobileFirstCalls {
             let retryAt = retryAt(response)
             if response.status == 429 || response.status >= 500 {
                 report("\(step): \(response.status)")
-                throw .failed(failure("The server answered \(step) with status \(response.status).", retryAt: retryAt))
+                throw .failed(
+                    failure(
+                        "The server answered \(step) with status \(response.status), which says nothing about the "
+                            + "credential. A later request tries again; if it stays so, look at the server.",
+                        retryAt: retryAt))
             }
             if response.status == 400, JSONValue(parsing: response.body)?["errorCode"] == "INVALID_CLIENT_ID" {
                 report("\(step): 400, the server does not know this client")

@@ -26,14 +26,17 @@ public struct Credential: Sendable {
 
 /// A source could not be read. That says nothing about the credential itself.
 public struct CredentialError: Error, Sendable, Equatable {
-    /// What happened, where, and what to do; without secrets.
+    /// What happened, where, and what to do; without secrets. For the log: it may name files and programs.
     public var reason: String
+    /// The same as a caller may read it, in whole sentences.
+    public var told: String
     /// Whether somebody was asked for a field and did not give it, so that there is no credential.
     public var isAbsent: Bool
 
-    /// An error.
-    public init(reason: String, isAbsent: Bool = false) {
+    /// An error; without `told` a caller reads the reason.
+    public init(reason: String, told: String? = nil, isAbsent: Bool = false) {
         self.reason = reason
+        self.told = told ?? reason
         self.isAbsent = isAbsent
     }
 }

@@ -31,9 +31,12 @@ public struct LoginFailure: Error, Sendable, Equatable {
     public var detail: String
     /// When another try makes sense, in milliseconds since 1970, where the server said so.
     public var retryAt: Int64?
+    /// What the operator learns beyond `detail`, for the log: it may name hosts and files. No secret.
+    public var cause: String
 
     /// A failure.
-    public init(_ code: Code, challenge: String, detail: String, retryAt: Int64? = nil) {
+    public init(_ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "") {
+        self.cause = cause
         self.code = code
         self.challenge = challenge
         self.detail = detail

@@ -40,7 +40,8 @@ struct TokenEndpoint {
         }
         let advice =
             error.map { Self.advice[$0] ?? "" }
-            ?? (response.status < 429 ? " Check `token.url`." : "")
+            ?? (response.status < 429
+                ? " Check `token.url`." : " A later request tries again; if it stays so, look at the server.")
         throw failure("The token endpoint answered with status \(response.status)\(word).\(advice)", retryAt: retryAt)
     }
 

@@ -45,7 +45,25 @@ package struct KeyringError: Error, Sendable, Equatable {
     }
 
     /// The same as a provider of credentials tells it.
-    package var credentialError: CredentialError { CredentialError(reason: reason) }
+    package var credentialError: CredentialError {
+        CredentialError(reason: reason, told: "\(told) The daemon's log names the file.")
+    }
+
+    /// What a caller may know, who is not told where the keyring is.
+    private var told: String {
+        switch kind {
+        case .denied: "The daemon may not read the keyring. Make the file its user's own, with mode 600."
+        case .exposed:
+            "The keyring is not used, as others could read or change it. Make it the daemon's own, with mode 600."
+        case .missing: "There is no keyring where the configuration says. Make it by `countersign keyring init`."
+        case .noPassphrase, .wrongPassphrase:
+            "The keyring stays closed: its passphrase is \(kind == .noPassphrase ? "missing" : "wrong"). Correct it where it "
+                + "comes from: the systemd credential keyring-passphrase, COUNTERSIGN_KEYRING_PASSPHRASE or the `key-file`."
+        case .corrupt, .notAKeyring, .truncated, .unsupported:
+            "The keyring cannot be read: it is damaged, no keyring, or of a later version. Restore it from a backup."
+        case .exists, .failed, .invalid: "The keyring cannot be read."
+        }
+    }
 
     /// An error of the file system.
     init(_ fault: FileFault) {

@@ -73,15 +73,15 @@ package final class ExecSource: CredentialLookup {
         do {
             output = try HelperProcess(command: command, environment: environment).run(question, timeout: timeout)
         } catch {
-            throw failure(error.reason)
+            throw failure(error.reason, told: error.told)
         }
         defer { wipe(&output.standardOutput) }
         let answer = JSONValue(parsing: output.standardOutput)
         let errorLines = HelperErrors(output, secrets: secrets(in: answer, output)).lines
         if !errorLines.isEmpty { complaint(errorLines.joined(separator: " | ")) }
         guard output.exitCode == 0 else {
-            let detail = errorLines.first.map { ": \($0)" } ?? ""
-            throw failure("it failed (\(Self.ending(output)))\(detail)")
+            let words = "it failed (\(Self.ending(output)))"
+            throw failure(words + (errorLines.first.map { ": \($0)" } ?? ""), told: words)
         }
         guard let answer, answer.objectValue != nil else { throw failure("it did not write a JSON object") }
         return answer
@@ -115,8 +115,11 @@ package final class ExecSource: CredentialLookup {
         }
     }
 
-    private func failure(_ what: String) -> CredentialError {
-        CredentialError(reason: "the credential helper \(command.first ?? "") gave nothing: \(what)")
+    /// `told`: what of it a caller may read, who is told neither which program it is nor what it says.
+    private func failure(_ what: String, told: String? = nil) -> CredentialError {
+        CredentialError(
+            reason: "the credential helper \(command.first ?? "") gave nothing: \(what)",
+            told: "The credential helper gave nothing: \(told ?? what). Run it by hand, or see the daemon's log.")
     }
 
     private static func ending(_ output: HelperProcess.Output) -> String {

@@ -19,7 +19,15 @@ struct HelperProcess {
 
     /// Why there is no output.
     struct Failure: Error, Equatable {
+        /// What happened, for the log.
         let reason: String
+        /// The same without paths.
+        let told: String
+
+        init(reason: String, told: String? = nil) {
+            self.reason = reason
+            self.told = told ?? reason
+        }
     }
 
     static let outputLimit = 1 << 20
@@ -40,7 +48,8 @@ struct HelperProcess {
                 try Running.start(Spawning(command: command, environment: environment), question)
             }
         } catch {
-            throw Failure(reason: FileFault.system("run", command.first ?? "it", error.code).reason)
+            throw Failure(
+                reason: FileFault.system("run", command.first ?? "it", error.code).reason, told: "it cannot be started")
         }
         do {
             var collected = try collect(from: run, until: deadline)

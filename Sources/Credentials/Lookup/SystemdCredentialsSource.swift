@@ -32,7 +32,7 @@ package struct SystemdCredentialsSource: CredentialLookup {
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         guard let directory, Self.isFileName(name) else { return nil }
         guard let files = DirectoryListing.names(in: directory) else {
-            throw CredentialError(reason: FileFault.system("read", directory, errno).reason)
+            throw Self.unusable(FileFault.system("read", directory, errno).reason)
         }
         var fields: [String: Secret] = [:]
         if files.contains(name) { fields = try object(in: "\(directory)/\(name)") }
@@ -57,13 +57,12 @@ package struct SystemdCredentialsSource: CredentialLookup {
         var bytes = try Self.content(path).revealBytes()
         defer { wipe(&bytes) }
         guard case .object(let members)? = JSONValue(parsing: bytes) else {
-            throw CredentialError(
-                reason: "\(path) is no JSON object; write one with the fields, or name the file \(path).FIELD")
+            throw Self.unusable("\(path) is no JSON object; write one with the fields, or name the file \(path).FIELD")
         }
         do {
             return try FieldValues.secrets(of: members)
         } catch {
-            throw CredentialError(reason: "\(path): \(error.reason)")
+            throw Self.unusable("\(path): \(error.reason)")
         }
     }
 
@@ -71,8 +70,16 @@ package struct SystemdCredentialsSource: CredentialLookup {
         do {
             return try PrivateFile(path: path, trust: .given).read()
         } catch {
-            throw CredentialError(reason: error.reason)
+            throw Self.unusable(error.reason)
         }
+    }
+
+    private static func unusable(_ reason: String) -> CredentialError {
+        CredentialError(
+            reason: reason,
+            told:
+                "A credential that the service manager has passed cannot be used. The daemon's log names the file and what "
+                + "is wrong with it.")
     }
 
     private static func isFileName(_ name: String) -> Bool {

@@ -37,12 +37,19 @@ enum Admission {
                     .callerNotAllowed,
                     detail: user == nil
                         ? "\(stranger) The routes that take this request have `users`."
-                        : "The routes that take this request are for other users (`routes[].users`)."))
+                        : """
+                        The routes that take this request are for other users. Add this one to their `users`, or call as \
+                        one of those.
+                        """))
         case .none:
             return .refused(
                 LocalReply(
                     .noRoute,
-                    detail: "No route of listener \(plan.name) takes this host, path and method; `routes` lists them."))
+                    detail:
+                        """
+                        No route of listener \(plan.name) takes this host, path and method. Add one to `routes`, or an \
+                        `upstream` for the rest; `countersign explain` shows what a URL meets.
+                        """))
         }
     }
 
@@ -83,7 +90,8 @@ enum Admission {
                 .callerNotAllowed,
                 detail: user == nil
                     ? "\(stranger) Listener \(plan.name) has `users`."
-                    : "The caller's user is not under `users` of listener \(plan.name).")
+                    : "The caller's user is not under `users` of listener \(plan.name). Add it there, or call as one of those."
+            )
         }
         let signs = Signs(head, in: bytes, hosts: plan.allowsBrowsers ? nil : plan.hosts)
         if signs.isCrossSite {
@@ -97,7 +105,8 @@ enum Admission {
         switch head.method {
         case .connect, .trace:
             return LocalReply(
-                .methodNotAllowed, detail: "CONNECT and TRACE are not served (RFC 9110 §9.3.6, §9.3.8).")
+                .methodNotAllowed,
+                detail: "CONNECT and TRACE are not served (RFC 9110 §9.3.6, §9.3.8). Use another method.")
         default:
             break
         }
@@ -117,7 +126,8 @@ enum Admission {
         }
         if head.expectation == .unknown {
             return LocalReply(
-                .badRequest, status: 417, detail: "Only `Expect: 100-continue` is understood (RFC 9110 §10.1.1).")
+                .badRequest, status: 417,
+                detail: "Only `Expect: 100-continue` is understood (RFC 9110 §10.1.1). Leave the field out.")
         }
         return nil
     }

@@ -15,7 +15,9 @@ extension CallerConnection {
         guard worker.admitExchange() else {
             reply(
                 LocalReply(
-                    .overloaded, detail: "As many exchanges run as `limits.exchanges` allows.", retryAfter: 1))
+                    .overloaded,
+                    detail: "As many exchanges run as `limits.exchanges` allows. Try again shortly, or raise it.",
+                    retryAfter: 1))
             return
         }
         isAdmitted = true

@@ -31,11 +31,13 @@ extension LocalReply {
         case .upstreamTimeout: code = .upstreamTimeout
         case .upstreamUnreachable: code = .upstreamUnreachable
         }
-        self.init(code, detail: error.detail, retryAfter: retryAfter, members: members)
+        self.init(code, detail: error.detail, retryAfter: retryAfter, members: members, proxyError: error.proxyError)
     }
 
     /// The reply for a request that breaks a rule of HTTP.
     package init(_ error: WireError) {
-        self.init(.badRequest, status: error.status, detail: error.detail)
+        self.init(
+            .badRequest, status: error.status,
+            detail: "\(error.detail) The program that sent the request has to be mended.")
     }
 }

@@ -38,11 +38,15 @@ package struct LocalReply: Sendable, Equatable {
     package let retryAfter: Int64?
     /// Further members of the document.
     package let members: [String: String]
+    /// The error type of RFC 9209 §2.3, where it is known better than by the code.
+    package let proxyError: String?
 
     /// A reply with the status of its code, unless another is given (a request refused by its grammar has several).
     package init(
-        _ code: Code, status: Int? = nil, detail: String, retryAfter: Int64? = nil, members: [String: String] = [:]
+        _ code: Code, status: Int? = nil, detail: String, retryAfter: Int64? = nil, members: [String: String] = [:],
+        proxyError: String? = nil
     ) {
+        self.proxyError = proxyError
         self.code = code
         self.status = status ?? code.status
         self.detail = detail
@@ -75,7 +79,7 @@ package struct LocalReply: Sendable, Equatable {
 
     /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
     package var proxyStatus: String {
-        let error = status == 508 ? "proxy_loop_detected" : code.proxyError
+        let error = proxyError ?? (status == 508 ? "proxy_loop_detected" : code.proxyError)
         return "countersign; error=\(error); details=\"\(code.rawValue)\""
     }
 }

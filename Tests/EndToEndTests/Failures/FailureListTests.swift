@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("What fails")
+struct FailureListTests {
+    @Test(
+        "each failure of the list is told with its cause and its remedy, and nothing internal", .timeLimit(.minutes(2)))
+    func failures() async throws {
+        async let upstreams = UpstreamFailures.answers()
+        async let logins = LoginFailures.answers()
+        async let local = LocalFailures.answers()
+        let answers = try await [upstreams, logins, local].reduce(into: [String: Curl]()) { $0.merge($1) { $1 } }
+        #expect(Set(answers.keys) == Set(Failure.all.map(\.name)))
+        #expect(Failure.all.count >= 30)
+        for failure in Failure.all {
+            guard let answer = answers[failure.name] else { continue }
+            expect(failure, in: answer)
+        }
+    }
+
+    private func expect(_ failure: Failure, in answer: Curl) {
+        let told = "\(failure.name): \(answer.summary)"
+        #expect(answer.status == failure.status && answer.code == failure.code, "\(told)")
+        #expect(answer.json?["status"] == .integer(Int64(failure.status)), "\(told)")
+        #expect(answer.json?["type"]?.string == "urn:countersign:problem:\(failure.code)", "\(told)")
+        #expect(answer.json?["title"]?.string?.isEmpty == false, "\(told)")
+        #expect(answer.detail.contains(failure.cause), "\(told)")
+        #expect(answer.detail.contains(failure.remedy), "\(told)")
+        let isSentence = answer.detail.first?.isUppercase == true && [".", "`"].contains(answer.detail.last)
+        #expect(isSentence && !answer.detail.contains(".."), "\(told)")
+        let proxyStatus = answer.field("proxy-status") ?? ""
+        #expect(proxyStatus.hasPrefix("countersign; error=\(failure.error); "), "\(told) \(proxyStatus)")
+        // Neither addresses nor files nor values; that of the listener the caller knows.
+        let detail = answer.detail.replacing(#/[Ll]istener 127\.0\.0\.1:\d+/#, with: "")
+        for internals in ["127.0.0.1", "localhost", "224.0.0.1", "invalid/", "/tmp", "SSL", "error:", "s3cr3t"] {
+            #expect(!detail.contains(internals), "\(told)")
+        }
+    }
+}
