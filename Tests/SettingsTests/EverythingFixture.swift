@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Every key of the format, also those that this version does not answer yet.
+/// Every key of the format.
 let everything = """
     listeners:
       - address: 127.0.0.1:8080

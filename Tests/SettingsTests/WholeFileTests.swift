@@ -136,7 +136,7 @@ struct WholeFileTests {
                         ], logout: LogoutSettings(url: .path("/pkmslogout")))))
     }
 
-    @Test("what this version does not answer yet is warned about, and nothing else is")
+    @Test("what the machine lacks and what reaches nothing is warned about, and nothing else is")
     func warnings() {
         #expect(
             problems(everything) == [

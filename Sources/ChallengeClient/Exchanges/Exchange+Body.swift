@@ -26,7 +26,8 @@ extension Exchange {
         runtime.services.replay?.figures.wasNotReplayable()
         guard case .challenge(let slot, _) = verdict, slot < route.slots.count else { return }
         let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
-        runtime.winUnawaited(route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge)
+        runtime.winUnawaited(
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: loginCause)
     }
 
     /// libcurl asks for the body: the upstream has agreed, or let the wait pass, or it is HTTP/2, where libcurl does not wait.

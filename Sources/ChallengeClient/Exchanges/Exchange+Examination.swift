@@ -110,7 +110,8 @@ extension Exchange {
         let use = RefusedUse(
             route: RouteKey(method: request.method, target: target), slot: slot, generation: used[slot])
         switch runtime.refuse(
-            route.slots[slot].key, generation: used[slot], route: use.route.fingerprint, ticket: ticket)
+            route.slots[slot].key, generation: used[slot], route: use.route.fingerprint, ticket: ticket,
+            cause: loginCause)
         {
         case .failed(let failure):
             return .failed(ExchangeError(failure))

@@ -10,7 +10,8 @@ extension Exchange {
         releaseTransfer()
         let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
         let decision = runtime.requestSession(
-            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge)
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge,
+            cause: loginCause)
         switch decision {
         case .use:
             return sessionIsThere(wonNow: false)

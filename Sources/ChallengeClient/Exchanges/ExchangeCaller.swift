@@ -35,4 +35,6 @@ package protocol ExchangeCaller: AnyObject {
     /// The request's body is wanted, for the first time or again: there is room for more of it, and a caller who waits for 100
     /// is to be told so.
     func exchangeWantsBody()
+    /// The caller's uid, asked of the kernel where that is not done yet; `nil` where it does not tell.
+    var callerUser: UInt32? { get }
 }

@@ -9,11 +9,11 @@ extension ClientRuntime {
     /// Asks for the session of a slot and starts the login where it is this exchange's turn.
     func requestSession(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
-        challenge: ExaminedResponse?
+        challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Decision {
         let slot = route.slots[slot]
         let decision = directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock())
-        if decision == .lead { startLogin(slot, at: client.plan, challenge: challenge, isRenewal: false) }
+        if decision == .lead { startLogin(slot, at: client.plan, challenge: challenge, cause()) }
         return decision
     }
 
@@ -21,6 +21,7 @@ extension ClientRuntime {
     /// cannot be had.
     func requestSession(
         _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse,
+        cause: LoginCause,
         finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void
     ) {
         let ticket = nextTicket()
@@ -36,18 +37,18 @@ extension ClientRuntime {
         case .wait: wait(ticket: ticket, finish)
         case .lead:
             wait(ticket: ticket, finish)
-            startLogin(slot, at: plan, challenge: challenge, isRenewal: false)
+            startLogin(slot, at: plan, challenge: challenge, cause)
         }
     }
 
     /// Has the session of a slot won for whoever comes next; the exchange that met the challenge does not wait for it.
     func winUnawaited(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
-        challenge: ExaminedResponse?
+        challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) {
         let key = route.slots[slot].key
         let decision = requestSession(
-            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge)
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: cause())
         if case .prove(let trial) = decision {
             services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
         }
@@ -65,7 +66,9 @@ extension ClientRuntime {
     }
 
     /// A session was refused at `route`, a number for it. Closes the latch where its credential is over.
-    func refuse(_ key: SessionKey, generation: UInt64, route: Int, ticket: ExchangeTicket) -> RefusalOutcome {
+    func refuse(
+        _ key: SessionKey, generation: UInt64, route: Int, ticket: ExchangeTicket, cause: @autoclosure () -> LoginCause
+    ) -> RefusalOutcome {
         let (refusal, told) = directory.refuse(key, generation: generation, route: route, by: ticket)
         services.tell(told)
         switch refusal {
@@ -73,7 +76,7 @@ extension ClientRuntime {
         case .old: return .old
         case .close(let use):
             let failure = services.close(use, for: key)
-            services.observer.loginEnded(key, .failure(failure), after: .zero)
+            services.observer.loginEnded(key, .failure(failure), cause(), after: .zero)
             services.tell(directory.finish(key, with: .failure(failure), now: wallClock()))
             return .failed(failure)
         }
@@ -93,7 +96,7 @@ extension ClientRuntime {
         for slot in route.slots {
             guard let due = directory.held(slot.key)?.renewAt, now >= due, directory.beginRenewal(slot.key, now: now)
             else { continue }
-            startLogin(slot, at: client.plan, challenge: nil, isRenewal: true)
+            startLogin(slot, at: client.plan, challenge: nil, LoginCause(.renewal))
         }
     }
 
@@ -104,7 +107,7 @@ extension ClientRuntime {
             let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
             for key in directory.failing(like: slot.key) where directory.beginRecovery(key, now: wallClock()) {
                 startLogin(
-                    .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, isRenewal: false)
+                    .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, LoginCause(.recovery))
             }
         }
     }
@@ -118,22 +121,23 @@ extension ClientRuntime {
             guard directory.beginKeeping(slot.key, now: now) || directory.beginRecovery(slot.key, now: now) else {
                 continue
             }
-            startLogin(slot, at: plan, challenge: nil, isRenewal: directory.held(slot.key) != nil)
+            let isHeld = directory.held(slot.key) != nil
+            startLogin(slot, at: plan, challenge: nil, LoginCause(isHeld ? .renewal : .start))
         }
     }
 
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
     func startLogin(
-        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, isRenewal: Bool
+        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, _ cause: LoginCause
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
-        let sideRequests = sideRequests(for: login, at: plan)
+        let sideRequests = sideRequests(for: login, at: plan, cause: cause)
         let services = services
         let key = slot.key
-        services.observer.loginBegan(key, isRenewal: isRenewal)
+        services.observer.loginBegan(key, cause)
         Task(executorPreference: loop) {
             let (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
-            services.observer.loginEnded(key, result, after: duration)
+            services.observer.loginEnded(key, result, cause, after: duration)
             services.tell(services.directory.finish(key, with: result, now: services.wallClock()))
         }
     }

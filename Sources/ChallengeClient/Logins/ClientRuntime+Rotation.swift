@@ -37,7 +37,7 @@ extension ClientRuntime {
             guard directory.beginRenewal(key, now: now) else { return }
             startLogin(
                 RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
-                isRenewal: true)
+                LoginCause(.change))
             return
         }
         services.ledger?.forget(key)

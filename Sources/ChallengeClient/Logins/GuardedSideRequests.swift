@@ -14,11 +14,14 @@ struct GuardedSideRequests: SideRequests {
     private let loop: EventLoop
     private let runtime: LoopBound<ClientRuntime>
     private let plan: UpstreamPlan
+    /// What led to the login.
+    private let cause: LoginCause
     private let directory: SessionDirectory
     private let wallClock: @Sendable () -> Int64
 
     /// Side requests in the name of the upstream of `plan`; to be made on the loop's thread.
-    init(runtime: ClientRuntime, plan: UpstreamPlan) {
+    init(runtime: ClientRuntime, plan: UpstreamPlan, cause: LoginCause) {
+        self.cause = cause
         direct = LoopSideRequests(runtime: runtime, plan: plan)
         loop = runtime.loop
         self.runtime = LoopBound(runtime, to: runtime.loop)
@@ -36,9 +39,9 @@ struct GuardedSideRequests: SideRequests {
         // A login page takes a request's place; whoever it is for has not seen the request.
         let outcome = await withCheckedContinuation { continuation in
             loop.execute {
-                runtime.value.requestSession(met.slot, rejected: met.generation, at: plan, challenge: met.challenge) {
-                    continuation.resume(returning: $0)
-                }
+                runtime.value.requestSession(
+                    met.slot, rejected: met.generation, at: plan, challenge: met.challenge, cause: cause
+                ) { continuation.resume(returning: $0) }
             }
         }
         if case .failed(let failure) = outcome {
@@ -97,11 +100,13 @@ extension StandingLogin {
 }
 
 extension ClientRuntime {
-    /// The side requests for a login at the upstream of `plan`; on the loop's thread.
-    package func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) -> any SideRequests {
+    /// The side requests for a login at the upstream of `plan`, to which `cause` led; on the loop's thread.
+    package func sideRequests(
+        for login: any SessionLogin, at plan: UpstreamPlan, cause: LoginCause
+    ) -> any SideRequests {
         guard !(login is GatewayLogin), plan.logins.all.contains(where: \.isLoginPage) else {
             return LoopSideRequests(runtime: self, plan: plan)
         }
-        return GuardedSideRequests(runtime: self, plan: plan)
+        return GuardedSideRequests(runtime: self, plan: plan, cause: cause)
     }
 }

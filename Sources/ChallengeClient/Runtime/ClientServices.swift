@@ -7,6 +7,8 @@ package import ChallengeHandling
 package final class ClientServices: Sendable {
     /// The sessions.
     package let directory: SessionDirectory
+    /// Tells this process apart from others in one log.
+    let processTag = UInt32.random(in: .min ... .max)
     /// Which loops there are.
     package let roster = WorkerRoster()
     let credentials: any CredentialProvider

@@ -29,6 +29,7 @@ extension CallerConnection: ExchangeCaller {
 
     func exchangeDelivers(headOf transfer: Transfer) {
         let answer = transfer.answer
+        worker.log.answered(exchange?.upstreamName ?? "")
         // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
         // (RFC 9112 §9.6).
         response.held = exchange?.attentive
@@ -75,12 +76,17 @@ extension CallerConnection: ExchangeCaller {
 
     func exchangeFailed(_ error: ExchangeError) {
         let upstream = exchange?.upstreamName ?? ""
-        worker.log(error, upstream: upstream, rounds: exchange?.rounds ?? 0)
+        log(error)
         reply(LocalReply(error, upstream: upstream, now: worker.wallClock()))
     }
 
+    private func log(_ error: ExchangeError) {
+        worker.log.failed(
+            error, upstream: exchange?.upstreamName ?? "", rounds: exchange?.rounds ?? 0, id: exchange?.id)
+    }
+
     func exchangeBroke(_ error: ExchangeError) {
-        worker.log(error, upstream: exchange?.upstreamName ?? "", rounds: exchange?.rounds ?? 0)
+        log(error)
         guard response.endsWithConnection else {
             // What was received goes out; then the connection ends, and the framing shows that the message is not complete
             // (RFC 9112 §8).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import HTTPWire
 
 // Answers of our own.
@@ -8,7 +9,16 @@ extension CallerConnection {
     /// Answers the present request with `reply`, after its body where that is short enough to be read over.
     func reply(_ reply: LocalReply) {
         worker.count(reply)
+        let id = requestID
+        worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
+        let reply = reply.identified(by: id)
         deliver(reply.answer(allow: reply.status == 405 ? Admission.methods : nil))
+    }
+
+    /// The id of the present request; one of its own where no exchange has begun.
+    private var requestID: ExchangeID {
+        if isAdmitted, let exchange { return exchange.id }
+        return worker.runtime.nextID()
     }
 
     /// Answers the present request with `answer`, after its body where that is short enough to be read over.

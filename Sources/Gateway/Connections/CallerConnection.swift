@@ -104,8 +104,9 @@ final class CallerConnection: ReadinessHandler {
     var listener: ListenerPlan { acceptor.plan }
 
     /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.
-    var user: UInt32? {
-        guard listener.asksForUser else { return nil }
+    var user: UInt32? { listener.asksForUser ? callerUser : nil }
+
+    var callerUser: UInt32? {
         if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
         return knownUser
     }

@@ -75,7 +75,7 @@ final class Acceptor: ReadinessHandler {
         }
         if !knowsUsers { knowsUsers = worker.owners.canSee(connection) }
         guard knowsUsers else {
-            worker.logBlindness(of: plan)
+            if plan.asksForUser { worker.logBlindness(of: plan) }
             return nil
         }
         return worker.owners.caller(of: connection)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import FoundationEssentials
 
 /// A response that we made: a problem document (RFC 9457) that says what happened and what to do.
@@ -37,7 +38,9 @@ package struct LocalReply: Sendable, Equatable {
     /// Seconds after which another try makes sense (`Retry-After`, RFC 9110 §10.2.3).
     package let retryAfter: Int64?
     /// Further members of the document.
-    package let members: [String: String]
+    package private(set) var members: [String: String]
+    /// Names the request in the log, too.
+    private var exchangeID: String?
     /// The error type of RFC 9209 §2.3, where it is known better than by the code.
     package let proxyError: String?
 
@@ -52,6 +55,14 @@ package struct LocalReply: Sendable, Equatable {
         self.detail = detail
         self.retryAfter = retryAfter
         self.members = members
+    }
+
+    /// The same reply, naming the request that it answers.
+    func identified(by id: ExchangeID) -> LocalReply {
+        var reply = self
+        reply.exchangeID = "\(id)"
+        reply.members["exchange_id"] = reply.exchangeID
+        return reply
     }
 
     /// The document. A relative type would mean something else at every address, hence a URN.
@@ -80,7 +91,9 @@ package struct LocalReply: Sendable, Equatable {
     /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
     package var proxyStatus: String {
         let error = proxyError ?? (status == 508 ? "proxy_loop_detected" : code.proxyError)
-        return "countersign; error=\(error); details=\"\(code.rawValue)\""
+        // For HEAD, whose answer has no document.
+        let id = exchangeID.map { "; exchange_id=\"\($0)\"" } ?? ""
+        return "countersign; error=\(error); details=\"\(code.rawValue)\"\(id)"
     }
 }
 

@@ -18,6 +18,7 @@ package final class Gateway {
     private let services: ClientServices
     private let limits: WorkerLimits
     private let logger: Logger
+    private let log: ExchangeLog
     private var crews: [Crew] = []
     private var sockets: [ListenSocket] = []
     private let counts: SharedCounts
@@ -28,6 +29,7 @@ package final class Gateway {
     package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
         self.services = services
         self.logger = logger
+        log = ExchangeLog(logger: logger, wallClock: services.wallClock)
         self.limits = limits
         counts = SharedCounts(
             callers: SharedCount(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
@@ -46,11 +48,11 @@ package final class Gateway {
 
     private func startWorker(_ number: Int, upstreamConnections: Int) throws -> Crew {
         let handover = Handover<LoopBound<Worker>>()
-        let (services, limits, counts, figures, logger) = (services, limits, counts, figures, logger)
+        let (services, limits, counts, figures, log) = (services, limits, counts, figures, log)
         let thread = try EventLoopThread(name: "worker-\(number)") { loop in
             let worker = try? Worker(
                 loop: loop, number: number, services: services, limits: limits, counts: counts,
-                upstreamConnections: upstreamConnections, figures: figures, logger: logger)
+                upstreamConnections: upstreamConnections, figures: figures, log: log)
             handover.put(worker.map { LoopBound($0, to: loop) })
         }
         guard handover.wait() != nil else { throw GatewayError.noLibcurl }
@@ -156,6 +158,9 @@ package final class Gateway {
         }
     }
 
+    /// Logs how often what was logged has happened since, where that is due; to be called now and then.
+    package func tellRepetitions() { log.tellRepetitions() }
+
     /// Closes every connection and ends the threads.
     package func stop() {
         onEveryWorker { $0.abandon() }
@@ -165,6 +170,7 @@ package final class Gateway {
         for number in crews.indices { services.roster.dismiss(worker: number) }
         crews = []
         closeSockets()
+        log.tellRepetitions(all: true)
     }
 
     private func closeSockets() {

@@ -10,7 +10,6 @@ package final class GatewayFigures: Sendable {
     private let exchanges = Atomic<Int>(0)
     private let tunnels = Atomic<Int>(0)
     private let replies = Mutex<[LocalReply.Code: Int]>([:])
-    private let troubles = Mutex<[String: (detail: String, since: Int64)]>([:])
 
     /// Counters at zero.
     package init() {}
@@ -40,13 +39,4 @@ package final class GatewayFigures: Sendable {
     func tunnelClosed() { tunnels.wrappingSubtract(1, ordering: .relaxed) }
 
     func replied(_ code: LocalReply.Code) { replies.withLock { $0[code, default: 0] += 1 } }
-
-    /// Whether that trouble with an upstream is other than the last, or the last is over 30 s old: then it is logged.
-    func isNewTrouble(upstream: String, detail: String, now: Int64) -> Bool {
-        troubles.withLock { troubles in
-            if let last = troubles[upstream], last.detail == detail, now - last.since < 30_000 { return false }
-            troubles[upstream] = (detail, now)
-            return true
-        }
-    }
 }

@@ -6,7 +6,6 @@ internal import Curl
 internal import EventLoop
 internal import Glibc
 internal import HTTPWire
-internal import Logging
 
 /// One thread's share of the gateway: its loop, its callers' connections, its transfers. Nothing of an exchange ever
 /// leaves it.
@@ -24,7 +23,7 @@ final class Worker: WaitHook {
     private let number: Int
     private let services: ClientServices
     private let figures: GatewayFigures
-    private let logger: Logger
+    let log: ExchangeLog
     private var clients: [String: UpstreamClient] = [:]
     private var acceptors: [Int32: Acceptor] = [:]
     private let counts: SharedCounts
@@ -40,7 +39,7 @@ final class Worker: WaitHook {
 
     init(
         loop: EventLoop, number: Int, services: ClientServices, limits: WorkerLimits, counts: SharedCounts,
-        upstreamConnections: Int, figures: GatewayFigures, logger: Logger
+        upstreamConnections: Int, figures: GatewayFigures, log: ExchangeLog
     ) throws(CurlError) {
         self.loop = loop
         self.number = number
@@ -53,7 +52,7 @@ final class Worker: WaitHook {
         idleDelay = LoopDelay(limits.idleTime - quietTime)
         memory = SpareMemory(loop: loop)
         self.figures = figures
-        self.logger = logger
+        self.log = log
         runtime = try ClientRuntime(
             loop: loop, worker: number, services: services, connections: upstreamConnections)
         loop.add(self)
@@ -107,8 +106,8 @@ final class Worker: WaitHook {
 
     /// Turns away whoever waits first where there is no descriptor left. Whether there was somebody.
     func refuseFirst(at socket: Int32, of listener: ListenerPlan) -> Bool {
-        logTrouble(
-            "callers refused", at: listener,
+        log.trouble(
+            "callers refused", at: listener.name,
             "no file descriptor is left: raise LimitNOFILE= of the unit, or lower limits.callers")
         guard refused.refuseFirst(at: socket) else { return false }
         figures.replied(.overloaded)
@@ -160,36 +159,16 @@ final class Worker: WaitHook {
     /// Counts a local reply.
     func count(_ reply: LocalReply) { figures.replied(reply.code) }
 
-    /// Logs why an exchange failed, once for each change of the upstream's state and not once per request.
-    func log(_ error: ExchangeError, upstream: String, rounds: Int) {
-        guard error.kind != .callerGone else { return }
-        if case .login = error.kind { return }
-        guard figures.isNewTrouble(upstream: upstream, detail: error.detail, now: services.wallClock()) else { return }
-        logger.warning(
-            "exchange failed",
-            metadata: [
-                "upstream": "\(upstream)", "reason": "\(error.detail)", "cause": "\(error.cause)",
-                "rounds": "\(rounds)",
-            ])
-    }
-
     /// Logs that nobody's uid is known at a listener that asks for it.
     func logBlindness(of listener: ListenerPlan) {
-        logTrouble(
-            "callers unknown", at: listener,
+        log.trouble(
+            "callers unknown", at: listener.name,
             "the kernel does not tell whose sockets are connected: `users` lets nobody in")
     }
 
     /// Logs that a response was cut off because its caller did not take it.
     func logStall(of listener: ListenerPlan) {
-        logTrouble("caller cut off", at: listener, "it has not read its response for a while")
-    }
-
-    private func logTrouble(_ message: Logger.Message, at listener: ListenerPlan, _ detail: String) {
-        guard figures.isNewTrouble(upstream: "listener \(listener.name)", detail: detail, now: wallClock()) else {
-            return
-        }
-        logger.warning(message, metadata: ["listener": "\(listener.name)", "reason": "\(detail)"])
+        log.trouble("caller cut off", at: listener.name, "it has not read its response for a while")
     }
 
     func wallClock() -> Int64 { services.wallClock() }

@@ -6,21 +6,18 @@ struct Value {
     let node: YAMLNode
     /// The way to it, for people: `upstreams.bank.url`, `listeners[0].users[1]`.
     let path: String
-    /// The same with every name and number left out: `upstreams.*.url`, `listeners[].users[]`.
-    let shape: String
     /// Where its key stands, or the value itself in a list.
     let keyMark: Mark
     let reading: Reading
 
     /// The whole file.
     init(root: YAMLNode, reading: Reading) {
-        self.init(node: root, path: "", shape: "", keyMark: root.mark, reading: reading)
+        self.init(node: root, path: "", keyMark: root.mark, reading: reading)
     }
 
-    private init(node: YAMLNode, path: String, shape: String, keyMark: Mark, reading: Reading) {
+    private init(node: YAMLNode, path: String, keyMark: Mark, reading: Reading) {
         self.node = node
         self.path = path
-        self.shape = shape
         self.keyMark = keyMark
         self.reading = reading
         reading.note(node.isNull ? keyMark : node.mark, at: path)
@@ -30,13 +27,13 @@ struct Value {
     func child(_ entry: YAMLNode.Entry) -> Value {
         Value(
             node: entry.value, path: path.isEmpty ? entry.key : "\(path).\(entry.key)",
-            shape: shape.isEmpty ? entry.key : "\(shape).\(entry.key)", keyMark: entry.keyMark, reading: reading)
+            keyMark: entry.keyMark, reading: reading)
     }
 
     /// The value of a key that the user named.
     func named(_ entry: YAMLNode.Entry) -> Value {
         Value(
-            node: entry.value, path: "\(path).\(entry.key)", shape: "\(shape).*", keyMark: entry.keyMark,
+            node: entry.value, path: "\(path).\(entry.key)", keyMark: entry.keyMark,
             reading: reading)
     }
 
@@ -52,9 +49,7 @@ struct Value {
             return nil
         }
         do {
-            let expanded = try expanded(text, environment: reading.environment)
-            Support.check(self, text: expanded)
-            return expanded
+            return try expanded(text, environment: reading.environment)
         } catch {
             report(error.reason)
             return nil
@@ -82,7 +77,7 @@ struct Value {
             return nil
         }
         return nodes.enumerated().map { index, node in
-            Value(node: node, path: "\(path)[\(index)]", shape: "\(shape)[]", keyMark: node.mark, reading: reading)
+            Value(node: node, path: "\(path)[\(index)]", keyMark: node.mark, reading: reading)
         }
     }
 

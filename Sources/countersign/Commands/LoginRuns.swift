@@ -61,7 +61,7 @@ struct LoginRuns {
                 }
                 for run in runs {
                     let sideRequests = await loop.sideRequests(for: run.login, at: run.plan)
-                    services.observer.loginBegan(run.key, isRenewal: false)
+                    services.observer.loginBegan(run.key, LoginCause(.command))
                     var (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
                     if case .success(let session) = result, session.isEmpty {
                         let detail =
@@ -69,7 +69,7 @@ struct LoginRuns {
                             + "place by `at`, or ask for one through the daemon."
                         result = .failure(LoginFailure(.failed, challenge: run.key.challenge, detail: detail))
                     }
-                    services.observer.loginEnded(run.key, result, after: duration)
+                    services.observer.loginEnded(run.key, result, LoginCause(.command), after: duration)
                     stream.yield(result)
                 }
                 loop.stop()
@@ -100,7 +100,8 @@ private struct CommandLoop: Sendable {
     func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
-                continuation.resume(returning: runtime.value.sideRequests(for: login, at: plan))
+                continuation.resume(
+                    returning: runtime.value.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
             }
         }
     }
@@ -115,7 +116,7 @@ private struct CommandLoop: Sendable {
 private struct PrintedLogin: LoginObserver {
     private let began = ContinuousClock.now
 
-    func loginBegan(_ key: SessionKey, isRenewal: Bool) {
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
         Process.say("\(key.challenge) at \(key.origin)")
     }
 
@@ -123,7 +124,9 @@ private struct PrintedLogin: LoginObserver {
         Process.say("  \(stamp())  \(step.text)")
     }
 
-    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration) {
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
         switch result {
         case .success(let session):
             let fields = session.fields.map(\.name.rawName).joined(separator: ", ")
@@ -132,6 +135,7 @@ private struct PrintedLogin: LoginObserver {
             Process.say("  \(stamp())  session won: \(use)\(life)")
         case .failure(let failure):
             Process.say("  \(stamp())  \(failure.code.rawValue): \(failure.detail)")
+            if !failure.cause.isEmpty { Process.say("  \(stamp())  cause: \(failure.cause)") }
         }
     }
 

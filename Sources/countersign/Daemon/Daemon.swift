@@ -32,6 +32,7 @@ final class Daemon {
     private let pulse: WorkerPulse
     private let status: DaemonStatus
     private let watch: CredentialWatch?
+    private let logins: LoginLog
     private let keeper: SessionKeeper
 
     /// Prepares everything that can fail before the first caller comes.
@@ -51,9 +52,8 @@ final class Daemon {
         output.bootstrap()
         logger = Logger(label: "daemon")
         try DaemonSignals.block()
-        world = try World(
-            settings: settings, stateDirectory: stateDirectory,
-            observer: observer ?? LoginLog(logger: Logger(label: "login")))
+        logins = LoginLog(settings.audit)
+        world = try World(settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins)
         gateway = try Gateway(
             services: world.services, workers: WorkerCount.resolve(settings.workers),
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
@@ -115,6 +115,8 @@ final class Daemon {
 
     private func beat(_ watchdog: Watchdog?) {
         status.keepSessions()
+        gateway.tellRepetitions()
+        logins.tellRepetitions(now: Process.wallClock())
         // What responses change of a session (its cookies, the count of a nonce) is no change of what is held.
         keeper.touch()
         let period = watchdog?.beat ?? WorkerPulse.period
@@ -141,6 +143,7 @@ final class Daemon {
             status.keepSessions()
             settings = loaded
             output.level = Logger.Level(loaded.log.level)
+            logins.isAuditing = loaded.audit == .journal
             logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])
             notifier.send(.ready, .status(readySentence))
         } catch {
@@ -161,6 +164,7 @@ final class Daemon {
         if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }
         leaveSessions()
         gateway.stop()
+        logins.tellRepetitions(now: Process.wallClock(), all: true)
         logger.notice("stopped")
         output.flush()
     }

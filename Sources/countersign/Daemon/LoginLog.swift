@@ -3,49 +3,138 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
+internal import Gateway
 internal import Logging
+internal import Synchronization
 
-/// Logs each login once, at its end; its steps only for who asked for `debug`.
-struct LoginLog: LoginObserver {
-    let logger: Logger
+/// Logs each login once, at its end, as the audit record where that is wanted: who led to it, which challenge, which
+/// credential by name, and how it ended. Its steps only for who asked for `debug`.
+final class LoginLog: LoginObserver {
+    /// What is told apart of logins in which nothing is sent.
+    private struct Kind: Hashable {
+        var key: SessionKey
+        var code: LoginFailure.Code
+        var reason: String
+    }
 
-    func loginBegan(_ key: SessionKey, isRenewal: Bool) {
-        logger.debug("login begins", metadata: metadata(key, ["renewal": "\(isRenewal)"]))
+    private struct State {
+        /// How many steps the logins under way have told.
+        var steps: [SessionKey: Int] = [:]
+        /// The sessions that were last won without anybody being asked.
+        var quiet: Set<SessionKey> = []
+        var repetitions = Repetitions<Kind>()
+    }
+
+    /// So many sessions are remembered as won without anybody being asked.
+    private static let mostQuiet = 1024
+
+    private let logger: Logger
+    private let auditor: Logger
+    private let auditing: Atomic<Bool>
+    private let state = Mutex(State())
+
+    /// A log that writes to `logger`, and to `auditor` what is audited. That one has a level of its own: what the log leaves
+    /// out, the record keeps.
+    init(logger: Logger, auditor: Logger, isAuditing: Bool) {
+        self.logger = logger
+        self.auditor = auditor
+        auditing = Atomic(isAuditing)
+    }
+
+    /// Whether there is an audit record. A reload may change it.
+    var isAuditing: Bool {
+        get { auditing.load(ordering: .relaxed) }
+        set { auditing.store(newValue, ordering: .relaxed) }
+    }
+
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
+        state.withLock { $0.steps[key] = 0 }
+        logger.debug("login begins", metadata: metadata(key, cause))
     }
 
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
-        logger.debug("login step", metadata: metadata(key, ["step": "\(step.text)"]))
+        state.withLock { state in
+            if let count = state.steps[key] { state.steps[key] = count + 1 }
+        }
+        logger.debug("login step", metadata: metadata(key).merging(["step": "\(step.text)"]) { $1 })
     }
 
-    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration) {
-        // Fields that need no challenge are looked up every few seconds: no news.
-        let milliseconds = duration / .milliseconds(1)
-        let took: Logger.Metadata = ["took_ms": "\(Int(milliseconds))"]
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
+        guard isNews(key, result) else { return }
+        var metadata = metadata(key, cause)
+        metadata["took_ms"] = .stringConvertible(Int(duration / .milliseconds(1)))
         switch result {
         case .success:
-            logger.info("login won", metadata: metadata(key, took))
+            metadata["outcome"] = "won"
+            write("login won", .info, metadata)
         case .failure(let failure):
-            let level: Logger.Level = failure.code == .latched ? .info : .warning
-            logger.log(
-                level: level, "login failed",
-                metadata: metadata(
-                    key,
-                    took.merging(["code": "\(failure.code.rawValue)", "reason": "\(failure.detail)"]) { $1 }))
+            metadata["outcome"] = "\(failure.code.rawValue)"
+            metadata["reason"] = "\(failure.detail)"
+            if !failure.cause.isEmpty { metadata["cause"] = "\(failure.cause)" }
+            write("login failed", failure.code == .latched ? .info : .warning, metadata)
         }
     }
 
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
         guard let failure else {
-            logger.info("logged out", metadata: metadata(key, [:]))
+            write("logged out", .info, metadata(key))
             return
         }
-        logger.warning("logout failed", metadata: metadata(key, ["reason": "\(failure.detail)"]))
+        write("logout failed", .warning, metadata(key).merging(["reason": "\(failure.detail)"]) { $1 })
     }
 
-    private func metadata(_ key: SessionKey, _ more: Logger.Metadata) -> Logger.Metadata {
+    /// Writes how many logins have ended as one that was told, where that is due; to be called now and then.
+    func tellRepetitions(now: Int64, all: Bool = false) {
+        for held in state.withLock({ $0.repetitions.due(now: now, all: all) }) {
+            var metadata = metadata(held.kind.key)
+            metadata["outcome"] = "\(held.kind.code.rawValue)"
+            metadata["reason"] = "\(held.kind.reason)"
+            metadata["count"] = .stringConvertible(held.count)
+            metadata["seconds"] = .stringConvertible(held.seconds)
+            write("login failed again", .info, metadata)
+        }
+    }
+
+    /// Whether the end of a login is worth a line. Not where nothing was sent, for the same reason as before: each request to a
+    /// latched credential looks whether it has changed; and fixed fields are looked up every few seconds.
+    private func isNews(_ key: SessionKey, _ result: Result<Session, LoginFailure>) -> Bool {
+        state.withLock { state in
+            let isSilent = state.steps.removeValue(forKey: key) == 0
+            switch result {
+            case .success:
+                _ = state.repetitions.forget { $0.key == key }
+                guard isSilent else {
+                    state.quiet.remove(key)
+                    return true
+                }
+                if state.quiet.count >= Self.mostQuiet { state.quiet.removeAll() }
+                return state.quiet.insert(key).inserted
+            case .failure(let failure):
+                state.quiet.remove(key)
+                guard isSilent else { return true }
+                let kind = Kind(key: key, code: failure.code, reason: failure.detail)
+                return state.repetitions.happened(kind, now: Process.wallClock())
+            }
+        }
+    }
+
+    private func write(_ message: Logger.Message, _ level: Logger.Level, _ metadata: Logger.Metadata) {
+        if isAuditing {
+            auditor.notice(message, metadata: metadata)
+        } else {
+            logger.log(level: level, message, metadata: metadata)
+        }
+    }
+
+    private func metadata(_ key: SessionKey, _ cause: LoginCause? = nil) -> Logger.Metadata {
         var metadata: Logger.Metadata = ["challenge": "\(key.challenge)"]
         if !key.credential.isEmpty { metadata["credential"] = "\(key.credential)" }
         if !key.scope.isEmpty { metadata["scope"] = "\(key.scope)" }
-        return metadata.merging(more) { $1 }
+        if let cause { metadata["by"] = "\(cause.kind.rawValue)" }
+        if let user = cause?.user { metadata["caller_uid"] = .stringConvertible(user) }
+        if let exchange = cause?.exchange { metadata["exchange_id"] = "\(exchange)" }
+        return metadata
     }
 }

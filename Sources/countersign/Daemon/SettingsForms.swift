@@ -35,3 +35,12 @@ extension Settings {
         }
     }
 }
+
+extension LoginLog {
+    /// The daemon's, with an audit record where that is wanted.
+    convenience init(_ audit: AuditDestination) {
+        var auditor = Logger(label: "audit")
+        auditor.logLevel = .info
+        self.init(logger: Logger(label: "login"), auditor: auditor, isAuditing: audit == .journal)
+    }
+}

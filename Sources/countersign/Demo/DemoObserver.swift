@@ -6,15 +6,17 @@ internal import ChallengeHandling
 
 /// A line per conversation on the demo's terminal.
 struct DemoObserver: LoginObserver {
-    func loginBegan(_ key: SessionKey, isRenewal: Bool) {
-        Process.say("proxy: login at \(key.challenge) begins\(isRenewal ? " ahead of the session's end" : "")")
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
+        Process.say("proxy: login at \(key.challenge) begins\(cause.isRenewal ? " ahead of the session's end" : "")")
     }
 
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
         Process.say("proxy: \(step.text)")
     }
 
-    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration) {
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
         let milliseconds = Int(duration / .milliseconds(1))
         switch result {
         case .success: Process.say("proxy: login at \(key.challenge) won a session in \(milliseconds) ms")

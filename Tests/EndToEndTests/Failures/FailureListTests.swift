@@ -26,6 +26,8 @@ struct FailureListTests {
         #expect(answer.status == failure.status && answer.code == failure.code, "\(told)")
         #expect(answer.json?["status"] == .integer(Int64(failure.status)), "\(told)")
         #expect(answer.json?["type"]?.string == "urn:countersign:problem:\(failure.code)", "\(told)")
+        let id = answer.json?["exchange_id"]?.string ?? ""
+        #expect(id.wholeMatch(of: #/[0-9a-f]{8}-\d+-\d+/#) != nil, "\(told)")
         #expect(answer.json?["title"]?.string?.isEmpty == false, "\(told)")
         #expect(answer.detail.contains(failure.cause), "\(told)")
         #expect(answer.detail.contains(failure.remedy), "\(told)")
@@ -33,6 +35,7 @@ struct FailureListTests {
         #expect(isSentence && !answer.detail.contains(".."), "\(told)")
         let proxyStatus = answer.field("proxy-status") ?? ""
         #expect(proxyStatus.hasPrefix("countersign; error=\(failure.error); "), "\(told) \(proxyStatus)")
+        #expect(proxyStatus.hasSuffix("; exchange_id=\"\(id)\""), "\(told) \(proxyStatus)")
         // Neither addresses nor files nor values; that of the listener the caller knows.
         let detail = answer.detail.replacing(#/[Ll]istener 127\.0\.0\.1:\d+/#, with: "")
         for internals in ["127.0.0.1", "localhost", "224.0.0.1", "invalid/", "/tmp", "SSL", "error:", "s3cr3t"] {

@@ -36,17 +36,20 @@ struct NoState: StateStore {
 
 /// Notes logins as they begin and end.
 final class LoginLog: LoginObserver {
-    private let begun = Mutex<[Bool]>([])
+    private let begun = Mutex<[LoginCause]>([])
     private let ended = Atomic<Int>(0)
 
     /// How many logins began, and how many of them were renewals.
     var count: Int { begun.withLock { $0.count } }
-    var renewals: Int { begun.withLock { $0.count { $0 } } }
+    var renewals: Int { begun.withLock { $0.count { $0.isRenewal } } }
+    var causes: [LoginCause] { begun.withLock { $0 } }
     var finished: Int { ended.load(ordering: .acquiring) }
 
-    func loginBegan(_ key: SessionKey, isRenewal: Bool) { begun.withLock { $0.append(isRenewal) } }
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) { begun.withLock { $0.append(cause) } }
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
-    func loginEnded(_ key: SessionKey, _ result: Result<Session, LoginFailure>, after duration: Duration) {
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
         ended.wrappingAdd(1, ordering: .releasing)
     }
 }

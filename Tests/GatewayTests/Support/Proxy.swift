@@ -19,7 +19,7 @@ final class Proxy {
 
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
-        spool: ReplaySpool? = nil, _ plan: GatewayPlan
+        spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan
     ) throws {
         let clock = clock
         services = ClientServices(
@@ -27,7 +27,7 @@ final class Proxy {
             wallClock: { clock.now }, observer: log, replay: spool)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         try gateway.apply(plan)
     }
 
@@ -35,10 +35,10 @@ final class Proxy {
     convenience init(
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
-        router: Router = Router(fallback: "bank")
+        router: Router = Router(fallback: "bank"), logger: Logger? = nil
     ) throws {
         try self.init(
-            workers: workers, limits: limits, sessions: sessions, spool: spool,
+            workers: workers, limits: limits, sessions: sessions, spool: spool, logger: logger,
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]))
     }
