@@ -25,8 +25,15 @@ package final class HeaderList {
     private var byteCapacity = 1024
     private var nodes: UnsafeMutablePointer<curl_slist>
     private var nodeCapacity = 32
-    /// Where in `bytes` each line begins; the nodes point there only once `sealed` has been called.
-    private var starts: [Int] = []
+    private var lines: [Line] = []
+
+    private struct Line {
+        enum Kind { case field, empty, suppressed }
+
+        /// Where in `bytes` it begins; the nodes point there only once `sealed` has been called.
+        var start: Int
+        var kind: Kind
+    }
 
     /// An empty list.
     package init() {
@@ -46,7 +53,7 @@ package final class HeaderList {
         unsafe explicit_bzero(bytes, byteCount)
         byteCount = 0
         count = 0
-        starts.removeAll(keepingCapacity: true)
+        lines.removeAll(keepingCapacity: true)
     }
 
     /// Adds `name: value`, also for an empty value.
@@ -55,13 +62,14 @@ package final class HeaderList {
     /// and NUL in a value (RFC 9110 §5.5), anything but visible characters, and `:` or `;`, in a name (§5.1).
     package func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) throws(CurlError) {
         guard unsafe isName(name), let content = unsafe Content(value) else { throw .badFunctionArgument }
-        let room = unsafe addLine(name.count + 2 + value.count)
+        // Of a value without a visible sign nothing is sent but the name.
+        let length = content == .blank ? 1 : 2 + value.count
+        let room = unsafe addLine(name.count + length, content == .blank ? .empty : .field)
         unsafe room.copyMemory(from: name)
         switch content {
         case .blank:
             // libcurl takes a colon with nothing after it for "send no such field"; this is how to send an empty one.
             unsafe room[name.count] = semicolon
-            unsafe room[name.count + 1] = 0
         case .some:
             unsafe room[name.count] = colon
             unsafe room[name.count + 1] = space
@@ -97,38 +105,35 @@ package final class HeaderList {
     /// Has libcurl leave out a field that it would send of its own accord: `Accept`, `Expect`, `Content-Type`.
     package func suppress(_ name: StaticString) {
         let name = unsafe text(name)
-        let room = unsafe addLine(name.count + 1)
+        let room = unsafe addLine(name.count + 1, .suppressed)
         unsafe room.copyMemory(from: name)
         unsafe room[name.count] = colon
     }
 
-    /// Shows `body` each field that is sent, in their order, for whoever writes the request itself.
+    /// Shows `body` each field that is sent, in their order, for whoever writes the request itself: its line, `name: value`, or
+    /// its name alone where the value is empty.
     package func forEachField<Failure>(
-        _ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Failure) -> Void
+        _ body: (_ line: Span<UInt8>, _ isEmpty: Bool) throws(Failure) -> Void
     ) throws(Failure) {
-        for (index, start) in starts.enumerated() {
-            // Before the next line, or the end, there is a NUL.
-            let end = (index + 1 < starts.count ? starts[index + 1] : byteCount) - 1
+        for index in lines.indices where lines[index].kind != .suppressed {
+            let isEmpty = lines[index].kind == .empty
+            // Before the next line, or the end, there is a NUL; and before that the sign of an empty value.
+            let end = (index + 1 < lines.count ? lines[index + 1].start : byteCount) - (isEmpty ? 2 : 1)
+            let start = lines[index].start
             let line = unsafe Span<UInt8>(
                 _unsafeElements: UnsafeBufferPointer(
                     start: (bytes + start).assumingMemoryBound(to: UInt8.self), count: end - start))
-            guard let mark = line.indices.first(where: { line[$0] == colon || line[$0] == semicolon }) else { continue }
-            let name = line.extracting(0..<mark)
-            if line[mark] == semicolon {
-                try body(name, Span())
-            } else if mark + 2 <= line.count {
-                try body(name, line.extracting((mark + 2)...))
-            }
+            try body(line, isEmpty)
         }
     }
 
     /// The list as libcurl takes it. It holds until the next change.
     func sealed() -> UnsafeMutablePointer<curl_slist>? {
         guard count > 0 else { return nil }
-        let lines = unsafe bytes.assumingMemoryBound(to: CChar.self)
+        let text = unsafe bytes.assumingMemoryBound(to: CChar.self)
         for index in 0..<count {
             let next = unsafe index + 1 < count ? nodes + (index + 1) : nil
-            unsafe (nodes + index).initialize(to: curl_slist(data: lines + starts[index], next: next))
+            unsafe (nodes + index).initialize(to: curl_slist(data: text + lines[index].start, next: next))
         }
         return unsafe nodes
     }
@@ -136,13 +141,13 @@ package final class HeaderList {
     // MARK: Memory
 
     /// Room for a line of that length, its NUL already behind it.
-    private func addLine(_ length: Int) -> UnsafeMutableRawBufferPointer {
+    private func addLine(_ length: Int, _ kind: Line.Kind) -> UnsafeMutableRawBufferPointer {
         changing()
         if byteCount + length + 1 > byteCapacity { growBytes(to: byteCount + length + 1) }
         if count == nodeCapacity { growNodes() }
         let room = unsafe UnsafeMutableRawBufferPointer(start: bytes + byteCount, count: length)
         unsafe (bytes + byteCount).storeBytes(of: 0, toByteOffset: length, as: UInt8.self)
-        starts.append(byteCount)
+        lines.append(Line(start: byteCount, kind: kind))
         byteCount += length + 1
         count += 1
         return unsafe room

@@ -19,7 +19,7 @@ extension Exchange {
         guard let client, let route else { return }
         guard passesChecks(transfer, of: client) else { return }
         if let attentive { client.learn(attentive, from: transfer, target: target) }
-        if transfer.handshake != nil, transfer.answer.status == 101 {
+        if transfer.isUpgrade, transfer.answer.status == 101 {
             if trial != nil { judge(.accepted) }
             perform(machine.switched())
             return

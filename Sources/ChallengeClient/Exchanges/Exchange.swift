@@ -182,7 +182,7 @@ package final class Exchange: TransferOwner {
     }
 
     private func handOver() {
-        guard let client, let transfer, let connection = transfer.handshake?.takeConnection(), let caller else {
+        guard let client, let transfer, let connection = transfer.line?.takeConnection(), let caller else {
             return
         }
         do throws(WireError) {

@@ -14,6 +14,8 @@ package final class ClientRuntime {
     /// The worker's number.
     package let worker: Int
     let services: ClientServices
+    /// How many connections may rest: libcurl's, and as many of each upstream's lines.
+    let connectionLimit: Int
     /// libcurl for connections that others speak on; made for the first.
     private var connectionDriver: CurlDriver?
     private var lastExchange: UInt64 = 0
@@ -25,6 +27,7 @@ package final class ClientRuntime {
         self.loop = loop
         self.worker = worker
         self.services = services
+        connectionLimit = connections
         driver = try CurlDriver(loop: loop, connections: connections)
         services.roster.enlist(self)
     }

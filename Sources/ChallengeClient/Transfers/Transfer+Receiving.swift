@@ -25,6 +25,13 @@ extension Transfer: TransferDelegate {
         return endHead()
     }
 
+    /// The same for a whole head at once, its end included, from a connection of HTTP/1.1.
+    func received(head bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count > 5, unsafe bytes[5] == UInt8(ascii: "1") else { return refuse(.statusLineInvalid) }
+        guard unsafe head.append(bytes, upTo: Self.headLimit) else { return refuse(.headTooLarge) }
+        return endHead()
+    }
+
     private func endHead() -> Bool {
         do throws(WireError) {
             try head.withSpan { (bytes) throws(WireError) in try scanner.scan(bytes) }
@@ -39,7 +46,7 @@ extension Transfer: TransferDelegate {
             return isTaken || refuse(.interimsTooMany)
         }
         // Unless the request asked for another protocol, nobody did (RFC 9110 §15.2.2).
-        guard scanner.head.status >= 200 || handshake != nil else { return refuse(.switchUnasked) }
+        guard scanner.head.status >= 200 || isUpgrade else { return refuse(.switchUnasked) }
         if scanner.head.status == 417, upload.awaitsContinue, !upload.isComplete {
             // libcurl would send the request again by itself, as another one on this handle.
             isExpectationRefused = true

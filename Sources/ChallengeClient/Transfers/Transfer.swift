@@ -31,8 +31,10 @@ package final class Transfer {
     /// The rule that the answer broke, where that is why the transfer failed.
     package internal(set) var fault: WireError?
 
-    /// What feeds it in libcurl's place, where the request asks for another protocol.
-    var handshake: Handshake?
+    /// What feeds it in libcurl's place.
+    var line: ExpressLine?
+    /// Whether its request asks for another protocol, so that a 101 is an answer to it.
+    var isUpgrade = false
     /// Method and framing as the handle has them set.
     var shape = TransferShape()
     /// Whether libcurl authenticates the connection first, so that a 401 may be one step of that.
@@ -160,7 +162,7 @@ package final class Transfer {
         guard self.owner === owner else { return }
         if isPaused, !isEnded, body.count < Self.window / 2 {
             isPaused = false
-            if let handshake { handshake.resume() } else { driver.unpause(self) }
+            if let line { line.resumeReceiving() } else { driver.unpause(self) }
         } else if mayStall {
             driver.rouse(self)
         }
@@ -178,7 +180,7 @@ package final class Transfer {
         // To libcurl a transfer that has ended cannot go on, and its answer may not all have been taken yet.
         guard awaitsBody, !isEnded else { return }
         awaitsBody = false
-        driver.unpause(self)
+        if let line { line.resumeSending() } else { driver.unpause(self) }
     }
 
     /// Whether libcurl has read head and body by one call for as much as there was: then it would have told what came behind
@@ -194,11 +196,23 @@ package final class Transfer {
     }
 
     /// Whether its sending is paused while only the end of the connection can end the answer.
-    var mayMissEnd: Bool { awaitsBody && !isEnded && isHeadComplete && answerBody.isUntilEnd }
+    var mayMissEnd: Bool { awaitsBody && !isEnded && isHeadComplete && answerBody.isUntilEnd && line == nil }
 
-    /// Whether it failed with `error` because the server goes away, and may not have taken the request (GOAWAY, RFC 9113 §6.8).
-    /// libcurl sends a request again that was not taken, but not where no other is left on the connection.
-    func mayNotBeTaken(_ error: CurlError) -> Bool { error == .http2 && head.isEmpty && !isHeadComplete }
+    /// Whether it failed with `error` because the server goes away, and may not have taken the request: by GOAWAY (RFC 9113 §6.8),
+    /// where libcurl sends a request again that was not taken, but not where no other is left on the connection; or because it
+    /// closed a connection that had carried requests before, without a word on this one (RFC 9112 §9.3.1).
+    func mayNotBeTaken(_ error: CurlError) -> Bool {
+        if let line { return line.isReused && !line.hasHeard }
+        return error == .http2 && head.isEmpty && !isHeadComplete
+    }
+
+    /// Whether all of the answer is here.
+    var isAnswered: Bool { isHeadComplete && answerBody.isWhole }
+
+    /// Whether the connection can take another request after this one (RFC 9112 §9.3), as far as the two heads say.
+    var allowsAnotherRequest: Bool {
+        upload.isComplete && !answer.closes && answer.majorVersion == 1 && answer.minorVersion > 0
+    }
 
     /// Notes the end; the owner is told in the loop's turn.
     package func transferEnded(_ handle: EasyHandle, error: CurlError?) {
@@ -215,7 +229,7 @@ package final class Transfer {
         }
         // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
         // final head comes in place of 100, and one that ended in the middle of a head.
-        if error == nil {
+        if error == nil, line == nil {
             if !upload.isComplete || !isHeadComplete {
                 driver.dropConnection(of: self)
             } else if !isReadAtOnce {
@@ -251,6 +265,9 @@ extension Transfer {
 
         /// Whether all of it was taken.
         var isComplete: Bool { left == 0 }
+
+        /// How many bytes of it are taken next, `limit` at most.
+        func next(upTo limit: Int) -> Int { left.map { Int(min($0, UInt64(limit))) } ?? limit }
 
         mutating func note(_ supply: BodySupply) {
             if supply != .pause { hasBegun = true }

@@ -32,8 +32,6 @@ struct TransferShape: Equatable {
         } else if case .length = request.framing {
             try transfer.fields.append(name: "Content-Length", value: "0")
         }
-        transfer.isHeadRequest = request.method == .head
-        transfer.upload = Transfer.Upload(request)
         guard wanted != self else { return }
         let easy = transfer.easy
         if wanted.isHTTP1 != isHTTP1 { try transfer.versions?.apply(isHTTP1: wanted.isHTTP1, to: easy) }

@@ -25,17 +25,26 @@ package final class UpstreamClient {
     private var lessons: UInt64 = 0
     /// Where transfers may share a connection of HTTP/2.
     let sharedStart: SharedStart?
+    /// The express lines that rest.
+    let rest: ExpressRest
     private var idle: [Transfer] = []
     /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
     private static let mostIdle = 256
 
-    /// The client of `plan` on the worker of `runtime`.
-    package init(plan: UpstreamPlan, runtime: ClientRuntime) {
+    /// The client of `plan` on the worker of `runtime`. `former`: the one before it, whose lines it takes over where they lead to
+    /// the same; else they are closed.
+    package init(plan: UpstreamPlan, runtime: ClientRuntime, after former: UpstreamClient? = nil) {
         self.plan = plan
         authority = Array(plan.base.origin.authority.utf8)
         responseDelay = LoopDelay(plan.timeouts.response)
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
+        if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
+            rest = former.rest
+        } else {
+            former?.rest.close()
+            rest = ExpressRest(limit: plan.goesExpress ? runtime.connectionLimit : 0)
+        }
         let (settings, origin) = (plan.connections, plan.base.origin)
         sharedStart =
             settings.mayBeHTTP2(to: origin) && settings.sharesConnections(to: origin)
@@ -101,9 +110,14 @@ package final class UpstreamClient {
     func transfer(
         for owner: any TransferOwner, request: ExchangeRequest, sessions: SessionFields
     ) throws(CurlError) -> Transfer {
-        if request.isUpgrade { return try handshake(for: owner) }
+        if request.isUpgrade { return try makeLine(for: owner, isUpgrade: true) }
         if let credential = sessions.connection, !request.keepsCredentials {
             return try transfer(for: owner, authenticatingBy: credential)
+        }
+        if plan.goesExpress, request.goesExpress {
+            guard let transfer = rest.take(now: runtime.loop.now) else { return try makeLine(for: owner) }
+            transfer.owner = owner
+            return transfer
         }
         let transfer: Transfer
         if let last = idle.popLast() {
@@ -134,9 +148,9 @@ package final class UpstreamClient {
     /// Takes a transfer back; one that still runs is ended, with its connection.
     func giveBack(_ transfer: Transfer) {
         transfer.owner = nil
-        if let handshake = transfer.handshake {
-            transfer.handshake = nil
-            handshake.close()
+        if transfer.line != nil {
+            transfer.reset()
+            rest.put(transfer, now: runtime.loop.now)
             return
         }
         sharedStart?.ended(transfer)
@@ -149,6 +163,10 @@ package final class UpstreamClient {
     func prepare(
         _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue
     ) throws(CurlError) {
+        transfer.isHeadRequest = request.method == .head
+        transfer.upload = Transfer.Upload(request)
+        // A line writes them itself.
+        guard transfer.line == nil else { return }
         try transfer.shape.apply(request, to: transfer)
         try target.withSpan { (bytes) throws(CurlError) in
             try transfer.easy.set(.requestTarget, bytes: bytes)

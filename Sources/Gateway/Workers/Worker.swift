@@ -62,8 +62,12 @@ final class Worker: WaitHook {
 
     /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
     func apply(_ plan: GatewayPlan, sockets: [ListenSocket]) {
+        var former = clients
         clients = Dictionary(
-            plan.upstreams.map { ($0.name, UpstreamClient(plan: $0, runtime: runtime)) }, uniquingKeysWith: { $1 })
+            plan.upstreams.map { plan in
+                (plan.name, UpstreamClient(plan: plan, runtime: runtime, after: former.removeValue(forKey: plan.name)))
+            }, uniquingKeysWith: { $1 })
+        for client in former.values { client.retire() }
         for (fd, acceptor) in acceptors where !sockets.contains(where: { $0.descriptor == fd }) {
             acceptor.stop()
             acceptors[fd] = nil

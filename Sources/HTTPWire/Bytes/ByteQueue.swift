@@ -96,6 +96,13 @@ package struct ByteQueue: ~Copyable {
         removeAll(keepingCapacity: 0)
     }
 
+    /// The same, but keeps the memory where it is no more than `maximum` bytes.
+    package mutating func wipe(keepingCapacity maximum: Int) {
+        guard allocated <= maximum else { return erase() }
+        if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
+        removeAll()
+    }
+
     /// Sees to it that `count` bytes fit behind the waiting ones without another allocation.
     package mutating func reserve(_ count: Int) {
         makeRoom(for: max(count, 0))

@@ -19,10 +19,24 @@ package enum RequestWriter {
         return true
     }
 
-    /// A field. False, and nothing is written, where the name is no token, or the value holds a CR, LF, NUL or another
-    /// control (RFC 9110 section 5.5).
-    package static func field(_ name: Span<UInt8>, _ value: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
-        ResponseWriter.field(name, value, to: &queue)
+    /// A field without a value. False, and nothing is written, where the name is no token.
+    package static func emptyField(_ name: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
+        guard !name.isEmpty, name.endOfToken(from: 0, to: name.count) == name.count else { return false }
+        queue.append(name)
+        queue.append(":\r\n")
+        return true
+    }
+
+    /// A field as a whole, `name: value` without a line's end. False, and nothing is written, where the name is no token, or the
+    /// value holds a CR, LF, NUL or another control (RFC 9110 section 5.5).
+    package static func line(_ line: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
+        let mark = line.endOfToken(from: 0, to: line.count)
+        guard mark > 0, mark < line.count, line[mark] == UInt8(ascii: ":"),
+            line.isFieldValue(from: mark + 1, to: line.count)
+        else { return false }
+        queue.append(line)
+        queue.append("\r\n")
+        return true
     }
 
     /// The empty line behind the fields.

@@ -17,11 +17,11 @@ struct RequestWriterTests {
     func head() {
         let text = written { queue in
             #expect(RequestWriter.requestLine(latin1("M-SEARCH").span, latin1("/a%20b?c=d").span, to: &queue))
-            #expect(RequestWriter.field(latin1("Host").span, latin1("a.example").span, to: &queue))
-            #expect(RequestWriter.field(latin1("X-Empty").span, Span(), to: &queue))
+            #expect(RequestWriter.line(latin1("Host: a.example").span, to: &queue))
+            #expect(RequestWriter.emptyField(latin1("X-Empty").span, to: &queue))
             RequestWriter.endOfHead(to: &queue)
         }
-        #expect(text == "M-SEARCH /a%20b?c=d HTTP/1.1\r\nHost: a.example\r\nX-Empty: \r\n\r\n")
+        #expect(text == "M-SEARCH /a%20b?c=d HTTP/1.1\r\nHost: a.example\r\nX-Empty:\r\n\r\n")
     }
 
     @Test(
@@ -40,11 +40,19 @@ struct RequestWriterTests {
     @Test(
         "a field that could be taken for two is not written",
         arguments: [
-            ("X", "a\r\nY: b"), ("X", "a\nb"), ("X", "a\u{0}"), ("X\r\nY", "a"), ("", "a"), ("X:", "a"), ("X ", "a"),
+            "X: a\r\nY: b", "X: a\nb", "X: a\u{0}", "X: a\u{7F}", "X\r\nY: a", ": a", "X : a", " X: a", "X", "X;", "",
         ])
-    func badFields(name: String, value: String) {
+    func badFields(line: String) {
         var isWritten = true
-        let text = written { isWritten = RequestWriter.field(latin1(name).span, latin1(value).span, to: &$0) }
+        let text = written { isWritten = RequestWriter.line(latin1(line).span, to: &$0) }
+        #expect(!isWritten)
+        #expect(text.isEmpty)
+    }
+
+    @Test("a name that is no token is not written", arguments: ["", "X:", "X ", "X\r\nY", "X;"])
+    func badNames(name: String) {
+        var isWritten = true
+        let text = written { isWritten = RequestWriter.emptyField(latin1(name).span, to: &$0) }
         #expect(!isWritten)
         #expect(text.isEmpty)
     }

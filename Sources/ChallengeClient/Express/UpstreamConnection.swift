@@ -70,7 +70,7 @@ package final class UpstreamConnection {
         while !queue.isEmpty {
             var count = 0
             do throws(CurlError) {
-                count = try unsafe queue.withUnsafeBytes { (bytes) throws(CurlError) in try unsafe easy.send(bytes) }
+                count = try unsafe queue.withUnsafeBytes { (bytes) throws(CurlError) in try unsafe send(bytes) }
             } catch {
                 throw Broken()
             }
@@ -83,11 +83,36 @@ package final class UpstreamConnection {
     /// before there was nothing asks again on its own account.
     package func receive(into space: UnsafeMutableRawBufferPointer) throws(Broken) -> Received {
         do throws(CurlError) {
-            guard let count = try unsafe easy.receive(into: space) else { return .nothing }
+            let received = try unsafe isSecure ? easy.receive(into: space) : receiveDirectly(into: space)
+            guard let count = received else { return .nothing }
             return count > 0 ? .bytes(count) : .end
         } catch {
             throw Broken()
         }
+    }
+
+    // Without TLS in between the descriptor is all that there is: libcurl would look for the connection among all others, at
+    // each call.
+
+    private func send(_ bytes: UnsafeRawBufferPointer) throws(CurlError) -> Int {
+        if isSecure { return try unsafe easy.send(bytes) }
+        let count = unsafe Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+        if count >= 0 { return count }
+        guard errno == EAGAIN || errno == EINTR else { throw .sendError }
+        return 0
+    }
+
+    private func receiveDirectly(into space: UnsafeMutableRawBufferPointer) throws(CurlError) -> Int? {
+        let count = unsafe recv(descriptor, space.baseAddress, space.count, 0)
+        if count >= 0 { return count }
+        guard errno == EAGAIN || errno == EINTR else { throw .receiveError }
+        return nil
+    }
+
+    /// Whether nothing has come and the upstream has not ended it.
+    var isQuiet: Bool {
+        var byte: UInt8 = 0
+        return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
 
     /// Ends our side, so that the upstream sees the end while it can still send. False where that cannot be done.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Curl
+internal import HTTPWire
+
+// The request on its way out.
+extension ExpressLine {
+    /// How much of the request's body is sent at once, in bytes.
+    private static let bodyPiece = 64 * 1024
+    /// Up to so much memory is kept for the next request.
+    private static let keptMemory = 16 * 1024
+
+    /// Whether the rest of the request is of no interest to the upstream: it has refused it, and the connection ends with this
+    /// answer (RFC 9112 section 9.3).
+    var sendsNoMore: Bool { transfer.isHeadComplete && transfer.answer.status >= 300 }
+
+    func writeHead(_ request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
+        let fields = transfer.fields
+        // At once, so that no part of a secret stays behind in memory that was outgrown.
+        output.reserve(fields.byteCount + fields.count * 2 + target.count + 256)
+        let name = request.methodName
+        var isGood = target.withSpan { RequestWriter.requestLine(name.utf8.span, $0, to: &output) }
+        fields.forEachField { line, isEmpty in
+            isGood =
+                (isEmpty ? RequestWriter.emptyField(line, to: &output) : RequestWriter.line(line, to: &output))
+                && isGood
+        }
+        guard isGood else { throw .badFunctionArgument }
+        if case .length(let length) = request.framing {
+            output.append("Content-Length: ")
+            output.append(decimal: length)
+            output.append("\r\n")
+        }
+        RequestWriter.endOfHead(to: &output)
+        fields.reset()
+    }
+
+    /// Sends the head, and the body behind it as far as it is here.
+    func sendHead() {
+        fill()
+        send()
+    }
+
+    /// Sends what the connection takes.
+    func send() {
+        guard let connection else { return }
+        do throws(UpstreamConnection.Broken) {
+            while true {
+                try connection.send(&output)
+                // What was begun over TLS comes again as it was: nothing is added to what is left.
+                guard output.isEmpty, isRunning, wantsBody else { break }
+                fill()
+                if output.isEmpty { break }
+            }
+        } catch {
+            // What it says before it closes still counts: the request may be too much for it.
+            output.removeAll()
+        }
+        if output.isEmpty, !wantsBody { output.wipe(keepingCapacity: Self.keptMemory) }
+    }
+
+    private var wantsBody: Bool { !transfer.upload.isComplete && !transfer.awaitsBody && !sendsNoMore }
+
+    private func fill() {
+        guard wantsBody else { return }
+        var isBroken = false
+        let length = transfer.upload.next(upTo: Self.bodyPiece)
+        unsafe output.withUnsafeFreeSpace(minimum: length) { space in
+            let space = unsafe UnsafeMutableRawBufferPointer(rebasing: space.prefix(length))
+            switch unsafe transfer.transferNeedsBody(space) {
+            case .bytes(let count): return count
+            case .end, .pause: return 0
+            case .abort:
+                isBroken = true
+                return 0
+            }
+        }
+        if isBroken { finish(.abortedByCallback) }
+    }
+}

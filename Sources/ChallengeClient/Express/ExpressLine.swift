@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Curl
+internal import EventLoop
+internal import HTTPWire
+
+/// HTTP/1.1 spoken by ourselves, in libcurl's place, on a connection that libcurl has made: for one request after the other.
+///
+/// It feeds what comes into its `Transfer` as libcurl would, so that everything that an exchange does with a response
+/// (examination, logins, replay, time limits) is the same. libcurl sets up and takes down a whole transfer for each request,
+/// which costs more than all the rest of an exchange; here a request is one `send`, one `recv`, and nothing to register.
+///
+/// It also takes requests for another protocol (RFC 9110 section 7.8). After a 101 there is no HTTP any more: then
+/// `takeConnection` hands the connection over.
+final class ExpressLine: TransferDelegate, ReadinessHandler {
+    private enum State {
+        /// libcurl connects.
+        case connecting
+        /// A request is under way.
+        case running
+        /// The connection waits for its next request.
+        case resting
+        /// The final head was a 101.
+        case switched
+        /// Nothing more will be done on the connection.
+        case over
+    }
+
+    /// What is read at once, in bytes.
+    static let piece = 32 * 1024
+
+    /// Not retained, as it holds this one.
+    unowned let transfer: Transfer
+    /// Where it rests between two requests; not retained, as it holds this one then.
+    private unowned let rest: ExpressRest
+    private(set) var connection: UpstreamConnection?
+    /// What of the request is to be sent; it holds secrets.
+    var output = ByteQueue()
+    /// What has come and is not fed yet.
+    var input = ByteQueue()
+    /// How far the line that comes has been searched for its end, and where it begins.
+    var searched = 0
+    var lineStart = 0
+    private var state = State.connecting
+    /// Whether it has carried a request before.
+    private(set) var isUsed = false
+    /// Whether the connection has carried an earlier request than the one under way.
+    private(set) var isReused = false
+    /// Whether any of an answer to the request under way has come.
+    private(set) var hasHeard = false
+    /// Since when it rests.
+    private(set) var restingSince = LoopInstant.never
+
+    init(transfer: Transfer, connection: UpstreamConnection, rest: ExpressRest) {
+        self.transfer = transfer
+        self.connection = connection
+        self.rest = rest
+    }
+
+    var isRunning: Bool { state == .running }
+    /// Whether the final head was a 101.
+    var hasSwitched: Bool { state == .switched }
+
+    /// Begins a request. `transfer.fields` holds all its fields but those that say how long its body is.
+    func start(_ request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
+        try writeHead(request, target: target)
+        searched = 0
+        lineStart = 0
+        hasHeard = false
+        isReused = isUsed
+        isUsed = true
+        if state == .resting {
+            state = .running
+            sendHead()
+            watch()
+            if !isRunning { transfer.driver.wake() }
+        } else {
+            try connection?.open(telling: self)
+        }
+    }
+
+    /// The transfer has room for more of the response's body.
+    func resumeReceiving() { advance() }
+
+    /// There is more of the request's body.
+    func resumeSending() {
+        guard isRunning else { return }
+        send()
+        watch()
+        settle()
+    }
+
+    /// The connection, after a 101, with what came behind it; it is the taker's to close. Nil where there is none.
+    func takeConnection() -> UpstreamConnection? {
+        guard hasSwitched, let connection else { return nil }
+        self.connection = nil
+        swap(&connection.received, &input)
+        return connection
+    }
+
+    /// Goes to rest after a request, where the connection can take another; whether it did.
+    func goToRest(now: LoopInstant) -> Bool {
+        guard state == .resting, let connection else { return false }
+        restingSince = now
+        input.removeAll(keepingCapacity: 0)
+        connection.watch(for: .read, handler: self)
+        return true
+    }
+
+    /// Whether the connection can take a request: nothing has come while it rested. What came answers no request and must
+    /// not be taken for the answer to the next one (RFC 9112 section 9.2); and at its end a server may have closed it.
+    var isFresh: Bool { state == .resting && connection?.isQuiet == true }
+
+    /// Ends it wherever it stands, with its connection.
+    func close() {
+        state = .over
+        output.erase()
+        connection?.close()
+        connection = nil
+    }
+
+    // MARK: Events
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        if state == .resting {
+            rest.remove(transfer)
+            close()
+        } else {
+            advance()
+        }
+    }
+
+    /// libcurl has connected, or has failed to.
+    func transferEnded(_ handle: EasyHandle, error: CurlError?) {
+        guard state == .connecting else { return }
+        state = .running
+        if let error {
+            finish(error)
+        } else if connection?.take() == true {
+            sendHead()
+            watch()
+        } else {
+            finish(.couldNotConnect)
+        }
+        transfer.driver.wake()
+    }
+
+    private func advance() {
+        guard isRunning else { return }
+        if !output.isEmpty { send() }
+        receive()
+        settle()
+        watch()
+    }
+
+    /// Ends the request where both it and its answer are whole.
+    private func settle() {
+        if isRunning, transfer.isHeadComplete {
+            if transfer.answer.status == 101 {
+                state = .switched
+                connection?.watch(for: [], handler: self)
+            } else if transfer.isAnswered, transfer.upload.isComplete && output.isEmpty || sendsNoMore {
+                finish(nil)
+            }
+        }
+        transfer.driver.wake()
+    }
+
+    /// Has the loop tell of what is waited for; costs nothing where that is the same as before.
+    private func watch() {
+        guard isRunning, let connection else { return }
+        var interest: Interest = []
+        if !transfer.isPaused, !transfer.isAnswered { interest.insert(.read) }
+        if !output.isEmpty { interest.insert(.write) }
+        connection.watch(for: interest, handler: self)
+    }
+
+    /// Takes what has come.
+    private func receive() {
+        guard feed(), isRunning, let connection else { return }
+        rest.lend(to: &input)
+        defer { rest.takeBack(&input) }
+        while isRunning {
+            var outcome: UpstreamConnection.Received?
+            var wasFull = false
+            unsafe input.withUnsafeFreeSpace(minimum: Self.piece) { space in
+                let space = unsafe UnsafeMutableRawBufferPointer(rebasing: space.prefix(Self.piece))
+                outcome = try? unsafe connection.receive(into: space)
+                guard case .bytes(let count) = outcome else { return 0 }
+                wasFull = count == space.count
+                return count
+            }
+            switch outcome {
+            case .bytes:
+                hasHeard = true
+                // Over TLS more may wait although the descriptor is not readable.
+                guard feed(), wasFull || connection.isSecure else { return }
+            case .nothing: return
+            case .end where transfer.isHeadComplete: finish(nil)
+            case .end: finish(hasHeard ? .weirdServerReply : .gotNothing)
+            case nil: finish(.receiveError)
+            }
+        }
+    }
+
+    /// The request is over. Whether the connection can take another is known now (RFC 9112 section 9.3).
+    func finish(_ error: CurlError?) {
+        let isReusable =
+            error == nil && transfer.isAnswered && transfer.allowsAnotherRequest && output.isEmpty && input.isEmpty
+            && !transfer.isUpgrade
+        state = isReusable ? .resting : .over
+        if !isReusable { connection?.watch(for: [], handler: self) }
+        transfer.transferEnded(transfer.easy, error: error)
+    }
+
+    // MARK: What libcurl does not ask while it only connects
+
+    func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool { true }
+    func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition { .abort }
+    func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply { .abort }
+    func transferRewinds(to offset: Int64) -> Bool { false }
+    func transferWillSend(attempt: Int) -> Bool { attempt == 1 }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import EventLoop
+internal import HTTPWire
+
+/// The lines to one upstream that rest between two requests, on one worker; and the memory that all of them read into.
+final class ExpressRest {
+    /// libcurl keeps a connection no longer either (`CURLOPT_MAXAGE_CONN`): what stands in between may have forgotten it.
+    private static let longest = LoopDelay(.seconds(118))
+
+    private let limit: Int
+    private var isClosed = false
+    /// The one that rested last is the last: it is taken first, and those that are not needed grow old.
+    private var transfers: [Transfer] = []
+    /// Lent to the one line that reads, so that those that wait hold none.
+    private var memory = ByteQueue()
+
+    /// Room for `limit` lines.
+    init(limit: Int) { self.limit = limit }
+
+    /// A transfer whose line can take a request at once.
+    func take(now: LoopInstant) -> Transfer? {
+        while let transfer = transfers.popLast() {
+            if let line = transfer.line, line.isFresh, now < line.restingSince + Self.longest { return transfer }
+            transfer.line?.close()
+        }
+        return nil
+    }
+
+    /// Has the line of `transfer` rest here, or closes it.
+    func put(_ transfer: Transfer, now: LoopInstant) {
+        if !isClosed, transfers.count < limit, transfer.line?.goToRest(now: now) == true {
+            transfers.append(transfer)
+        } else {
+            transfer.line?.close()
+        }
+        if let oldest = transfers.first, let line = oldest.line, now >= line.restingSince + Self.longest {
+            transfers.removeFirst()
+            line.close()
+        }
+    }
+
+    /// The line of `transfer` is closed.
+    func remove(_ transfer: Transfer) { transfers.removeAll { $0 === transfer } }
+
+    /// Closes all, and whatever comes later.
+    func close() {
+        isClosed = true
+        for transfer in transfers { transfer.line?.close() }
+        transfers = []
+    }
+
+    /// Gives `input` the memory that is shared, where it has nothing of its own to keep.
+    func lend(to input: inout ByteQueue) {
+        if input.isEmpty { swap(&input, &memory) }
+    }
+
+    /// Takes it back, where it is empty.
+    func takeBack(_ input: inout ByteQueue) {
+        if input.isEmpty { swap(&input, &memory) }
+    }
+}
