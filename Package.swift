@@ -120,7 +120,7 @@ let package = Package(
             [
                 "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", httpTypes, logging,
             ]),
-        tests("Admin", ["Gateway", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
+        tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests("countersign", ["Systemd", logging, "Credentials", arguments]),

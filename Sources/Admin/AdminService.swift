@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 package import Gateway
 
-/// The admin listener: health, readiness, status; and over the Unix socket the calls that change something.
+/// The admin listener: health, readiness, metrics, status; and over the Unix socket the calls that change something.
 package struct AdminService: LocalService {
     /// What the service asks of the process.
     package struct Sources: Sendable {
@@ -12,6 +12,10 @@ package struct AdminService: LocalService {
         package var isAlive: @Sendable () -> Bool
         /// How everything stands now.
         package var report: @Sendable () -> HealthReport
+        /// Asks the workers for their figures; what it is given is called when all have answered, which may be never.
+        package var ask: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
+        /// All figures, those of the workers as they were told last.
+        package var metrics: @Sendable () -> MetricsReport
         /// Opens the latches of a challenge; returns how many those were.
         package var unlatch: @Sendable (_ challenge: String) -> Int
         /// Drops the sessions of a challenge, or all of them for `nil`; returns how many those were.
@@ -20,14 +24,21 @@ package struct AdminService: LocalService {
         /// Sources.
         package init(
             isAlive: @escaping @Sendable () -> Bool, report: @escaping @Sendable () -> HealthReport,
-            unlatch: @escaping @Sendable (String) -> Int, dropSessions: @escaping @Sendable (String?) -> Int
+            ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+            metrics: @escaping @Sendable () -> MetricsReport, unlatch: @escaping @Sendable (String) -> Int,
+            dropSessions: @escaping @Sendable (String?) -> Int
         ) {
+            self.ask = ask
+            self.metrics = metrics
             self.isAlive = isAlive
             self.report = report
             self.unlatch = unlatch
             self.dropSessions = dropSessions
         }
     }
+
+    /// How long the workers' figures are waited for; of a loop that takes longer the last ones are told.
+    private static let patience = Duration.milliseconds(500)
 
     private let sources: Sources
 
@@ -47,19 +58,35 @@ package struct AdminService: LocalService {
             return .json(status: report.isReady ? 200 : 503, report.document(isVerbose: request.has("verbose")))
         case ("GET", "/status"), ("HEAD", "/status"):
             return .json(status: 200, sources.report().document(isVerbose: true))
+        case ("GET", "/metrics"), ("HEAD", "/metrics"):
+            let format = MetricsFormat(accept: request.accept)
+            return LocalAnswer(
+                status: 200, contentType: format.contentType, body: Array(sources.metrics().text(format).utf8),
+                fields: [("Vary", "Accept")])
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
-        case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"):
+        case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"), (_, "/metrics"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST.").answer(allow: "POST")
         default:
             return LocalReply(
                 .noRoute,
-                detail: "Here are /livez, /readyz, /healthz, /status; over the Unix socket POST /unlatch "
+                detail: "Here are /livez, /readyz, /healthz, /metrics, /status; over the Unix socket POST /unlatch "
                     + "and /sessions/drop."
             ).answer()
         }
+    }
+
+    /// What has figures in it is answered when every worker has told its own.
+    package func later(_ request: LocalRequest) -> LaterAnswer? {
+        guard ["GET", "HEAD"].contains(request.method) else { return nil }
+        switch request.path {
+        case "/metrics", "/status": break
+        case "/healthz", "/readyz": if !request.has("verbose") { return nil }
+        default: return nil
+        }
+        return LaterAnswer(patience: Self.patience, begin: sources.ask) { answer(request) }
     }
 
     private func change(_ request: LocalRequest) -> LocalAnswer {

@@ -25,6 +25,8 @@ package final class EventLoop: @unchecked Sendable {
     private var queue = JobQueue()
     private var hooks: [any WaitHook] = []
     private var time = LoopInstant.read()
+    /// How busy it is. On the loop's thread.
+    package private(set) var activity = LoopActivity()
 
     /// Jobs run per turn at most; then descriptors get their turn.
     private static let jobsPerTurn = 256
@@ -44,6 +46,8 @@ package final class EventLoop: @unchecked Sendable {
     /// stopped are still run, what comes later is not; then the loop lets go of all handlers and hooks.
     package func run() {
         adoptThread()
+        // What comes before is not its work.
+        time = .read()
         while !stopping.load(ordering: .acquiring) { turn() }
         mailbox.empty(into: &queue)
         runJobs(atMost: queue.count)
@@ -223,10 +227,12 @@ package final class EventLoop: @unchecked Sendable {
             if !queue.isEmpty { isQuiet = false }
             round += 1
         }
+        let now = LoopInstant.read()
+        activity.turned(from: time, to: now)
         guard isQuiet, !poller.hasRefused, !stopping.load(ordering: .relaxed) else { return 0 }
         deadline = min(deadline, timers.earliest)
         guard deadline != .never else { return -1 }
-        return Int32(clamping: LoopInstant.read().milliseconds(until: deadline))
+        return Int32(clamping: now.milliseconds(until: deadline))
     }
 
     /// Handlers usually hold the loop that holds them.

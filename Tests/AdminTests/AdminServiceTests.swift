@@ -22,7 +22,8 @@ struct AdminServiceTests {
         let asked = asked
         return AdminService(
             sources: AdminService.Sources(
-                isAlive: { isAlive }, report: { .of(standings) },
+                isAlive: { isAlive }, report: { .of(standings) }, ask: { $0() },
+                metrics: { .of(standings) },
                 unlatch: { name in
                     asked.note("unlatch \(name)")
                     return 2

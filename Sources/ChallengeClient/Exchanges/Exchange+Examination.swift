@@ -46,6 +46,7 @@ extension Exchange {
         // What is not the challenge again proves the session, unless the server judged nothing at all.
         if trial != nil, verdict != .look { judge(status == 429 || status >= 500 ? .undecided : .accepted) }
         let action = machine.headReceived(verdict, canReplay: body.canReplay)
+        if case .challenge(let slot, _) = verdict { noteChallenge(at: slot, then: action) }
         if machine.isUnreplayable { giveUpReplay(verdict) }
         perform(action)
     }
@@ -89,6 +90,7 @@ extension Exchange {
                 detector.looksAtPages
             {
                 // Its login page is never the caller's answer.
+                challengedSlot = slot
                 return .failed(
                     ExchangeError(
                         LoginFailure(
@@ -114,6 +116,7 @@ extension Exchange {
             cause: loginCause)
         {
         case .failed(let failure):
+            challengedSlot = slot
             return .failed(ExchangeError(failure))
         case .old:
             challenge = response
@@ -122,6 +125,8 @@ extension Exchange {
             // Whether the session goes along next time or not, it is the answer for a while (CONTRIBUTING, rule 4).
             client.remember(use, now: runtime.loop.now)
             client.remember(use.withoutSession, now: runtime.loop.now)
+            challengedSlot = slot
+            noteChallenge(.passed)
             return .pass
         }
     }

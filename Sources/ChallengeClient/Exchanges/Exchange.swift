@@ -43,6 +43,8 @@ package final class Exchange: TransferOwner {
     var trial: (slot: Int, session: HeldSession)?
     /// The sessions' fields that the request was sent with, where something is to be learned from its answer.
     package internal(set) var attentive: SessionFields?
+    /// The slot of a challenge that was met and of which nothing has come yet.
+    var challengedSlot: Int?
     /// The challenge that was met last, for the login that it leads to.
     var challenge: ExaminedResponse?
     /// Names this exchange to the session directory; a new one for each request.
@@ -209,6 +211,7 @@ package final class Exchange: TransferOwner {
             reading = BodyReading()
             checks = []
         }
+        if challengedSlot != nil { noteChallenge(.failed) }
         challenge = nil
         refusal = nil
         route = nil
@@ -229,6 +232,7 @@ package final class Exchange: TransferOwner {
         assert(resumed, "the machine lets nothing be sent again that is not held")
         refusal = nil
         swallowed = 0
+        if challengedSlot != nil { noteChallenge(.answered) }
         let now = runtime.wallClock()
         route.refresh(from: runtime.directory, now: now)
         var sessions = route.fields

@@ -30,8 +30,11 @@ package struct ReplayBuffer: ~Copyable {
     private var sentBefore = 0
     /// Whether what comes is still kept.
     private var isKeeping: Bool
-    /// How many bytes were taken again, by where they were.
-    private var replayed = (memory: 0, disk: 0)
+    /// Whether the running transfer sends the body again, or what is left of it.
+    private var isReplay = false
+    /// How many bytes were taken by transfers that sent the body again: by where they were, and those that came fresh from the
+    /// caller.
+    private var replayed = (memory: 0, disk: 0, stream: 0)
 
     /// Whether the first byte is still held.
     package private(set) var canReplay = true
@@ -61,10 +64,11 @@ package struct ReplayBuffer: ~Copyable {
 
     /// Lets go of everything, its file and its share of the budget too: the exchange is over.
     package mutating func discard() {
-        if replayed != (0, 0) {
-            spool?.figures.replayed(memory: replayed.memory, disk: replayed.disk)
-            replayed = (0, 0)
+        if replayed != (0, 0, 0) {
+            spool?.figures.replayed(memory: replayed.memory, disk: replayed.disk, stream: replayed.stream)
+            replayed = (0, 0, 0)
         }
+        isReplay = false
         release()
         recent.removeAll(keepingCapacity: 8_192)
         taken = 0
@@ -172,6 +176,7 @@ package struct ReplayBuffer: ~Copyable {
             count = unsafe recent.copy(from: taken - kept.count - fileCount, into: buffer)
             replayed.memory += min(count, again)
         }
+        if isReplay, count > again { replayed.stream += count - again }
         taken += count
         return count
     }
@@ -190,12 +195,14 @@ package struct ReplayBuffer: ~Copyable {
         // What is read now is not sent again by that.
         sentBefore = furthest
         furthest = 0
+        isReplay = false
         return true
     }
 
     /// What `beginReading` began is over.
     package mutating func endReading() {
         furthest = sentBefore
+        isReplay = furthest > 0
         taken = 0
     }
 
@@ -203,6 +210,7 @@ package struct ReplayBuffer: ~Copyable {
     package mutating func rewind() -> Bool {
         guard canReplay else { return false }
         furthest = max(furthest, taken)
+        isReplay = furthest > 0
         taken = 0
         return true
     }

@@ -13,6 +13,8 @@ package final class ClientRuntime {
     package let driver: CurlDriver
     /// The worker's number.
     package let worker: Int
+    /// What is counted of exchanges here.
+    package let meters = UpstreamMeters()
     let services: ClientServices
     /// How many connections may rest: libcurl's, and as many of each upstream's lines.
     let connectionLimit: Int

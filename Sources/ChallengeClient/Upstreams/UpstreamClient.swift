@@ -17,6 +17,8 @@ package final class UpstreamClient {
     /// `timeouts.idle` for the loop.
     let idleDelay: LoopDelay
     let runtime: ClientRuntime
+    /// What is counted of its exchanges on this worker.
+    package let meter: UpstreamMeter
     private let uniform: RouteSessions
     var routes = RouteMemory()
     var refusals = RefusalMemory()
@@ -45,6 +47,7 @@ package final class UpstreamClient {
             former?.rest.close()
             rest = ExpressRest(limit: plan.goesExpress ? runtime.connectionLimit : 0)
         }
+        meter = runtime.meters.meter(of: plan.name)
         let (settings, origin) = (plan.connections, plan.base.origin)
         sharedStart =
             settings.mayBeHTTP2(to: origin) && settings.sharesConnections(to: origin)

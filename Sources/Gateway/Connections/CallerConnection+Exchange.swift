@@ -33,6 +33,7 @@ extension CallerConnection: ExchangeCaller {
         // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
         // (RFC 9112 §9.6).
         response.held = exchange?.attentive
+        tally.status = answer.status
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
         self.keepsAlive = transfer.head.withSpan {
             response.writeHead(
@@ -71,6 +72,7 @@ extension CallerConnection: ExchangeCaller {
 
     func exchangeEnded() {
         response.writeEnd(to: &output)
+        tally.isWhole = true
         requestEnded()
     }
 
@@ -86,6 +88,7 @@ extension CallerConnection: ExchangeCaller {
     }
 
     func exchangeBroke(_ error: ExchangeError) {
+        tally.isBroken = true
         log(error)
         guard response.endsWithConnection else {
             // What was received goes out; then the connection ends, and the framing shows that the message is not complete
@@ -105,6 +108,7 @@ extension CallerConnection: ExchangeCaller {
         exchange?.cancel()
         keepsAlive = false
         if response.isWhole {
+            tally.isWhole = true
             requestEnded()
         } else if let refusal, !response.hasBegun {
             reply(refusal)

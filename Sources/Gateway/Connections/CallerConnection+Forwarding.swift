@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import EventLoop
 internal import HTTPWire
 
 // Upstream.
@@ -17,10 +18,11 @@ extension CallerConnection {
                 LocalReply(
                     .overloaded,
                     detail: "As many exchanges run as `limits.exchanges` allows. Try again shortly, or raise it.",
-                    retryAfter: 1))
+                    retryAfter: 1), of: client)
             return
         }
         isAdmitted = true
+        tally.begin(at: worker.loop.now)
         stripped = destination.stripped
         phase = .exchange
         awaitsContinue = request.expectsContinue && input.isEmpty
@@ -45,6 +47,7 @@ extension CallerConnection {
         }
         // Apart, for an exchange that fails at once gives the head up.
         exchange.start()
+        tally.handedOver()
     }
 
     /// Takes up by what the request is forwarded; `false`: it was refused.
@@ -67,7 +70,7 @@ extension CallerConnection {
                         detail: """
                             Callers bring no credentials of their own to upstream \(client.plan.name) \
                             (`caller-credentials: refuse`). Leave Authorization out.
-                            """))
+                            """), of: client)
                 return false
             }
         }

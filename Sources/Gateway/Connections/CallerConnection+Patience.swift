@@ -44,6 +44,8 @@ extension CallerConnection {
             reply(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
         case .head where hasServed && !isQuiet:
             becomeQuiet()
+        case .reply where awaited != nil:
+            if let awaited { deliver(awaited) }
         case .reply:
             // It gets its answer all the same; the rest of the body is not read.
             keepsAlive = false

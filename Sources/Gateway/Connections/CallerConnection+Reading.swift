@@ -54,7 +54,7 @@ extension CallerConnection {
             if phase == .exchange, !body.trailers.isEmpty { takeTrailers() }
             input.consume(consumed)
             isBodyComplete = true
-            setTimeLimit(nil)
+            if awaited == nil { setTimeLimit(nil) }
             if phase == .exchange {
                 exchange?.receiveBodyEnd()
             } else if let pendingReply {

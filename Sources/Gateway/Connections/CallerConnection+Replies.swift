@@ -2,13 +2,16 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import EventLoop
 internal import HTTPWire
 
 // Answers of our own.
 extension CallerConnection {
     /// Answers the present request with `reply`, after its body where that is short enough to be read over.
-    func reply(_ reply: LocalReply) {
-        worker.count(reply)
+    ///
+    /// `upstream`: where the request would have gone, where no exchange has begun.
+    func reply(_ reply: LocalReply, of upstream: UpstreamClient? = nil) {
+        count(reply, of: upstream)
         let id = requestID
         worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
         let reply = reply.identified(by: id)
@@ -47,12 +50,42 @@ extension CallerConnection {
             let whole = bytes.text(request.target.pathAndQuery)
             return LocalRequest(
                 method: bytes.text(request.methodRange), path: path,
-                query: String(whole.dropFirst(path.count + 1)), isUnixSocket: isUnixSocket)
+                query: String(whole.dropFirst(path.count + 1)), isUnixSocket: isUnixSocket,
+                accept: request.fields.filter { $0.kind == .accept }.map { bytes.text($0.value) }
+                    .joined(separator: ","))
         }
         guard let parsed else {
             reply(LocalReply(.hostNotAllowed, detail: "Only loopback names are served here."))
             return
         }
-        deliver(service.answer(parsed))
+        if let later = service.later(parsed) { waitFor(later) } else { deliver(service.answer(parsed)) }
     }
+
+    /// Answers when that is there which `later` waits for, or when it has waited long enough.
+    private func waitFor(_ later: LaterAnswer) {
+        let awaited = AwaitedAnswer(make: later.answer)
+        self.awaited = awaited
+        phase = .reply
+        timer.arm(at: worker.loop.now + later.patience)
+        let bound = LoopBound((connection: self, awaited: awaited), to: worker.loop)
+        later.begin { [loop = worker.loop] in
+            loop.execute { bound.value.connection.deliver(bound.value.awaited) }
+        }
+    }
+
+    /// What was waited for is there, or is waited for no longer. Nothing, where that was so before.
+    func deliver(_ awaited: AwaitedAnswer) {
+        guard self.awaited === awaited else { return }
+        self.awaited = nil
+        guard phase == .reply else { return }
+        deliver(awaited.make())
+        worker.note(self)
+    }
+}
+
+/// An answer of our own that is still to be made; an object, so that a later one is not taken for it.
+final class AwaitedAnswer {
+    let make: @Sendable () -> LocalAnswer
+
+    init(make: @escaping @Sendable () -> LocalAnswer) { self.make = make }
 }

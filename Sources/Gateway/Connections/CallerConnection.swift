@@ -58,6 +58,8 @@ final class CallerConnection: ReadinessHandler {
     var keepsAlive = true
     var response = ForwardedResponse()
     var pendingReply: LocalAnswer?
+    /// The answer of a local service that is waited for.
+    var awaited: AwaitedAnswer?
     /// Where the present request goes.
     var upstream: UpstreamClient?
     /// How many bytes of its path the route has taken off.
@@ -72,6 +74,8 @@ final class CallerConnection: ReadinessHandler {
     var bodyArrived = 0
     /// Whether the present request counts among the worker's exchanges.
     var isAdmitted = false
+    /// What is measured of the present exchange.
+    var tally = ExchangeTally()
     let timer: LazyTimer
     private var writeLimit: WriteLimit?
     private(set) var hasEnded = false
@@ -231,6 +235,7 @@ final class CallerConnection: ReadinessHandler {
             if input.isEmpty { keepsAlive = false }
             watchCaller()
         case .exchange where response.isWhole: breakOff(nil)
+        case .reply where awaited != nil && isBodyComplete: if input.isEmpty { keepsAlive = false }
         case .exchange, .reply: close()
         case .closing, .closed, .lingering, .tunnel: break
         }
@@ -295,6 +300,7 @@ final class CallerConnection: ReadinessHandler {
     /// The response is written into `output`: what comes next.
     func requestEnded() {
         release()
+        awaited = nil
         isWatched = false
         hasServed = true
         if !isBodyComplete { keepsAlive = false }
@@ -337,6 +343,7 @@ final class CallerConnection: ReadinessHandler {
         phase = .closed
         timer.cancel()
         writeLimit?.cancel()
+        awaited = nil
         dropExchange()
         if let tunnel {
             self.tunnel = nil
@@ -361,13 +368,16 @@ final class CallerConnection: ReadinessHandler {
         timer.disarm()
         writeLimit?.end()
         worker.tunnelOpened()
+        endTally()
         tunnel = Tunnel(self, upstream)
         head.removeAll(keepingCapacity: 0)
         worker.note(self)
     }
 
     private func release() {
-        if isAdmitted { worker.exchangeEnded() }
+        guard isAdmitted else { return }
+        endTally()
+        worker.exchangeEnded()
         isAdmitted = false
     }
 }

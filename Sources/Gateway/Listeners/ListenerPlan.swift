@@ -64,6 +64,33 @@ package final class ListenerPlan: Sendable {
 package protocol LocalService: Sendable {
     /// The answer to a request for `path`, with `query` as it came, from a caller on a Unix socket or not.
     func answer(_ request: LocalRequest) -> LocalAnswer
+    /// The answer to a request for which something has to be asked of others first; `nil`: `answer` has it.
+    func later(_ request: LocalRequest) -> LaterAnswer?
+}
+
+extension LocalService {
+    /// Nothing is asked of others.
+    package func later(_ request: LocalRequest) -> LaterAnswer? { nil }
+}
+
+/// An answer that is made when something has come, or when it was waited for long enough.
+package struct LaterAnswer: Sendable {
+    /// How long is waited at most.
+    package var patience: Duration
+    /// Begins what is waited for; `done` is to be called at its end, once, on any thread, not within the call.
+    package var begin: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
+    /// Makes the answer.
+    package var answer: @Sendable () -> LocalAnswer
+
+    /// An answer.
+    package init(
+        patience: Duration, begin: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+        answer: @escaping @Sendable () -> LocalAnswer
+    ) {
+        self.patience = patience
+        self.begin = begin
+        self.answer = answer
+    }
 }
 
 /// A request to a local service, whose body has been read over.
@@ -76,9 +103,12 @@ package struct LocalRequest: Sendable {
     package var query: String
     /// Whether it came over a Unix socket.
     package var isUnixSocket: Bool
+    /// The value of `Accept`, several joined by commas (RFC 9110 §12.5.1); empty where there is none.
+    package var accept: String
 
     /// A request.
-    package init(method: String, path: String, query: String, isUnixSocket: Bool) {
+    package init(method: String, path: String, query: String, isUnixSocket: Bool, accept: String = "") {
+        self.accept = accept
         self.method = method
         self.path = path
         self.query = query

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Why a caller is turned away before its request is read.
-enum NoRoom {
+/// Why a caller is turned away before its request is read; the raw value names the reason in the metrics.
+package enum NoRoom: String, Sendable, CaseIterable {
     /// `limits.callers` is reached.
-    case everywhere
+    case everywhere = "callers"
     /// The listener's own `callers` is reached.
-    case atListener
+    case atListener = "listener"
     /// The process has no file descriptor left.
-    case noDescriptor
+    case noDescriptor = "descriptors"
 
     /// What the caller is sent.
     var farewell: [UInt8] {

@@ -31,6 +31,8 @@ extension CallerConnection {
                     transfer.answer, in: bytes, to: offer, askedBy: request, to: &output, addresses: addressMap)
             }
         }
+        tally.status = transfer.answer.status
+        tally.isWhole = true
         beginTunnel(on: connection)
     }
 }

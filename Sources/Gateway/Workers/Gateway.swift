@@ -142,6 +142,14 @@ package final class Gateway {
     /// The workers' loops, for whoever watches over them.
     package var pulse: WorkerPulse { WorkerPulse(loops: crews.map(\.thread.loop)) }
 
+    /// What the workers have counted, for whoever wants to know.
+    package private(set) lazy var readings: WorkerReadings = {
+        let members = crews.enumerated().compactMap { number, crew in
+            crew.worker.wait().map { WorkerReadings.Member(number: number, loop: crew.thread.loop, worker: $0) }
+        }
+        return WorkerReadings(members: members, figures: figures, counts: counts)
+    }()
+
     /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {
         // Closed before anything is waited for, so that a new caller is refused and can go elsewhere, instead of waiting in

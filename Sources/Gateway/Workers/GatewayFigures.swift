@@ -3,13 +3,12 @@
 
 internal import Synchronization
 
-/// Counters of the whole gateway. Each is written by all workers with one relaxed addition.
+/// Counters of the whole gateway, for what happens once per connection at most. Each is written by all workers with one relaxed
+/// addition. What happens once per request is counted by each worker for itself: see `WorkerMeter`.
 package final class GatewayFigures: Sendable {
     private let connections = Atomic<Int>(0)
     private let accepted = Atomic<Int>(0)
-    private let exchanges = Atomic<Int>(0)
     private let tunnels = Atomic<Int>(0)
-    private let replies = Mutex<[LocalReply.Code: Int]>([:])
 
     /// Counters at zero.
     package init() {}
@@ -18,12 +17,8 @@ package final class GatewayFigures: Sendable {
     package var openConnections: Int { connections.load(ordering: .relaxed) }
     /// Callers ever connected.
     package var acceptedConnections: Int { accepted.load(ordering: .relaxed) }
-    /// Exchanges ever begun.
-    package var begunExchanges: Int { exchanges.load(ordering: .relaxed) }
     /// Connections that another protocol is spoken on now.
     package var openTunnels: Int { tunnels.load(ordering: .relaxed) }
-    /// Local replies by code.
-    package var localReplies: [LocalReply.Code: Int] { replies.withLock { $0 } }
 
     func connectionOpened() {
         connections.wrappingAdd(1, ordering: .relaxed)
@@ -32,11 +27,8 @@ package final class GatewayFigures: Sendable {
 
     func connectionClosed() { connections.wrappingSubtract(1, ordering: .relaxed) }
 
-    func exchangeBegan() { exchanges.wrappingAdd(1, ordering: .relaxed) }
-
     func tunnelOpened() { tunnels.wrappingAdd(1, ordering: .relaxed) }
 
     func tunnelClosed() { tunnels.wrappingSubtract(1, ordering: .relaxed) }
 
-    func replied(_ code: LocalReply.Code) { replies.withLock { $0[code, default: 0] += 1 } }
 }

@@ -8,24 +8,30 @@ internal import Synchronization
 /// One number for all, since the kernel deals callers out to the workers as it likes: with a share for each, one would
 /// refuse callers while another has room.
 final class SharedCount: Sendable {
-    private let count = Atomic<Int>(0)
-    private let limit: Atomic<Int>
+    private let entered = Atomic<Int>(0)
+    private let most: Atomic<Int>
 
     /// A count at zero. `nil`: as many as there are.
-    init(limit: Int?) { self.limit = Atomic(limit ?? .max) }
+    init(limit: Int?) { most = Atomic(limit ?? .max) }
+
+    /// How many there are now.
+    var count: Int { entered.load(ordering: .relaxed) }
+
+    /// How many there may be.
+    var limit: Int { most.load(ordering: .relaxed) }
 
     /// Sets another limit; those who are in stay.
-    func setLimit(_ limit: Int?) { self.limit.store(limit ?? .max, ordering: .relaxed) }
+    func setLimit(_ limit: Int?) { most.store(limit ?? .max, ordering: .relaxed) }
 
     /// Whether there is room for one more, who is counted then.
     func enter() -> Bool {
-        if count.wrappingAdd(1, ordering: .relaxed).newValue <= limit.load(ordering: .relaxed) { return true }
+        if entered.wrappingAdd(1, ordering: .relaxed).newValue <= limit { return true }
         leave()
         return false
     }
 
     /// One less.
-    func leave() { count.wrappingSubtract(1, ordering: .relaxed) }
+    func leave() { entered.wrappingSubtract(1, ordering: .relaxed) }
 }
 
 /// The bounds that all workers keep together.

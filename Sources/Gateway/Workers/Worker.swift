@@ -20,7 +20,9 @@ final class Worker: WaitHook {
     /// Who calls over TCP.
     let owners = SocketOwners()
     private(set) var isDraining = false
-    private let number: Int
+    let number: Int
+    /// What it counts.
+    let meter = WorkerMeter()
     private let services: ClientServices
     private let figures: GatewayFigures
     let log: ExchangeLog
@@ -104,7 +106,7 @@ final class Worker: WaitHook {
     }
 
     private func refuse(_ descriptor: Int32, _ reason: NoRoom) {
-        figures.replied(.overloaded)
+        meter.refused(reason)
         refused.refuse(descriptor, reason)
     }
 
@@ -114,7 +116,7 @@ final class Worker: WaitHook {
             "callers refused", at: listener.name,
             "no file descriptor is left: raise LimitNOFILE= of the unit, or lower limits.callers")
         guard refused.refuseFirst(at: socket) else { return false }
-        figures.replied(.overloaded)
+        meter.refused(.noDescriptor)
         return true
     }
 
@@ -150,7 +152,7 @@ final class Worker: WaitHook {
     /// Whether another exchange may begin; then it counts.
     func admitExchange() -> Bool {
         guard counts.exchanges.enter() else { return false }
-        figures.exchangeBegan()
+        meter.exchangeBegan()
         return true
     }
 
@@ -159,9 +161,6 @@ final class Worker: WaitHook {
     func tunnelOpened() { figures.tunnelOpened() }
 
     func tunnelClosed() { figures.tunnelClosed() }
-
-    /// Counts a local reply.
-    func count(_ reply: LocalReply) { figures.replied(reply.code) }
 
     /// Logs that nobody's uid is known at a listener that asks for it.
     func logBlindness(of listener: ListenerPlan) {

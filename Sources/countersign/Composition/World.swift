@@ -22,6 +22,8 @@ final class World: Sendable {
     let sources: CredentialComposition
     /// What survives a restart.
     let state: SealedStateStore
+    /// Counts the logins.
+    let loginMeter: LoginMeter
     /// The MobileFirst clients, which outlive a reload.
     let mobileFirstClients = MobileFirstClients()
 
@@ -42,9 +44,10 @@ final class World: Sendable {
         sources = CredentialComposition(
             settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(digests: CryptoDigests(), state: state, now: Process.wallClock))
+        loginMeter = LoginMeter(next: observer)
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
-            state: state, wallClock: Process.wallClock, observer: observer, replay: Self.replay(settings),
+            state: state, wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
             ledger: CredentialLedger(digest: latches.digest))
     }
 

@@ -59,7 +59,7 @@ final class Daemon {
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
             logger: Logger(label: "exchange"))
         pulse = gateway.pulse
-        status = DaemonStatus(world: world, figures: gateway.figures, pulse: pulse)
+        status = DaemonStatus(world: world, readings: gateway.readings, pulse: pulse)
         watch = world.services.ledger.map { [status, world] ledger in
             CredentialWatch(sources: world.sources, ledger: ledger, roster: world.services.roster) {
                 status.replaceOutdated($0)

@@ -16,14 +16,15 @@ final class DaemonStatus: Sendable {
     }
 
     private let world: World
-    private let figures: GatewayFigures
+    private let readings: WorkerReadings
+    private let startedAt = Process.wallClock()
     private let pulse: WorkerPulse
     private let state = Mutex(State())
 
-    init(world: World, figures: GatewayFigures, pulse: WorkerPulse) {
+    init(world: World, readings: WorkerReadings, pulse: WorkerPulse) {
         self.pulse = pulse
         self.world = world
-        self.figures = figures
+        self.readings = readings
     }
 
     /// Whether the listeners accept.
@@ -45,6 +46,8 @@ final class DaemonStatus: Sendable {
         AdminService.Sources(
             isAlive: { self.pulse.isSteady() },
             report: { self.report() },
+            ask: { self.readings.ask($0) },
+            metrics: { self.metrics() },
             unlatch: { self.world.unlatch($0) },
             dropSessions: { name in
                 let meant = Set(
@@ -67,6 +70,12 @@ final class DaemonStatus: Sendable {
         return dropped.count
     }
 
+    private func metrics() -> MetricsReport {
+        MetricsReport(
+            health: report(), gateway: readings.latest, logins: world.loginMeter.reading,
+            replay: world.services.replay.map { ReplayReading($0) }, process: .now(startedAt: startedAt))
+    }
+
     private func report() -> HealthReport {
         let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
         // Nobody may be there to ask for a login that has failed: whoever looks at readiness does.
@@ -86,10 +95,11 @@ final class DaemonStatus: Sendable {
                 }
             }
         }
+        let gateway = readings.latest
         var counts = [
-            "connections": figures.openConnections, "connections_accepted": figures.acceptedConnections,
-            "exchanges": figures.begunExchanges, "tunnels": figures.openTunnels,
-            "local_replies": figures.localReplies.values.reduce(0, +),
+            "connections": gateway.connections, "connections_accepted": gateway.acceptedConnections,
+            "exchanges": Int(clamping: gateway.begunExchanges), "tunnels": gateway.tunnels,
+            "local_replies": Int(clamping: gateway.replies.values.reduce(0, &+)),
         ]
         if let replay = world.services.replay {
             counts["replay_bytes_on_disk"] = replay.figures.bytesInUse

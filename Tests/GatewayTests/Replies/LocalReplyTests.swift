@@ -139,6 +139,6 @@ struct LocalReplyTests {
         #expect(head.contains("Date: Sat, 21 Nov 2026 16:00:00 GMT\r\n"))
         #expect(
             head.contains("Proxy-Status: countersign; error=http_request_error; details=\"method-not-allowed\"\r\n"))
-        #expect(proxy.gateway.figures.localReplies == [.methodNotAllowed: 1])
+        #expect(proxy.reading.replies == [LocalReplyCount(upstream: "", code: .methodNotAllowed, status: 405): 1])
     }
 }

@@ -8,6 +8,7 @@ import Glibc
 import HTTPTypes
 import HTTPWire
 import Logging
+import Synchronization
 import Testing
 
 /// A whole gateway in this process, in front of one upstream.
@@ -55,6 +56,14 @@ final class Proxy {
         let caller = try connect()
         try caller.send(request)
         return try caller.message()
+    }
+
+    /// What the workers have counted up to now.
+    var reading: GatewayReading {
+        let isThere = Atomic(false)
+        gateway.readings.ask { isThere.store(true, ordering: .releasing) }
+        wait("the workers' answer") { isThere.load(ordering: .acquiring) }
+        return gateway.readings.latest
     }
 
     /// How many exchanges wait for a login.

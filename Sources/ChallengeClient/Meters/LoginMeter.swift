@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Synchronization
+
+/// Counts logins as they end, and passes on what it is told. For logins, which are seldom, a lock does.
+package final class LoginMeter: LoginObserver {
+    private struct State {
+        var begun: Set<SessionKey> = []
+        var reading = LoginReading()
+    }
+
+    private let next: any LoginObserver
+    private let state = Mutex(State())
+
+    /// A meter in front of `next`.
+    package init(next: any LoginObserver) { self.next = next }
+
+    /// What was counted.
+    package var reading: LoginReading {
+        state.withLock { $0.reading }
+    }
+
+    /// A login begins.
+    package func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
+        state.withLock { _ = $0.begun.insert(key) }
+        next.loginBegan(key, cause)
+    }
+
+    /// A step of it.
+    package func loginStepped(_ key: SessionKey, _ step: ConversationStep) { next.loginStepped(key, step) }
+
+    /// It is over.
+    package func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
+        count(key, result, cause, after: duration)
+        next.loginEnded(key, result, cause, after: duration)
+    }
+
+    /// A session was ended at its server, or was not.
+    package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
+        state.withLock { state in
+            state.reading.logouts[LogoutCount(challenge: key.challenge, isDone: failure == nil), default: 0] &+= 1
+        }
+        next.logoutEnded(key, failure)
+    }
+
+    private func count(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {
+        let failure: LoginFailure.Code? = if case .failure(let failure) = result { failure.code } else { nil }
+        state.withLock { state in
+            // One that never began is a session that the server has refused: no login, and counted with its challenge.
+            guard state.begun.remove(key) != nil else { return }
+            let count = LoginCount(challenge: key.challenge, isRenewal: cause.isRenewal, failure: failure)
+            state.reading.counts[count, default: 0] &+= 1
+            state.reading.durations[key.challenge, default: LatencyHistogram()].add(duration.nanoseconds)
+        }
+    }
+}
+
+/// What was counted of logins.
+package struct LoginReading: Sendable {
+    /// How many ended how.
+    package var counts: [LoginCount: UInt64]
+    /// How long they took, by challenge.
+    package var durations: [String: LatencyHistogram]
+    /// How many sessions were to be ended at their servers.
+    package var logouts: [LogoutCount: UInt64] = [:]
+
+    /// A reading.
+    package init(counts: [LoginCount: UInt64] = [:], durations: [String: LatencyHistogram] = [:]) {
+        self.counts = counts
+        self.durations = durations
+    }
+}
+
+/// Logouts that ended in the same way.
+package struct LogoutCount: Sendable, Hashable {
+    /// The challenge's name.
+    package var challenge: String
+    /// Whether the server said that the session has ended.
+    package var isDone: Bool
+}
+
+/// Logins that ended in the same way.
+package struct LoginCount: Sendable, Hashable {
+    /// The challenge's name; that of the upstream for its MobileFirst server.
+    package var challenge: String
+    /// Whether a session that still served was to be replaced.
+    package var isRenewal: Bool
+    /// Why they failed; `nil`: they won a session.
+    package var failure: LoginFailure.Code?
+
+    /// A kind of login.
+    package init(challenge: String, isRenewal: Bool, failure: LoginFailure.Code?) {
+        self.challenge = challenge
+        self.isRenewal = isRenewal
+        self.failure = failure
+    }
+}
+
+extension Duration {
+    /// In nanoseconds; none where it is negative.
+    fileprivate var nanoseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        let whole = UInt64(clamping: seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        return whole.overflow ? .max : whole.partialValue &+ UInt64(clamping: attoseconds / 1_000_000_000)
+    }
+}

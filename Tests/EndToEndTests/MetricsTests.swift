@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+import Testing
+
+@Suite("The metrics of the running daemon")
+struct MetricsTests {
+    private static var twoWorkers: BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.workers = 2
+        configuration.upstreams = ["nowhere:\n  url: http://127.0.0.1:1/"]
+        configuration.listeners = """
+            address: 127.0.0.1:${PROXY_PORT}
+            upstream: bank
+            routes:
+              - { path: /open/, upstream: server }
+              - { path: /nowhere/, upstream: nowhere }
+            """
+        return configuration
+    }
+
+    @Test("count a known traffic as it was: a login, a body sent again, responses and local replies")
+    func traffic() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            let body = String(repeating: "b", count: 1000)
+            try await bank.expect("/echo", "-d", body, status: 200)
+            for _ in 0..<4 { try await bank.expect("/balance", status: 200) }
+            try await bank.expect("/open/status/404", status: 404)
+            for _ in 0..<2 { try await bank.expect("/nowhere/x", code: "upstream-unreachable") }
+            try await bank.expect("/balance", "-H", "Host: evil.example", code: "host-not-allowed")
+
+            let metrics = try await bank.metrics()
+            let exchanges = "exchanges_total"
+            #expect(metrics.values(exchanges, ["upstream": "bank", "status": "200", "local_reply": ""]) == [5])
+            #expect(metrics.values(exchanges, ["upstream": "server", "status": "404", "local_reply": ""]) == [1])
+            #expect(
+                metrics.values(exchanges, ["upstream": "nowhere", "local_reply": "upstream-unreachable"]) == [2])
+            #expect(
+                metrics.values(exchanges, ["upstream": "", "status": "421", "local_reply": "host-not-allowed"]) == [1])
+            #expect(metrics.sum(exchanges) == 9)
+            #expect(metrics.values("exchanges_begun_total") == [8])
+            #expect(metrics.values("exchanges_running") == [0])
+            for histogram in ["exchange_duration_seconds", "exchange_own_seconds"] {
+                #expect(metrics.values("\(histogram)_count", ["upstream": "bank"]) == [5])
+                #expect(metrics.values("\(histogram)_bucket", ["upstream": "bank", "le": "+Inf"]) == [5])
+                #expect(metrics.sum("\(histogram)_sum", ["upstream": "bank"]) > 0)
+            }
+            // The server asks for a registered client, and then for the scope of the resource; at the second one only for that,
+            // which is held already.
+            #expect(
+                metrics.values("challenges_total", ["upstream": "bank", "challenge": "bank", "outcome": "answered"])
+                    == [3])
+            #expect(metrics.sum("challenges_total") == 3)
+            #expect(metrics.values("logins_total", ["challenge": "bank", "kind": "login", "outcome": "won"]) == [2])
+            #expect(metrics.sum("logins_total") == 2)
+            #expect(metrics.values("login_duration_seconds_count", ["challenge": "bank"]) == [2])
+            #expect(metrics.values("sessions", ["upstream": "bank", "state": "held"]) == [2])
+            let ends = metrics.values("session_expires_in_seconds", ["upstream": "bank", "challenge": "bank"])
+            #expect(ends.count == 1 && ends.allSatisfy { $0 > 0 && $0 <= 3600 }, "\(ends)")
+            #expect(metrics.values("login_waiters", ["upstream": "bank"]) == [0])
+            #expect(metrics.values("latches", ["challenge": "bank-pin", "reason": "rejected"]) == [0])
+            #expect(metrics.values("replayed_bytes_total", ["tier": "memory"]) == [2000])
+            #expect(metrics.values("replayed_bytes_total", ["tier": "disk"]) == [0])
+        }
+    }
+
+    @Test("tell how connections, workers and process stand")
+    func daemon() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            let connection = try bank.connect()
+            _ = await offPool {
+                connection.send("GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return connection.response()
+            }
+            let metrics = try await bank.metrics()
+            // The kept one and the one that asks.
+            #expect(metrics.values("connections") == [2])
+            #expect(metrics.values("connections_accepted_total") == [2])
+            #expect(metrics.values("connections_limit") == [1024] && metrics.values("exchanges_limit") == [4096])
+            #expect(metrics.values("connections_refused_total") == [0, 0, 0])
+            #expect(metrics.values("worker_up") == [1, 1])
+            for name in ["worker_lag_seconds", "worker_longest_turn_seconds", "worker_busy_seconds_total"] {
+                #expect(metrics.values(name).count == 2 && metrics.values(name).allSatisfy { $0 >= 0 && $0 < 30 })
+            }
+            let resident = metrics.sum("process_resident_memory_bytes") / 1024
+            #expect(abs(resident - Double(try bank.daemon.residentKilobytes)) < 20_000)
+            #expect(metrics.sum("process_open_fds") > 5)
+            #expect(metrics.sum("process_cpu_seconds_total") > 0)
+            #expect(abs(metrics.sum("process_start_time_seconds") - Double(time(nil))) < 120)
+            #expect(metrics.values("ready") == [1])
+            let version = try await Command.countersign("--version", in: bank.folder).output.split(separator: "\n")[0]
+            #expect(metrics.values("build_info", ["version": String(version)]) == [1])
+        }
+    }
+
+    @Test("show a rejected credential as a closed latch, once, and what callers were told")
+    func latch() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            for _ in 0..<3 { try await bank.expect("/balance", code: "login-latched") }
+            let metrics = try await bank.metrics()
+            #expect(metrics.values("latches", ["challenge": "bank-pin", "reason": "rejected"]) == [1])
+            #expect(metrics.values("latches", ["challenge": "bank-pin", "reason": "locked"]) == [0])
+            #expect(metrics.values("logins_total", ["outcome": "login-rejected"]) == [1])
+            #expect(metrics.values("logins_total", ["outcome": "login-latched"]) == [3])
+            #expect(metrics.values("challenges_total", ["outcome": "failed"]) == [4])
+            #expect(metrics.values("exchanges_total", ["status": "502", "local_reply": "login-rejected"]) == [1])
+            #expect(metrics.values("exchanges_total", ["status": "503", "local_reply": "login-latched"]) == [3])
+            #expect(metrics.values("sessions", ["upstream": "bank", "state": "failing"]) == [1])
+            #expect(metrics.values("ready") == [0])
+        }
+    }
+
+    @Test("never go backwards over a reload, also one that leaves an upstream out")
+    func reload() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            try await bank.expect("/balance", status: 200)
+            try await bank.expect("/nowhere/x", code: "upstream-unreachable")
+            let before = try await bank.metrics().counters
+            for round in 1...2 {
+                bank.configure {
+                    $0.upstreams = round == 1 ? [] : ["nowhere:\n  url: http://127.0.0.1:1/"]
+                    $0.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: bank"
+                }
+                try bank.daemon.child.signal(SIGHUP)
+                #expect(try await bank.daemon.waitForLog("reloaded", times: round))
+                try await bank.expect("/balance", status: 200)
+                let after = try await bank.metrics().counters
+                for (name, value) in before { #expect(after[name] ?? -1 >= value, "\(name)") }
+            }
+        }
+    }
+
+    @Test("come in the format that is asked for, as GET and HEAD have it, and promtool finds nothing to say of them")
+    func formats() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            try await bank.expect("/balance", status: 200)
+            let openMetrics = try await bank.admin("/metrics")
+            #expect(
+                openMetrics.field("content-type") == "application/openmetrics-text; version=1.0.0; charset=utf-8")
+            #expect(openMetrics.field("cache-control") == "no-store")
+            #expect(openMetrics.text.hasSuffix("# EOF\n"))
+            let old = try await bank.admin("/metrics", "-H", "Accept: text/plain")
+            #expect(old.field("content-type") == "text/plain; version=0.0.4; charset=utf-8")
+            let (one, other) = (
+                try await ScrapedMetrics(openMetrics.body, as: "openmetrics", in: bank.folder),
+                try await ScrapedMetrics(old.body, as: "prometheus", in: bank.folder)
+            )
+            #expect(one.names == other.names)
+            #expect(one.names.allSatisfy { $0.hasPrefix("countersign_") } && one.names.count > 30)
+            let head = try await bank.admin("/metrics", "-I")
+            #expect(head.status == 200 && head.field("content-type")?.contains("1.0.0") == true)
+            #expect(try await bank.admin("/metrics", "-X", "POST").status == 405)
+
+            guard unsafe access("/usr/bin/promtool", X_OK) == 0 else { return }
+            let checked = try await Command.run(
+                ["/usr/bin/promtool", "check", "metrics"], input: old.body, in: bank.folder)
+            #expect(checked.exit == 0, "\(checked.output)\(checked.errors)")
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Synchronization
+import Testing
+
+@testable import EventLoop
+
+@Suite("How busy a loop is")
+struct LoopActivityTests {
+    private let second: UInt64 = 1_000_000_000
+
+    private func at(_ seconds: Double) -> LoopInstant { LoopInstant(nanoseconds: UInt64(seconds * 1e9)) }
+
+    @Test("its turns add up, and what lies between them does not count")
+    func busy() {
+        var activity = LoopActivity()
+        activity.turned(from: at(100), to: at(101))
+        activity.turned(from: at(105), to: at(107))
+        activity.turned(from: at(109), to: at(108))
+        #expect(activity.busy == 3 * second)
+        #expect(activity.turns == 3)
+    }
+
+    @Test("the longest turn is told for half a minute at least and a minute at most, whoever asks how often")
+    func longest() {
+        var activity = LoopActivity()
+        activity.turned(from: at(100), to: at(102))
+        for moment in stride(from: 103.0, to: 132, by: 5) {
+            #expect(activity.longestTurn(at: at(moment)) == 2 * second)
+            activity.turned(from: at(moment), to: at(moment + 0.5))
+        }
+        activity.turned(from: at(133), to: at(134))
+        #expect(activity.longestTurn(at: at(134)) == 2 * second)
+        activity.turned(from: at(165), to: at(165.5))
+        #expect(activity.longestTurn(at: at(166)) == second)
+        #expect(activity.longestTurn(at: at(194)) == second)
+        // Idle since: nothing turned that could have told.
+        #expect(activity.longestTurn(at: at(250)) == 0)
+    }
+
+    @Test("a loop that runs a long job says so")
+    func loop() throws {
+        let thread = try EventLoopThread(name: "busy") { _ in }
+        let isRunning = Atomic(false)
+        thread.loop.execute {
+            isRunning.store(true, ordering: .releasing)
+            let end = LoopInstant.read() + .milliseconds(30)
+            while LoopInstant.read() < end {}
+        }
+        while !isRunning.load(ordering: .acquiring) { usleep(100) }
+        // Comes to the loop after the turn of the long job.
+        thread.loop.execute {
+            #expect(thread.loop.activity.longestTurn(at: .read()) >= 30_000_000)
+            #expect(thread.loop.activity.busy >= 30_000_000)
+            thread.loop.stop()
+        }
+        thread.join()
+    }
+}
