@@ -114,6 +114,12 @@ static inline void *_Nullable ccurl_get_openssl(CURL *_Nonnull easy) {
     return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
+/// The certificates that the server has shown, or NULL. libcurl's own, until the next transfer.
+static inline struct curl_certinfo *_Nullable ccurl_get_certificates(CURL *_Nonnull easy) {
+    struct curl_certinfo *info = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_CERTINFO, &info) == CURLE_OK ? info : NULL;
+}
+
 /// What was set as CURLOPT_PRIVATE.
 static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
     char *value = NULL;

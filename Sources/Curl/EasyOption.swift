@@ -14,6 +14,8 @@ package struct EasyOption<Value>: Sendable {
 
 /// Options that are a `long` of 0 or 1.
 extension EasyOption<Bool> {
+    /// Keep what the server's certificates say; see `EasyHandle.shownCertificates`.
+    package static var certificateInfo: Self { Self(CURLOPT_CERTINFO) }
     /// Never use a connection that is there already.
     package static var freshConnect: Self { Self(CURLOPT_FRESH_CONNECT) }
     /// Close the connection after the transfer.
@@ -43,7 +45,8 @@ extension EasyOption<Bool> {
 
     static var all: [Self] {
         [
-            .connectOnly, .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel, .httpContentDecoding,
+            .certificateInfo, .connectOnly, .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel,
+            .httpContentDecoding,
             .httpTransferDecoding, .noBody, .pipeWait, .post,
             .sslVerifyPeer, .tcpKeepAlive, .upload, .verbose, .disallowUsername, .followLocation, .http09, .noProgress,
             .noSignal, .pathAsIs, .suppressConnectHeaders, .tcpNoDelay,

@@ -20,7 +20,8 @@ struct Countersign: ParsableCommand {
         version: Version.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, MatchCommand.self, LoginCommand.self,
-            StatusCommand.self, SessionsCommand.self, UnlatchCommand.self, WaitCommand.self, KeyringCommand.self,
+            DoctorCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self, WaitCommand.self,
+            KeyringCommand.self,
             DemoCommand.self,
         ])
 

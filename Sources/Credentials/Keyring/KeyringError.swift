@@ -50,7 +50,7 @@ package struct KeyringError: Error, Sendable, Equatable {
     }
 
     /// What a caller may know, who is not told where the keyring is.
-    private var told: String {
+    package var told: String {
         switch kind {
         case .denied: "The daemon may not read the keyring. Make the file its user's own, with mode 600."
         case .exposed:

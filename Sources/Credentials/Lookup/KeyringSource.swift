@@ -20,6 +20,9 @@ package final class KeyringSource: CredentialLookup {
     /// The keyring.
     package var files: FileStates { FileStates(of: [file.path]) }
 
+    /// Opens it, for who wants to know only whether that can be done.
+    package func open() throws(KeyringError) { _ = try current() }
+
     /// The keyring's entry; the file is read again once it has changed.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         do {

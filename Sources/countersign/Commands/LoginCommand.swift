@@ -3,6 +3,8 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
+internal import Credentials
+internal import Glibc
 
 struct LoginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,7 +21,8 @@ struct LoginCommand: ParsableCommand {
 
     func run() throws {
         let settings = try configuration.load()
-        let runs = try LoginRuns(settings: settings, challenge: challenge)
+        let world = try World(settings: settings, observer: PrintedLogin(), asker: Self.asker)
+        let runs = try LoginRuns(settings: settings, challenge: challenge, world: world)
         guard !runs.isEmpty else {
             let names = runs.known.joined(separator: ", ")
             throw Failure(
@@ -27,10 +30,15 @@ struct LoginCommand: ParsableCommand {
                 code: EX_USAGE)
         }
         let failed = Blocking.run {
-            await runs.results().reduce(into: false) { failed, result in
-                if case .failure = result { failed = true }
+            await runs.results().reduce(into: false) { failed, ended in
+                if case .failure = ended.result { failed = true }
             }
         }
         if failed { throw ExitCode(EX_UNAVAILABLE) }
+    }
+
+    /// Who is asked for what nobody wants to store.
+    static var asker: any SecretAsker {
+        isatty(STDIN_FILENO) == 1 ? TerminalPrompt() : PasswordAgents(environment: Process.environment)
     }
 }

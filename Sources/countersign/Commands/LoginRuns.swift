@@ -22,10 +22,9 @@ struct LoginRuns {
     private var runs: [Run] = []
     private let world: World
 
-    init(settings: Settings, challenge: String?) throws {
-        let asker: any SecretAsker =
-            isatty(STDIN_FILENO) == 1 ? TerminalPrompt() : PasswordAgents(environment: Process.environment)
-        world = try World(settings: settings, observer: PrintedLogin(), asker: asker)
+    /// The logins of `settings`, or those that `challenge` means, in `world`.
+    init(settings: Settings, challenge: String?, world: World) throws {
+        self.world = world
         let composition = GatewayComposition(settings: settings, clients: world.mobileFirstClients)
         let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
         for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {
@@ -48,14 +47,23 @@ struct LoginRuns {
 
     var isEmpty: Bool { runs.isEmpty }
 
-    /// Runs them one after the other.
-    func results() -> AsyncStream<Result<Session, LoginFailure>> {
-        let (runs, services) = (runs, world.services)
+    /// A login that is over.
+    struct Ended: Sendable {
+        let upstream: String
+        let challenge: String
+        let result: Result<Session, LoginFailure>
+    }
+
+    /// Runs them one after the other, or those at one upstream.
+    func results(at upstream: String? = nil) -> AsyncStream<Ended> {
+        let runs = runs.filter { upstream == nil || $0.plan.name == upstream }
+        let services = world.services
         return AsyncStream { stream in
             let task = Task {
                 guard let loop = try? await CommandLoop.start(services: services) else {
                     let reason = "libcurl, or the thread that it needs, cannot be had on this machine."
-                    stream.yield(.failure(LoginFailure(.failed, challenge: "", detail: reason)))
+                    let failure = LoginFailure(.failed, challenge: "", detail: reason)
+                    stream.yield(Ended(upstream: "", challenge: "", result: .failure(failure)))
                     stream.finish()
                     return
                 }
@@ -70,7 +78,7 @@ struct LoginRuns {
                         result = .failure(LoginFailure(.failed, challenge: run.key.challenge, detail: detail))
                     }
                     services.observer.loginEnded(run.key, result, LoginCause(.command), after: duration)
-                    stream.yield(result)
+                    stream.yield(Ended(upstream: run.plan.name, challenge: run.key.challenge, result: result))
                 }
                 loop.stop()
                 stream.finish()
@@ -80,40 +88,8 @@ struct LoginRuns {
     }
 }
 
-/// A loop with a client on it, for a command.
-private struct CommandLoop: Sendable {
-    private let thread: EventLoopThread
-    private let runtime: LoopBound<ClientRuntime>
-
-    static func start(services: ClientServices) async throws -> CommandLoop {
-        let (stream, continuation) = AsyncStream<LoopBound<ClientRuntime>>.makeStream()
-        let thread = try EventLoopThread(name: "login") { loop in
-            if let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 8) {
-                continuation.yield(LoopBound(runtime, to: loop))
-            }
-            continuation.finish()
-        }
-        for await runtime in stream { return CommandLoop(thread: thread, runtime: runtime) }
-        throw CompositionError("libcurl cannot be initialised")
-    }
-
-    func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) async -> any SideRequests {
-        await withCheckedContinuation { continuation in
-            thread.loop.execute {
-                continuation.resume(
-                    returning: runtime.value.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
-            }
-        }
-    }
-
-    func stop() {
-        thread.loop.stop()
-        thread.join()
-    }
-}
-
 /// Prints a login as it goes, with timings.
-private struct PrintedLogin: LoginObserver {
+struct PrintedLogin: LoginObserver {
     private let began = ContinuousClock.now
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {

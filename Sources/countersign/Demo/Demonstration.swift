@@ -21,7 +21,7 @@ struct Demonstration {
             throw Failure("the demo's upstream: \(error); --upstream-port chooses another port", code: EX_UNAVAILABLE)
         }
         self.port = try port == 0 ? Self.freePort() : port
-        folder = try Self.makeFolder()
+        folder = try TemporaryFolder.make("demo")
         configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
         // The credentials come from the environment, as they would in a container. Nothing has read that yet.
         unsafe setenv("COUNTERSIGN_BANK_PIN__PIN", "1234", 1)
@@ -67,7 +67,7 @@ struct Demonstration {
 
     private func end() {
         upstream.stop()
-        Self.removeFolder(folder)
+        TemporaryFolder.remove(folder)
     }
 
     // MARK: What it serves
@@ -166,35 +166,12 @@ struct Demonstration {
             """
     }
 
-    // MARK: Ports and folders
+    // MARK: Ports
 
     private static func freePort() throws -> UInt16 {
         let probe = DemoServer(port: 0, recorder: Recorder()) { _ in FakeResponse(204) }
         try probe.start()
         defer { probe.stop() }
         return probe.port
-    }
-
-    private static func makeFolder() throws -> String {
-        let path = "/tmp/countersign-demo-\(getpid())"
-        guard unsafe mkdir(path, 0o700) == 0 else {
-            throw Failure("cannot make the folder \(path)", code: EX_UNAVAILABLE)
-        }
-        return path
-    }
-
-    /// Removes the folder with what it holds, two levels deep.
-    private static func removeFolder(_ path: String) {
-        guard let directory = unsafe opendir(path) else { return }
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
-                unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard name != ".", name != ".." else { continue }
-            let child = "\(path)/\(name)"
-            if unsafe unlink(child) != 0 { removeFolder(child) }
-        }
-        unsafe closedir(directory)
-        unsafe rmdir(path)
     }
 }

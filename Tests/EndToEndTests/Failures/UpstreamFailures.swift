@@ -57,7 +57,7 @@ enum UpstreamFailures {
 }
 
 /// Servers of TLS by one nginx, with whose certificates something is wrong.
-private final class TLSServers: Sendable {
+final class TLSServers: Sendable {
     /// Their addresses, and what the configuration says of each besides.
     let addresses: [String: (url: String, more: String)]
     private let folder: Folder
@@ -116,7 +116,7 @@ private final class TLSServers: Sendable {
 }
 
 /// A port at which connections wait for ever: its queue is full, and nobody takes them.
-private final class FullListener: Sendable {
+final class FullListener: Sendable {
     let port: UInt16
     private let listener: RawListener
     private let waiting: [Int32]

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+package import Curl
+
+/// A connection that is made as for a transfer and closed again: nothing is sent on it but the TLS handshake.
+package struct ConnectionProbe: Sendable {
+    /// Why there was none.
+    package struct Failure: Sendable {
+        /// What happened, in words of ours, without a full stop.
+        package let words: String
+        /// What to do about it; empty where the words say it.
+        package let remedy: String
+        /// libcurl's own words. They may name hosts and files.
+        package let cause: String
+        /// Whether it was the TLS handshake that failed.
+        package let isTLS: Bool
+    }
+
+    /// Why there was none; `nil`: it was there.
+    package let failure: Failure?
+    /// The certificates that the server has shown, its own first.
+    package let certificates: [ShownCertificate]
+}
+
+extension ClientRuntime {
+    /// Connects to `origin` as the transfers of `plan` do, and calls `finish` once, on the loop's thread. `checks`: whether the
+    /// server's certificate must be right; without that the chain can be looked at which is not.
+    package func probe(
+        _ origin: Origin, of plan: UpstreamPlan, checks: Bool, finish: @escaping (ConnectionProbe) -> Void
+    ) {
+        let isUpstream = origin == plan.base.origin
+        let settings = isUpstream ? plan.connections : plan.connections.elsewhere()
+        do throws(CurlError) {
+            let run = try ProbeRun(origin, settings, finish)
+            try run.prepare(plan.timeouts.connect, checks: checks)
+            try run.start(connections())
+        } catch {
+            finish(ConnectionProbe(failure: .init(TransferFailure(error)), certificates: []))
+        }
+    }
+}
+
+/// One connection under way. Holds itself until it is over.
+private final class ProbeRun: TransferDelegate {
+    private let easy: EasyHandle
+    private let origin: Origin
+    private let settings: ConnectionSettings
+    private let finish: (ConnectionProbe) -> Void
+    private var driver: CurlDriver?
+    private var own: ProbeRun?
+
+    init(
+        _ origin: Origin, _ settings: ConnectionSettings, _ finish: @escaping (ConnectionProbe) -> Void
+    ) throws(CurlError) {
+        easy = try EasyHandle()
+        self.origin = origin
+        self.settings = settings
+        self.finish = finish
+    }
+
+    func prepare(_ limit: Duration, checks: Bool) throws(CurlError) {
+        var settings = settings
+        if !checks { settings.pin = nil }
+        try settings.apply(to: easy, for: origin)
+        try easy.set(.url, origin.description + "/")
+        try easy.set(.connectTimeout, limit)
+        try easy.set(.certificateInfo, true)
+        if !checks {
+            try easy.set(.sslVerifyPeer, false)
+            try easy.set(.sslVerifyHost, 0)
+        }
+        try easy.connectOnly()
+    }
+
+    func start(_ driver: CurlDriver) throws(CurlError) {
+        self.driver = driver
+        own = self
+        do throws(CurlError) {
+            try driver.start(easy, delegate: self)
+        } catch {
+            own = nil
+            throw error
+        }
+    }
+
+    func transferEnded(_ handle: EasyHandle, error: CurlError?) {
+        guard own != nil else { return }
+        let failure = error.map {
+            ConnectionProbe.Failure(TransferFailure($0, of: handle, isProxied: settings.proxy != nil))
+        }
+        let certificates = handle.shownCertificates
+        driver?.stop(easy)
+        own = nil
+        finish(ConnectionProbe(failure: failure, certificates: certificates))
+    }
+
+    func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool { false }
+    func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition { .abort }
+    func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply { .end }
+    func transferRewinds(to offset: Int64) -> Bool { false }
+    func transferWillSend(attempt: Int) -> Bool { true }
+}
+
+extension ConnectionProbe.Failure {
+    fileprivate init(_ failure: TransferFailure) {
+        switch TransferFault(failure) {
+        case .protocolError(let words), .timedOut(let words), .unreachable(let words):
+            (self.words, isTLS) = (words, false)
+        case .tls(let words): (self.words, isTLS) = (words, true)
+        }
+        remedy = failure.remedy
+        cause = failure.cause
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import EventLoop
+
+/// A loop with a client on it, for a command.
+struct CommandLoop: Sendable {
+    private let thread: EventLoopThread
+    private let runtime: LoopBound<ClientRuntime>
+
+    static func start(services: ClientServices) async throws -> CommandLoop {
+        let (stream, continuation) = AsyncStream<LoopBound<ClientRuntime>>.makeStream()
+        let thread = try EventLoopThread(name: "login") { loop in
+            if let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 8) {
+                continuation.yield(LoopBound(runtime, to: loop))
+            }
+            continuation.finish()
+        }
+        for await runtime in stream { return CommandLoop(thread: thread, runtime: runtime) }
+        throw CompositionError("libcurl cannot be initialised")
+    }
+
+    func sideRequests(for login: any SessionLogin, at plan: UpstreamPlan) async -> any SideRequests {
+        await withCheckedContinuation { continuation in
+            thread.loop.execute {
+                continuation.resume(
+                    returning: runtime.value.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
+            }
+        }
+    }
+
+    /// Side requests in nobody's name.
+    func anonymousRequests(at plan: UpstreamPlan) async -> any SideRequests {
+        await withCheckedContinuation { continuation in
+            thread.loop.execute {
+                continuation.resume(returning: LoopSideRequests(runtime: runtime.value, plan: plan))
+            }
+        }
+    }
+
+    /// A connection as the transfers of `plan` make it.
+    func probe(_ origin: Origin, of plan: UpstreamPlan, checks: Bool) async -> ConnectionProbe {
+        await withCheckedContinuation { continuation in
+            thread.loop.execute {
+                runtime.value.probe(origin, of: plan, checks: checks) { continuation.resume(returning: $0) }
+            }
+        }
+    }
+
+    func stop() {
+        thread.loop.stop()
+        thread.join()
+    }
+}

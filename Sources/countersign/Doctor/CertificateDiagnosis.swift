@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import Curl
+internal import Settings
+
+/// What is to be said of a TLS handshake and of the certificates in it.
+struct CertificateDiagnosis {
+    /// A certificate that ends so soon is to be renewed.
+    private static let soon: Int64 = 14
+
+    let part: String
+    /// The pins of the configuration.
+    let pins: [String]
+    let now: Int64
+
+    /// The handshake, then each certificate of the chain.
+    func diagnoses(of probe: ConnectionProbe, chain: [ShownCertificate]) -> [Diagnosis] {
+        var found: [Diagnosis] = []
+        if let failure = probe.failure {
+            let cause = failure.cause.isEmpty ? "" : " (\(failure.cause))"
+            found.append(
+                .failed(
+                    part, "tls", "\(failure.words)\(cause)",
+                    failure.remedy.isEmpty ? "see the certificates below" : failure.remedy))
+        } else {
+            found.append(.good(part, "tls", "the chain is trusted, and the name is right"))
+        }
+        for (index, certificate) in chain.enumerated() {
+            found.append(diagnosis(of: certificate, isServers: index == 0))
+        }
+        return found
+    }
+
+    private func diagnosis(of certificate: ShownCertificate, isServers: Bool) -> Diagnosis {
+        let check = isServers ? "certificate" : "issuer"
+        let names = certificate.names.isEmpty ? "" : ", for \(certificate.names.joined(separator: ", "))"
+        var detail = "\(certificate.subject)\(names), by \(certificate.issuer)"
+        guard let facts = CertificateFacts(pem: certificate.pem) else { return .note(part, check, detail) }
+        detail += ", \(Moment.text(facts.begin)) to \(Moment.text(facts.end))"
+        let pin = pin(of: facts)
+        if isServers { detail += ", \(pin)" }
+        let days = (facts.end - now) / 86_400_000
+        if now >= facts.end {
+            return .failed(
+                part, check, "\(detail): expired \((now - facts.end) / 86_400_000) days ago", "have it renewed")
+        }
+        if now < facts.begin {
+            return .failed(part, check, "\(detail): not valid yet", "compare the clocks, or have it replaced")
+        }
+        if isServers, !pins.isEmpty, !pins.contains(pin) {
+            return .failed(
+                part, check, "\(detail): the key is none of `tls.pin`",
+                "if it was changed on purpose, set tls.pin: \(pin)", code: EX_CONFIG)
+        }
+        detail += ": \(days) days left"
+        return days < Self.soon ? .warning(part, check, detail, "have it renewed in time") : .good(part, check, detail)
+    }
+
+    private func pin(of facts: CertificateFacts) -> String {
+        "sha256//\(Base64.encode(CryptoDigests().digest(.sha256, of: facts.publicKey)))"
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import HTTPTypes
+
+/// Walks the way of a request to one upstream: its name, its connection, TLS, the clocks, what an anonymous request meets, and
+/// what stands ready to answer that. Sends no secret.
+struct UpstreamDiagnosis {
+    /// Clocks that are so far apart, in milliseconds, are told; the field has whole seconds.
+    private static let clockTolerance: Int64 = 5_000
+
+    let plan: UpstreamPlan
+    /// The path that is asked for, below that of the upstream.
+    let path: String
+    let pins: [String]
+    let loop: CommandLoop
+    let world: World
+
+    private var part: String { "upstream \(plan.name)" }
+
+    func run() async -> [Diagnosis] {
+        var found: [Diagnosis] = []
+        let own = await way(to: plan.base.origin, part, pins)
+        found += own
+        if own.contains(where: { $0.state == .failed && $0.check != "certificate" && $0.check != "issuer" }) {
+            found.append(.note(part, "challenge", "not asked, as there is no connection"))
+        } else {
+            found += await request()
+        }
+        for origin in plan.loginOrigins.subtracting([plan.base.origin]).sorted(by: { "\($0)" < "\($1)" }) {
+            found += await way(to: origin, "\(part), login at \(origin)", [])
+        }
+        found += await credentials()
+        return found
+    }
+
+    // MARK: The way there
+
+    private func way(to origin: Origin, _ part: String, _ pins: [String]) async -> [Diagnosis] {
+        var found: [Diagnosis] = []
+        if let proxy = plan.connections.proxy {
+            found.append(.note(part, "name", "left to the proxy \(Self.withoutUser(proxy))"))
+        } else {
+            found += reach(origin, part)
+            if found.contains(where: { $0.state == .failed }) { return found }
+        }
+        let probe = await loop.probe(origin, of: plan, checks: true)
+        guard origin.scheme == .https, probe.failure?.isTLS ?? true else {
+            guard let failure = probe.failure else { return found }
+            return found + [.failed(part, "connection", failure.words, failure.remedy)]
+        }
+        var chain = probe.certificates
+        if probe.failure != nil { chain = await loop.probe(origin, of: plan, checks: false).certificates }
+        let certificates = CertificateDiagnosis(part: part, pins: pins, now: Process.wallClock())
+        return found + certificates.diagnoses(of: probe, chain: chain)
+    }
+
+    private func reach(_ origin: Origin, _ part: String) -> [Diagnosis] {
+        let lookup = NameLookup(host: origin.host, port: origin.port)
+        guard !lookup.addresses.isEmpty else {
+            return [
+                .failed(
+                    part, "name", "\(origin.host) cannot be resolved: \(lookup.failure ?? "no address")",
+                    "check the host in its address, and the resolver of this machine (getent hosts \(origin.host))")
+            ]
+        }
+        var found: [Diagnosis] = [
+            .good(part, "name", "\(origin.host): \(lookup.addresses.map(\.text).joined(separator: ", "))")
+        ]
+        let outcomes = lookup.addresses.map { ($0.text, $0.connect(within: plan.timeouts.connect)) }
+        let isAnyThere = outcomes.contains { if case .connected = $0.1 { true } else { false } }
+        for (address, outcome) in outcomes {
+            switch outcome {
+            case .connected(let milliseconds):
+                found.append(.good(part, "connection", "\(address) in \(milliseconds) ms"))
+            case .failed(let words):
+                let remedy = "check that it runs and listens there, and what stands between"
+                found.append(
+                    isAnyThere
+                        ? .warning(part, "connection", "\(address): \(words)", remedy)
+                        : .failed(part, "connection", "\(address): \(words)", remedy))
+            }
+        }
+        return found
+    }
+
+    /// An address without the name and password in it.
+    private static func withoutUser(_ address: String) -> String {
+        guard let at = address.lastIndex(of: "@") else { return address }
+        return String(address[address.index(after: at)...])
+    }
+
+    // MARK: An anonymous request
+
+    private func request() async -> [Diagnosis] {
+        // Nothing of it is a secret, so it may go where one must not.
+        var connections = plan.connections
+        connections.allowsPlaintext = true
+        let open = UpstreamPlan(name: plan.name, base: plan.base, connections: connections, timeouts: plan.timeouts)
+        let url = path.isEmpty ? plan.base : plan.base.appending(path: path)
+        var request = SideRequest(method: .get, url: url, fields: [.accept: "text/html, */*;q=0.5"])
+        request.isLook = true
+        let began = Process.wallClock()
+        do throws(SideRequestError) {
+            let answer = try await loop.anonymousRequests(at: open).send(request)
+            let now = (began + Process.wallClock()) / 2
+            return [clock(answer, now: now), challenge(in: answer, at: url)]
+        } catch {
+            return [
+                .failed(
+                    part, "challenge",
+                    "GET \(url.path) was not answered: \(error.told.isEmpty ? error.reason : error.told)",
+                    "look at the server")
+            ]
+        }
+    }
+
+    private func clock(_ answer: SideResponse, now: Int64) -> Diagnosis {
+        guard let date = answer.fields[.date].flatMap({ Moment.httpDate($0) }) else {
+            return .note(part, "clock", "the server tells no Date")
+        }
+        // It was cut to the second.
+        let offset = date + 500 - now
+        let seconds = "\(abs(offset) / 1000) s"
+        guard abs(offset) > Self.clockTolerance else {
+            return .good(part, "clock", "the clocks agree to a few seconds")
+        }
+        return .warning(
+            part, "clock", "the server's clock is \(seconds) \(offset > 0 ? "ahead of" : "behind") this machine's",
+            "set the wrong one (timedatectl): certificates, tokens and one-time passwords depend on it")
+    }
+
+    private func challenge(in answer: SideResponse, at url: WebURL) -> Diagnosis {
+        let response = ExaminedResponse(
+            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
+            method: .get, url: url)
+        let standing = plan.logins.standing(at: Location(url))
+        let taker = standing.first { login in
+            switch login.trigger.detector?.examine(response, hasSession: false) {
+            case .challenge, .insufficientScope: true
+            default: false
+            }
+        }
+        let met = "GET \(url.path) without a login: \(answer.status)\(Self.words(of: answer))"
+        if let taker {
+            return .good(part, "challenge", "\(met); \(taker.name) (\(taker.trigger.detector?.kind ?? "")) takes it")
+        }
+        let names = standing.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
+        let ready = names.isEmpty ? "no challenge stands ready there" : "none of \(names) takes it"
+        if [401, 403].contains(answer.status) {
+            return .warning(
+                part, "challenge", "\(met); \(ready)",
+                "if this is the login that is meant, check the challenge's scheme, realm, detect and place (countersign explain)"
+            )
+        }
+        if answer.status >= 500 { return .warning(part, "challenge", met, "look at the server") }
+        return .note(
+            part, "challenge",
+            "\(met): no login is asked for there\(names.isEmpty ? "" : "; --path names a protected place")")
+    }
+
+    /// What a refusal says of itself: the schemes, not their parameters, and where a redirect leads, without its query.
+    private static func words(of answer: SideResponse) -> String {
+        let values = answer.fields[values: .wwwAuthenticate]
+        if !values.isEmpty {
+            let schemes = values.compactMap { $0.split(separator: " ").first.map(String.init) }
+            return ", WWW-Authenticate: \(schemes.joined(separator: ", "))"
+        }
+        guard (300...399).contains(answer.status), let location = answer.fields[.location] else { return "" }
+        return " to \(location.prefix { $0 != "?" && $0 != "#" }.prefix(200))"
+    }
+
+    // MARK: What would answer
+
+    private func credentials() async -> [Diagnosis] {
+        let now = Process.wallClock()
+        let latches = world.latches.all(now: now)
+        var found: [Diagnosis] = []
+        var seen: Set<String> = []
+        for login in plan.logins.all {
+            for name in login.credentials where seen.insert(name).inserted {
+                let challenges = login.asks.isEmpty ? [login.name] : login.asks
+                let (diagnosis, credential) = await credential(name, of: login.name)
+                found.append(diagnosis)
+                guard let credential else { continue }
+                let version = world.latches.version(of: credential)
+                for entry in latches
+                where entry.key.credential == name && challenges.contains(entry.key.challenge)
+                    && entry.digest == version
+                {
+                    found.append(latch(entry))
+                }
+            }
+        }
+        return found
+    }
+
+    private func latch(_ entry: LatchTable.Entry) -> Diagnosis {
+        let opens = entry.latch.opensAt.map { ", opens at \(Moment.text($0))" } ?? ""
+        return .failed(
+            part, "latch",
+            "\(entry.key.challenge): the server has \(entry.latch.reason.rawValue) the credential \(entry.key.credential) at "
+                + "\(Moment.text(entry.latch.closedAt))\(opens); it is not sent",
+            "change the credential, or run: countersign unlatch \(entry.key.challenge)")
+    }
+
+    private func credential(_ name: String, of login: String) async -> (Diagnosis, Credential?) {
+        do throws(CredentialError) {
+            guard let credential = try await world.sources.credential(named: name) else {
+                return (
+                    .failed(
+                        part, "credential", "\(login): no source knows \(name)",
+                        "add it, for example: countersign keyring set \(name) FIELD", code: EX_CONFIG), nil
+                )
+            }
+            let fields = credential.fields.keys.sorted().joined(separator: ", ")
+            return (.good(part, "credential", "\(login): \(name) has \(fields)"), credential)
+        } catch {
+            let code = error.reason.contains("denied") || error.reason.contains("mode 0") ? EX_NOPERM : EX_CONFIG
+            return (
+                .failed(
+                    part, "credential", "\(login): \(error.reason)", "see the sources of credentials above", code: code),
+                nil
+            )
+        }
+    }
+}
