@@ -74,7 +74,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
             state = .running
             sendHead()
             watch()
-            if !isRunning { transfer.driver.wake() }
+            // The owner is to hear that some of the body was taken, or that none can be.
+            if transfer.hasNews { transfer.driver.wake() }
         } else {
             try connection?.open(telling: self)
         }

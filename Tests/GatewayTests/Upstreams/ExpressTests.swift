@@ -103,6 +103,27 @@ struct ExpressTests {
         try server.expectEnd()
     }
 
+    @Test("a body in pieces goes on as it comes, also behind an earlier request and from its first piece on")
+    func pieces() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try Proxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let piece = String(repeating: "p", count: 40_000)
+        var server: Peer?
+        for path in ["/1", "/2", "/3"] {
+            try caller.send("POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 120000\r\n\r\n" + piece)
+            let peer = try server ?? upstream.accept()
+            server = peer
+            #expect(try peer.head().hasPrefix("POST \(path) "))
+            for left in [2, 1, 0] {
+                #expect(try peer.read(count: piece.utf8.count) == Array(piece.utf8))
+                if left > 0 { try caller.send(piece) }
+            }
+            try peer.send(answer("200 OK", path))
+            #expect(try caller.message().body == path)
+        }
+    }
+
     @Test("a reload keeps the connections to an upstream that is the same, and closes those to another")
     func reload() throws {
         let (upstream, other) = try (ScriptedUpstream(), ScriptedUpstream())
