@@ -20,9 +20,8 @@ struct Countersign: ParsableCommand {
         version: Version.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, MatchCommand.self, LoginCommand.self,
-            DoctorCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self, WaitCommand.self,
-            KeyringCommand.self,
-            DemoCommand.self,
+            DoctorCommand.self, ReloadCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self,
+            WaitCommand.self, KeyringCommand.self, DemoCommand.self,
         ])
 
     static func main() {

@@ -20,19 +20,35 @@ struct ServeCommand: ParsableCommand {
     var check = false
 
     func run() throws {
-        let settings = try configuration.load()
-        if check { return }
+        if check {
+            _ = try configuration.load()
+            return
+        }
         do {
+            let settings = try configuration.load()
             try Daemon(settings: settings, path: configuration.config).run()
         } catch let error as ListenError {
-            throw Failure(error.description, code: EX_UNAVAILABLE)
+            throw failure(error.description, code: EX_UNAVAILABLE)
         } catch let error as ListenSocketsError {
-            throw Failure(error.description, code: EX_CONFIG)
+            throw failure(error.description, code: EX_CONFIG)
         } catch let error as CompositionError {
-            throw Failure(error.description, code: EX_CONFIG)
+            throw failure(error.description, code: EX_CONFIG)
         } catch let error as StateError {
-            throw Failure(error.reason, code: EX_UNAVAILABLE)
+            throw failure(error.reason, code: EX_UNAVAILABLE)
+        } catch let code as ExitCode {
+            tell("\(configuration.config) has errors; countersign check shows them.")
+            throw code
         }
+    }
+
+    private func failure(_ text: String, code: Int32) -> Failure {
+        tell(text)
+        return Failure(text, code: code)
+    }
+
+    /// `systemctl status` shows the last sentence of a service that has failed, too.
+    private func tell(_ reason: String) {
+        ServiceNotifier().send(.status("Not started: \(reason.onOneLine)"))
     }
 }
 

@@ -47,7 +47,8 @@ struct WaitCommand: ParsableCommand {
         return !states.isEmpty && states.allSatisfy { $0 == "held" || $0 == "cold" }
     }
 
-    private static func duration(_ text: String) -> Duration? {
+    /// A duration as the configuration has it.
+    static func duration(_ text: String) -> Duration? {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         guard let number = Int64(digits), number <= 1_000_000 else { return nil }
         switch text.dropFirst(digits.count) {

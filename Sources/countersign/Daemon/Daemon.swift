@@ -34,6 +34,13 @@ final class Daemon {
     private let watch: CredentialWatch?
     private let logins: LoginLog
     private let keeper: SessionKeeper
+    /// Where ``ReloadRecord`` goes.
+    private let runtimeDirectory = RuntimeDirectory.locate(environment: Process.environment)
+    private var reloads = 0
+    /// Why the last reload was refused; nil where it was not.
+    private var refusal: String?
+    /// What the service manager was told last.
+    private var told = ""
 
     /// Prepares everything that can fail before the first caller comes.
     ///
@@ -71,24 +78,33 @@ final class Daemon {
     /// Serves until SIGTERM or SIGINT, and returns when all is closed.
     func run() throws {
         let first = try plan(settings)
+        serve(first, settings)
         keeper.takeUp(stored)
         try gateway.apply(first)
         status.accepts(true)
         tellOpenFiles(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
-        notifier.send(.ready, .status(readySentence))
+        record()
+        tell(.ready)
         StartUpMemory.giveBack()
         status.keepSessions()
         watch?.start()
         keeper.begin()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
+        // By the clock, not by how long nobody has wished anything: reloads in a row would keep the watchdog waiting.
+        let period = watchdog?.beat ?? WorkerPulse.period
+        var next = ContinuousClock.now + period
         var isRunning = true
         while isRunning {
-            switch DaemonSignals.wait(atMost: watchdog?.beat ?? WorkerPulse.period) {
-            case .none: beat(watchdog)
+            switch DaemonSignals.wait(atMost: max(.zero, next - .now)) {
+            case .none: break
             case .reload: reload()
             case .terminate: isRunning = false
+            }
+            if isRunning, .now >= next {
+                beat(watchdog)
+                next = .now + period
             }
         }
         drain()
@@ -100,10 +116,13 @@ final class Daemon {
         let inherited = try sockets.claim(names)
         let composition = GatewayComposition(
             settings: settings, clients: world.mobileFirstClients, inherited: inherited)
-        let plan = try composition.plan(admin: AdminService(sources: status.sources))
+        return try composition.plan(admin: AdminService(sources: status.sources))
+    }
+
+    /// From now on this is what is served.
+    private func serve(_ plan: GatewayPlan, _ settings: Settings) {
         status.serves(plan.upstreams)
         keeper.serves(plan.upstreams, of: settings)
-        return plan
     }
 
     private func tellOpenFiles(_ limits: LimitSettings) {
@@ -124,33 +143,68 @@ final class Daemon {
         pulse.ping()
         if !isSteady {
             logger.critical("a worker's loop does not turn; the watchdog is not told")
-        } else if watchdog != nil {
-            notifier.send(.watchdog)
+            told = "A worker's loop does not turn: whoever it serves waits, and the watchdog will end this process."
+            notifier.send(.status(told))
+        } else {
+            if watchdog != nil { notifier.send(.watchdog) }
+            if sentence != told { tell() }
         }
     }
 
     private func reload() {
         notifier.send(.reloading(monotonicMicroseconds: DaemonSignals.monotonicMicroseconds()))
+        refusal = takeUpConfiguration()?.onOneLine
+        if let refusal {
+            logger.error("reload refused, the old configuration stays", metadata: ["reason": "\(refusal)"])
+        } else {
+            logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])
+        }
+        tell(.ready)
+        reloads += 1
+        record()
+    }
+
+    /// Puts the configuration as it is now in force, or nothing of it: then says why.
+    private func takeUpConfiguration() -> String? {
         let (loaded, problems) = Settings.load(path: path, environment: Process.environment)
         for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
+        guard let loaded else { return Self.reason(problems) }
         do {
-            guard let loaded else { throw CompositionError("\(path) has errors") }
-            try gateway.apply(try plan(loaded))
-            gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
-            tellOpenFiles(loaded.limits)
-            world.reload(loaded)
-            watch?.startOver()
-            status.keepSessions()
-            settings = loaded
-            output.level = Logger.Level(loaded.log.level)
-            logins.isAuditing = loaded.audit == .journal
-            logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])
-            notifier.send(.ready, .status(readySentence))
+            let plan = try plan(loaded)
+            try gateway.apply(plan)
+            serve(plan, loaded)
         } catch {
-            logger.error("reload refused, the old configuration stays", metadata: ["reason": "\(error)"])
-            let reason = "\(error)".split(separator: "\n").first.map(String.init) ?? ""
-            notifier.send(.ready, .status("Reload refused, the old configuration stays: \(reason)"))
+            return "\(error)"
         }
+        gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
+        tellOpenFiles(loaded.limits)
+        world.reload(loaded)
+        watch?.startOver()
+        status.keepSessions()
+        for key in loaded.keysOfStart(otherThanIn: settings) {
+            logger.warning("comes into force at the next start", metadata: ["key": "\(key)"])
+        }
+        settings = loaded
+        output.level = Logger.Level(loaded.log.level)
+        logins.isAuditing = loaded.audit == .journal
+        return nil
+    }
+
+    /// The first error, and how many more there are.
+    private static func reason(_ problems: [Problem]) -> String {
+        let errors = problems.filter { $0.severity == .error }
+        guard let first = errors.first else { return "the configuration cannot be read" }
+        return errors.count == 1 ? "\(first)" : "\(first) (and \(errors.count - 1) more)"
+    }
+
+    private func record() {
+        ReloadRecord(configuration: path, count: reloads, refusal: refusal).write(of: getpid(), in: runtimeDirectory)
+    }
+
+    /// Tells the service manager how things stand, and `states` with it.
+    private func tell(_ states: NotifyState...) {
+        told = sentence
+        notifier.send(states + [.status(told)])
     }
 
     private func drain() {
@@ -165,6 +219,7 @@ final class Daemon {
         leaveSessions()
         gateway.stop()
         logins.tellRepetitions(now: Process.wallClock(), all: true)
+        ReloadRecord.remove(of: getpid(), in: runtimeDirectory)
         logger.notice("stopped")
         output.flush()
     }
@@ -182,7 +237,10 @@ final class Daemon {
 
     private var listenerList: String { settings.listeners.map { "\($0.address)" }.joined(separator: ", ") }
 
-    private var readySentence: String {
-        "Serving \(settings.upstreams.map(\.name).joined(separator: ", ")) at \(listenerList)."
+    /// How things stand, for whoever looks at `systemctl status`.
+    private var sentence: String {
+        if let refusal { return "Reload refused, the old configuration stays: \(refusal)" }
+        let serving = "Serving \(settings.upstreams.map(\.name).joined(separator: ", ")) at \(listenerList)."
+        return (status.trouble.map { "\(serving) \($0)" } ?? serving).onOneLine
     }
 }

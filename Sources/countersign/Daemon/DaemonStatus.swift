@@ -76,6 +76,21 @@ final class DaemonStatus: Sendable {
             replay: world.services.replay.map { ReplayReading($0) }, process: .now(startedAt: startedAt))
     }
 
+    /// The first login that fails, with what to do, and how many more; nil where none does.
+    var trouble: String? {
+        let upstreams = state.withLock { $0.upstreams }
+        let standings = world.services.directory.standings(now: Process.wallClock())
+        var failing: [String: String] = [:]
+        for login in upstreams.flatMap(\.logins.all) {
+            for case (let key, .failing(let failure)) in standings where login.key.isSibling(of: key) {
+                failing[login.name] = failure.detail
+            }
+        }
+        guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else { return nil }
+        let more = failing.count > 1 ? " (\(failing.count - 1) more: countersign status)" : ""
+        return "\(name): \(detail)\(more)"
+    }
+
     private func report() -> HealthReport {
         let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
         // Nobody may be there to ask for a login that has failed: whoever looks at readiness does.

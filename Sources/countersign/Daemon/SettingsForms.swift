@@ -34,6 +34,14 @@ extension Settings {
             if case .systemd(let name) = address { name } else { nil }
         }
     }
+
+    /// The keys whose values differ from `other` and are looked at when the daemon starts only.
+    func keysOfStart(otherThanIn other: Settings) -> [String] {
+        var keys: [String] = []
+        if WorkerCount.resolve(workers) != WorkerCount.resolve(other.workers) { keys.append("workers") }
+        if log.format != other.log.format { keys.append("log.format") }
+        return keys
+    }
 }
 
 extension LoginLog {

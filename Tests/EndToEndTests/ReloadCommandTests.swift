@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+import Testing
+
+@Suite("countersign reload")
+struct ReloadCommandTests {
+    @Test("waits until the new configuration is in force, and tells a refusal by its exit")
+    func reload() async throws {
+        try await withBank { bank in
+            bank.configure {
+                $0.listeners = """
+                    address: 127.0.0.1:${PROXY_PORT}
+                    upstream: bank
+                    routes: [{ path: /new/, upstream: open, strip-prefix: true }]
+                    """
+                $0.upstreams = ["open:\n  url: http://127.0.0.1:${UPSTREAM_PORT}/open/"]
+            }
+            #expect(try await bank.countersign("reload").exit == 0)
+            try await bank.expect("/new/x", status: 200)
+
+            let file = bank.folder.write("listeners: [ {\n", to: "countersign.yaml")
+            let refused = try await bank.countersign("reload", "--process", "\(bank.daemon.child.pid)")
+            #expect(refused.exit == 78)
+            #expect(refused.errors.hasPrefix("countersign: reload refused, the old configuration stays: \(file):"))
+            try await bank.expect("/new/x", status: 200)
+
+            bank.configure { _ in }
+            #expect(try await bank.countersign("reload").exit == 0)
+        }
+    }
+
+    @Test("finds no daemon where none runs")
+    func nobody() async throws {
+        try await withBank { bank in
+            let other = try await bank.countersign("reload", "--process", "\(getpid())")
+            #expect(other.exit == 69)
+            #expect(other.errors.contains("is no daemon that serves"))
+            #expect(await bank.stopDaemon() == 0)
+            let none = try await bank.countersign("reload")
+            #expect(none.exit == 69)
+            #expect(none.errors.contains("no daemon runs with"))
+            #expect(try await bank.countersign("reload", "--timeout", "soon").exit == 64)
+        }
+    }
+
+    @Test("keeps no watchdog waiting, however often it is asked for")
+    func watchdog() async throws {
+        let manager = try NotifySocket()
+        var configuration = BankConfiguration()
+        configuration.environment["NOTIFY_SOCKET"] = manager.path
+        configuration.environment["WATCHDOG_USEC"] = "400000"
+        try await withBank(configuration) { bank in
+            // For twice the interval there is less than a beat between two of them.
+            let end = ContinuousClock.now + .milliseconds(800)
+            while .now < end {
+                try bank.daemon.child.signal(SIGHUP)
+                // Whoever sends to a socket that nobody reads waits.
+                _ = manager.lines
+                usleep(20_000)
+            }
+            #expect(manager.lines.count { $0 == "WATCHDOG=1" } >= 2)
+            #expect(manager.lines.count { $0 == "RELOADING=1" } >= 5)
+        }
+    }
+
+    @Test("names the keys that come into force at the next start only")
+    func keysOfStart() async throws {
+        try await withBank { bank in
+            bank.configure { $0.workers = 3 }
+            #expect(try await bank.countersign("reload").exit == 0)
+            let log = try bank.daemon.log
+            #expect(log.contains("comes into force at the next start"))
+            #expect(log.contains(#""key":"workers""#))
+        }
+    }
+}
