@@ -19,7 +19,7 @@ struct RestartTests {
             "--file", "\(folder.write(ann, to: "ann")):/etc/countersign/secrets/ann",
             "--file", "\(folder.write(api, to: "api")):/etc/countersign/secrets/api",
             "--file", "\(folder.write(Self.dropIn, to: "dropin")):/etc/systemd/system/countersign.service.d/pin.conf",
-            "--file", "\(folder.write(Self.load, to: "load")):/usr/local/lib/load.py",
+            "--file", "\(root)/Tests/Scripts/steady-callers:/usr/local/bin/steady-callers",
             "--timeout", "100", "--", "bash", "-c", Self.script,
         ]
         let run = try await Slots.run { try await Command.run(arguments, in: folder, within: .seconds(130)) }
@@ -89,45 +89,6 @@ struct RestartTests {
 
         """
 
-    /// 32 callers, each on a connection that it keeps for as long as the server does. One that ends at rest is opened anew, and only
-    /// then a request goes again (RFC 9112 section 9.3.1). Says how many were answered, and each that was not.
-    private static let load = #"""
-        from http.client import HTTPConnection, RemoteDisconnected
-        from os.path import exists
-        from sys import argv, exit
-        from threading import Lock, Thread
-        paths = argv[1:]
-        served, failures, lock = [0], [], Lock()
-        def caller(number):
-            connection, uses, turn = None, 0, number
-            while not exists("enough"):
-                path = paths[turn % len(paths)]
-                turn += 1
-                try:
-                    if connection is None:
-                        connection, uses = HTTPConnection("127.0.0.1", 8080, timeout=40), 0
-                    uses += 1
-                    connection.request("GET", path)
-                    response = connection.getresponse()
-                    body = response.read()
-                    if response.status != 200: raise ValueError(f"{response.status} {body[:200]}")
-                    if response.will_close: connection = None
-                    with lock: served[0] += 1
-                except (RemoteDisconnected, ConnectionResetError, BrokenPipeError) as error:
-                    if uses < 2:
-                        with lock: failures.append(f"{path}: {error!r}")
-                    connection = None
-                except Exception as error:
-                    with lock: failures.append(f"{path}: {error!r}")
-                    connection = None
-        callers = [Thread(target=caller, args=[number]) for number in range(32)]
-        for thread in callers: thread.start()
-        for thread in callers: thread.join()
-        print("served", served[0])
-        for failure in failures: print("failed", failure)
-        exit(1 if failures or served[0] < 500 else 0)
-        """#
-
     /// Its upstream is the one of the demonstration, which tells of every challenge and every answer to one, a line each.
     private static let script = #"""
         set -eu
@@ -155,7 +116,7 @@ struct RestartTests {
 
         step "restarts under load cost nothing"
         # shellcheck disable=SC2086
-        python3 /usr/local/lib/load.py $paths >load.log 2>&1 &
+        steady-callers --least 500 enough $paths >load.log 2>&1 &
         load=$!
         for number in 1 2 3; do
             before=$(served)

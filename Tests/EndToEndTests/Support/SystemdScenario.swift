@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+/// A script under a real systemd, with the shipped units and the demonstration's upstream at port 8081.
+struct SystemdScenario {
+    /// What `/etc/countersign/countersign.yaml` is.
+    var configuration = Self.bank
+    /// Further files: what they hold, and where they go.
+    var files: [String: String] = ["/etc/countersign/secrets/bank-pin.pin": "1234"]
+    /// A package that is copied to that path; without one, program and units are put in place as they are.
+    var package: (file: DebianPackage, path: String)?
+    /// What the drop-ins of countersign.service and countersign@.service say.
+    var dropIn: String? = """
+        [Service]
+        LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
+
+        """
+    /// How long the script may run, in seconds.
+    var limit = 100
+
+    /// Runs the script, which must end with `step end`. Where this machine allows no such namespaces the test is cancelled.
+    func run(_ script: String) async throws {
+        let folder = try Folder()
+        var arguments = ["--config", folder.write(configuration, to: "configuration", mode: 0o644)]
+        var number = 0
+        func add(_ text: String, _ path: String) {
+            number += 1
+            arguments += ["--file", "\(folder.write(text, to: "file\(number)", mode: 0o644)):\(path)"]
+        }
+        for (path, text) in files.sorted(by: { $0.key < $1.key }) { add(text, path) }
+        if let dropIn {
+            for unit in ["countersign.service", "countersign@.service"] {
+                add(dropIn, "/etc/systemd/system/\(unit).d/test.conf")
+            }
+        }
+        arguments += ["--file", "\(Repository.path(of: "Tests/Scripts/steady-callers")):/usr/local/bin/steady-callers"]
+        // The demonstration is the upstream, with or without a package.
+        arguments += ["--file", "\(Binary.path):/usr/local/bin/countersign"]
+        if let package {
+            arguments += ["--file", "\(package.file.path):\(package.path)"]
+        } else {
+            arguments += ["--binary", Binary.path]
+            for unit in ["countersign.service", "countersign.socket", "countersign@.service", "countersign@.socket"] {
+                arguments += ["--unit", Repository.path(of: "systemd/\(unit)")]
+            }
+        }
+        arguments += ["--timeout", "\(limit)", "--", "bash", "-c", Self.prelude + script]
+        let run = try await Slots.run {
+            try await Repository.script("systemd-namespace", arguments, in: folder, within: .seconds(limit + 30))
+        }
+        if run.exit == 77 { try Test.cancel("\(run.errors)") }
+        #expect(run.exit == 0, "\(run.output)\(run.errors)")
+        #expect(run.output.hasSuffix("step: end\n"))
+    }
+
+    /// A listener on the socket of countersign.socket before the bank of the demonstration.
+    static let bank = bank(listener: "systemd:countersign")
+
+    /// The same at another address.
+    static func bank(listener: String) -> String {
+        """
+        listeners:
+          - address: \(listener)
+            upstream: bank
+            routes: [{ path: /open/, upstream: server }]
+        upstreams:
+          bank:
+            url: http://127.0.0.1:8081/mfp/api/adapters/bank/
+            mobilefirst: { application: com.sample.pincode, platform: android, version: "1.0" }
+          server:
+            url: http://127.0.0.1:8081/
+        credentials: { sources: [systemd] }
+        challenges:
+          - name: bank-pin
+            upstream: bank
+            security-check: PinCodeAttempts
+            credential: bank-pin
+            answer: { pin: "{pin}" }
+
+        """
+    }
+
+    private static let prelude = #"""
+        set -eEu
+        trap 'echo "failed: $BASH_COMMAND"' ERR
+        step() { echo "step: $*"; }
+        show() { systemctl show -P "$1" "${2:-countersign.service}"; }
+        balance() { curl -fsS --max-time 20 http://127.0.0.1:8080/balance; }
+        fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
+        eventually() { local n; for n in $(seq 600); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.05; done; echo "never: $*"; return 1; }
+        journal() { journalctl --no-pager -u "$@"; }
+
+        mkdir /run/demo
+        STATE_DIRECTORY=/run/demo RUNTIME_DIRECTORY=/run/demo \
+            /usr/local/bin/countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
+        trap 'kill %1' EXIT
+        eventually curl -sf http://127.0.0.1:8081/
+
+        """#
+}
