@@ -34,7 +34,8 @@ struct AuditTests {
             var configuration = BankConfiguration.oauth("grant: client-credentials", more: ["login: at-start"])
             configuration.more = ["audit: \(audit)"]
             try await withBank(configuration) { bank in
-                #expect(try await bank.daemon.waitForLog("login won"))
+                let daemon = try bank.daemon
+                #expect(await daemon.waitForLog("login won"))
                 let lines = lines(in: bank).filter { $0["message"] == "login won" }
                 #expect(lines.count == 1 && lines.first?["logger"] == .string(label), "\(lines)")
                 #expect(lines.first?["by"] == "at-start" && lines.first?["caller_uid"] == nil)

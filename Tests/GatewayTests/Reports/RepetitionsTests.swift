@@ -9,15 +9,15 @@ struct RepetitionsTests {
     @Test("is told at once, and then once an interval with how often")
     func flood() {
         var repetitions = Repetitions<String>(interval: 1_000)
-        #expect(repetitions.happened("a", now: 0))
+        #expect(repetitions.happened("a", now: 0) == true)
         #expect((1...999).count { repetitions.happened("a", now: $0) } == 0)
         #expect(repetitions.due(now: 999).isEmpty)
         #expect(repetitions.due(now: 1_000) == [.init(kind: "a", count: 999, seconds: 1)])
         #expect(repetitions.due(now: 5_000).isEmpty)
         // Once more within the interval of that line, and then after it.
-        #expect(!repetitions.happened("a", now: 1_500))
+        #expect(repetitions.happened("a", now: 1_500) == false)
         #expect(repetitions.due(now: 2_000) == [.init(kind: "a", count: 1, seconds: 1)])
-        #expect(repetitions.happened("a", now: 3_001))
+        #expect(repetitions.happened("a", now: 3_001) == true)
     }
 
     @Test("nothing that has happened is lost, whatever comes when")
@@ -41,7 +41,7 @@ struct RepetitionsTests {
     func kinds() {
         var repetitions = Repetitions<String>()
         #expect(repetitions.happened("a", now: 0) && repetitions.happened("b", now: 0))
-        #expect(!repetitions.happened("a", now: 1))
+        #expect(repetitions.happened("a", now: 1) == false)
         #expect(repetitions.forget { $0 == "a" } == 1)
         #expect(repetitions.happened("a", now: 2) && !repetitions.happened("b", now: 2))
     }
@@ -57,9 +57,9 @@ struct RepetitionsTests {
     @Test("a clock that is set back begins anew")
     func setBack() {
         var repetitions = Repetitions<String>(interval: 1_000)
-        #expect(repetitions.happened("a", now: 1_000_000))
-        #expect(repetitions.happened("a", now: 5))
-        #expect(!repetitions.happened("a", now: 6))
+        #expect(repetitions.happened("a", now: 1_000_000) == true)
+        #expect(repetitions.happened("a", now: 5) == true)
+        #expect(repetitions.happened("a", now: 6) == false)
         #expect(repetitions.due(now: 0) == [.init(kind: "a", count: 1, seconds: 0)])
     }
 }
