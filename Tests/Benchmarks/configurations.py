@@ -1,84 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The configurations of the upstream and of those that stand before it."""
+"""The configurations of the upstreams, of nginx, and of the daemon; those of the others are in `others`."""
 
 import json
 import os
 
 TOKEN = "bench-" + "x" * 58
+AUTHORIZATION = f"Bearer {TOKEN}"
 # The 65 bytes of an answer.
 ANSWER = "{\"account\":\"DE02 1203 0000 0000 2020 51\",\"balance\":\"1234567.89\"}\n"
+# The name that the upstreams' certificate is for, besides their address.
+TLS_NAME = "localhost"
+# More than any scenario has.
+MOST_CONNECTIONS = 12000
 
 
-def nginx(folder, server, upstreams=""):
+def nginx(folder, servers, connections=4096):
     """An nginx of one worker that writes nothing outside of its folder. No connection ends during a run."""
     user = "user root;" if os.getuid() == 0 else ""
     return f"""
         {user}
         daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log error;
-        events {{ worker_connections 4096; }}
+        worker_rlimit_nofile 20000;
+        events {{ worker_connections {connections}; multi_accept on; }}
         http {{
-            access_log off; server_tokens off;
+            access_log off; server_tokens off; sendfile on; tcp_nodelay on;
             client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
             uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
             keepalive_requests 1000000000; keepalive_timeout 1h;
-            {upstreams}
-            {server}
+            {servers}
         }}"""
 
 
-def upstream(folder, port):
-    """Answers from memory to whoever has the token, and hands it out at /token."""
+def upstream(folder, ports, certificate, key):
+    """Answers to whoever has the token, by HTTP/1.1, by TLS, and by HTTP/2; hands the token out at /token."""
     token = json.dumps({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 86400})
+    guard = f"""
+        default_type application/json;
+        if ($http_authorization != "{AUTHORIZATION}") {{ add_header WWW-Authenticate Bearer always; return 401; }}"""
+    tls = f"ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_session_cache shared:bench:1m;"
+    locations = f"""
+        location / {{ {guard} return 200 '{ANSWER}'; }}
+        location /files/ {{ {guard} root {folder}; open_file_cache max=10 inactive=1h; open_file_cache_valid 1h; }}
+        # A body is read to its end, into memory, before the answer: that of a server of nginx's own that never sees it.
+        location /upload {{
+            {guard}
+            client_max_body_size 0; client_body_buffer_size 2m; proxy_pass_request_body off;
+            proxy_http_version 1.1; proxy_set_header Content-Length ""; proxy_set_header Connection "";
+            proxy_pass http://answer;
+        }}
+        location = /token {{ default_type application/json; return 200 '{token}'; }}"""
     return nginx(folder, f"""
+        upstream answer {{ server unix:{folder}/answer; keepalive 128; keepalive_requests 1000000000; }}
+        server {{ listen unix:{folder}/answer; default_type application/json; return 200 '{ANSWER}'; }}
+        server {{ listen 127.0.0.1:{ports["plain"]} backlog=8192; {locations} }}
+        server {{ listen 127.0.0.1:{ports["tls"]} ssl backlog=4096; {tls} {locations} }}
         server {{
-            listen 127.0.0.1:{port} backlog=4096;
-            location / {{
-                default_type application/json;
-                if ($http_authorization != "Bearer {TOKEN}") {{
-                    add_header WWW-Authenticate Bearer always;
-                    return 401;
+            listen 127.0.0.1:{ports["h2"]} ssl http2 backlog=4096; {tls} http2_max_concurrent_streams 1024;
+            # As long as the server's own default, but enough for all of a body.
+            http2_body_preread_size 1m;
+            {locations}
+        }}""", connections=MOST_CONNECTIONS)
+
+
+def static_proxy(folder, ports, upstreams, authority):
+    """nginx with the token in its configuration. It hands bodies on as they come, both ways, and writes no files."""
+    servers = ""
+    for kind, port in ports.items():
+        scheme = "https" if kind == "tls" else "http"
+        servers += f"""
+            upstream {kind} {{ server 127.0.0.1:{upstreams[kind]}; keepalive 1024; keepalive_requests 1000000000; }}
+            server {{
+                listen 127.0.0.1:{port} backlog=8192;
+                location / {{
+                    proxy_pass {scheme}://{kind};
+                    proxy_http_version 1.1;
+                    proxy_set_header Connection "";
+                    proxy_set_header Authorization "{AUTHORIZATION}";
+                    proxy_request_buffering off; proxy_max_temp_file_size 0; client_max_body_size 0;
+                    proxy_ssl_verify on; proxy_ssl_trusted_certificate {authority};
+                    proxy_ssl_name {TLS_NAME}; proxy_ssl_server_name on;
                 }}
-                return 200 '{ANSWER}';
-            }}
-            location = /token {{ default_type application/json; return 200 '{token}'; }}
-        }}""")
+            }}"""
+    return nginx(folder, servers, connections=MOST_CONNECTIONS)
 
 
-def static_proxy(folder, port, upstream_port, is_streaming=False):
-    """nginx with the token in its configuration. `is_streaming`: it hands bodies on as they come, both ways."""
-    streaming = """
-                proxy_request_buffering off; proxy_max_temp_file_size 0; client_max_body_size 0;
-    """ if is_streaming else ""
-    return nginx(folder, f"""
-        server {{
-            listen 127.0.0.1:{port} backlog=4096;
-            location / {{
-                proxy_pass http://upstream;
-                proxy_http_version 1.1;
-                proxy_set_header Connection "";
-                proxy_set_header Authorization "Bearer {TOKEN}";
-                {streaming}
-            }}
-        }}""", f"upstream upstream {{ server 127.0.0.1:{upstream_port}; keepalive 128; keepalive_requests 1000000000; }}")
+def countersign(folder, ports, upstreams, authority, token_port=None):
+    """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session.
 
-
-def countersign(port, upstream_port):
-    """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session."""
+    `token_port`: a server of tokens elsewhere than at the upstream.
+    """
+    listeners = "".join(f'  - {{ address: "127.0.0.1:{port}", upstream: {kind} }}\n' for kind, port in ports.items())
+    entries = challenges = ""
+    for kind in ports:
+        is_plain = kind in ("plain", "bodies")
+        version = "2" if kind == "h2" else "1.1"
+        tls = "" if is_plain else f"    tls: {{ ca: {authority} }}\n"
+        url = f"http{'' if is_plain else 's'}://127.0.0.1:{upstreams[kind]}/"
+        token = f"http://127.0.0.1:{token_port}/token" if token_port else f"{url}token"
+        entries += f"  {kind}:\n    url: {url}\n    http: {version}\n{tls}"
+        challenges += (
+            f"  - name: {kind}\n    upstream: {kind}\n    scheme: bearer\n    credential: bench\n"
+            f"    token: {{ grant: mobilefirst, url: \"{token}\" }}\n")
     return f"""
 listeners:
-  - {{ address: "127.0.0.1:{port}", upstream: bench }}
+{listeners}admin:
+  address: unix:{folder}/run/admin.sock
 upstreams:
-  bench:
-    url: http://127.0.0.1:{upstream_port}/
-challenges:
-  - name: bench
-    upstream: bench
-    scheme: bearer
-    credential: bench
-    token: {{ grant: mobilefirst, url: "http://127.0.0.1:{upstream_port}/token" }}
-credentials:
+{entries}challenges:
+{challenges}credentials:
   sources: [env]
+limits: {{ callers: {MOST_CONNECTIONS}, exchanges: {MOST_CONNECTIONS}, waiters: {MOST_CONNECTIONS} }}
 workers: 1
 log: {{ level: warning, format: text }}
 """

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The servers of a run: the upstream, and the proxies that are compared."""
+"""The servers of a run: the upstreams, and the proxies that are compared."""
 
 import contextlib
 import http.client
 import os
+import shutil
+import subprocess
+import time
 from dataclasses import dataclass
 
 import configurations
+import others
+import streams
 from machine import program
 from processes import Server, free_port, wait_until
+
+# The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and the one of long bodies.
+KINDS = ("plain", "tls", "h2", "bodies")
 
 
 class NotReady(Exception):
@@ -18,41 +26,87 @@ class NotReady(Exception):
 
 @dataclass
 class Contestant:
+    """A proxy that runs. Its ports, one before each kind of upstream that it can speak with; `start`: seconds to the first answer."""
     name: str
     server: Server
-    port: int
+    ports: dict
+    start: float = 0
     idle_kib: int = 0
 
 
+def available(binary, other_binary=None, only=None):
+    """The names of those that can take part, the daemon first, each with its program; and why others cannot."""
+    found, missing = {"countersign": os.path.abspath(binary)}, []
+    if other_binary:
+        found["other build"] = os.path.abspath(other_binary)
+    for name, where in (("nginx", "nginx"), ("haproxy", "haproxy"), ("envoy", "envoy"), ("caddy", "caddy")):
+        if only is not None and name not in only and name != "nginx":
+            continue
+        path = program(where)
+        if os.path.isabs(path):
+            found[name] = path
+        else:
+            missing.append(f"{name}: not installed; left out (Tests/Scripts/setup bench tries to)")
+    return found, missing
+
+
 @contextlib.contextmanager
-def stage(folder, binary, other_binary=None):
-    """The contestants, the one that the others are compared with last; all ended at the end, whatever happens."""
+def upstreams(folder):
+    """The upstreams; what they are reached by and trusted for."""
     with contextlib.ExitStack() as ends:
-        upstream_port = free_port()
-        _nginx(ends, folder, "upstream", upstream_port, configurations.upstream)
-        if ask(upstream_port, "/balance")[0] != 401:
+        own = _own_folder(folder, "upstream")
+        certificate, key = f"{own}/certificate.pem", f"{own}/key.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+             "-subj", f"/CN={configurations.TLS_NAME}", "-addext", f"subjectAltName=DNS:{configurations.TLS_NAME},IP:127.0.0.1",
+             "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        os.makedirs(f"{own}/files")
+        for size in (16384, 1 << 20):
+            with open(f"{own}/files/{size}", "wb") as file:
+                file.write(os.urandom(size))
+        bodies = streams.Upstream(configurations.TOKEN)
+        ends.callback(bodies.end)
+        ports = {kind: free_port() for kind in KINDS[:3]}
+        _nginx(ends, own, "upstream", ports["plain"], configurations.upstream(own, ports, certificate, key))
+        if ask(ports["plain"], "/balance")[0] != 401:
             raise NotReady("the upstream answers without a token")
-        proxies = [_countersign(ends, folder, "countersign", binary, upstream_port)]
-        if other_binary:
-            proxies.append(_countersign(ends, folder, "other build", other_binary, upstream_port))
-        port = free_port()
-        server = _nginx(
-            ends, folder, "nginx", port, lambda own, port: configurations.static_proxy(own, port, upstream_port))
-        proxies.append(Contestant("nginx", server, port))
-        for proxy in proxies:
-            proxy.idle_kib = proxy.server.resident_kib()
-        for proxy in proxies:
-            _check(proxy)
+        yield {"ports": {**ports, "bodies": bodies.port}, "authority": certificate}
+
+
+@contextlib.contextmanager
+def stage(folder, programs, behind, name=None, token_port=None):
+    """The contestants, or the one of that name, as they are before their first request; all ended at the end."""
+    with contextlib.ExitStack() as ends:
+        proxies = []
+        for each, path in programs.items():
+            if name in (None, each):
+                proxies.append(_proxy(ends, folder, each, path, behind, token_port))
         yield proxies
 
 
-def streaming(ends, folder, binary, upstream_port):
-    """The daemon, and nginx that hands bodies on as they come."""
-    port = free_port()
-    ours = _countersign(ends, folder, "countersign", binary, upstream_port)
-    server = _nginx(
-        ends, folder, "nginx", port, lambda own, port: configurations.static_proxy(own, port, upstream_port, True))
-    return [ours, Contestant("nginx", server, port)]
+def alone(ends, folder, binary, upstream_port, wrap, more_environment):
+    """The daemon before one upstream of HTTP/1.1, started by another program or with more in its environment."""
+    own, ports = _own_folder(folder, "countersign"), {"plain": free_port()}
+    with open(f"{own}/configuration", "w") as file:
+        file.write(configurations.countersign(own, ports, {"plain": upstream_port}, authority=None))
+    command = wrap([os.path.abspath(binary), "serve", "--config", f"{own}/configuration"])
+    environment = {**configurations.countersign_environment(own), **more_environment}
+    server = _start(ends, "countersign", command, own, ports["plain"], environment)
+    ends.callback(server.kill)
+    return Contestant("countersign", server, ports)
+
+
+def check(proxy):
+    """Asks until it answers; then that everything is as it should be with each upstream."""
+    for kind, port in proxy.ports.items():
+        if kind == "bodies":
+            streams.down(port, 100)
+            continue
+        # The first request wins the session; the second goes with it.
+        for _ in range(2):
+            status, body = ask(port, "/balance")
+            if (status, body) != (200, configurations.ANSWER):
+                raise NotReady(f"{proxy.name} ({kind}) answers {status}: {body[:300]}\n{proxy.server.last_words()}")
 
 
 def ask(port, path):
@@ -66,35 +120,48 @@ def ask(port, path):
         connection.close()
 
 
-def _check(proxy):
-    # The first request wins the session; the second goes with it.
-    for _ in range(2):
-        status, body = ask(proxy.port, "/balance")
-        if (status, body) != (200, configurations.ANSWER):
-            raise NotReady(f"{proxy.name} answers {status}: {body[:300]}\n{proxy.server.last_words()}")
+def _proxy(ends, folder, name, path, behind, token_port):
+    own = _own_folder(folder, name.replace(" ", "-"))
+    ports = {kind: free_port() for kind in KINDS}
+    targets, authority = behind["ports"], behind["authority"]
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": own, "XDG_DATA_HOME": own, "XDG_CONFIG_HOME": own}
+    if name == "nginx":
+        del ports["h2"]  # It speaks no HTTP/2 to upstreams.
+        text = configurations.static_proxy(own, ports, targets, authority)
+        command = [path, "-p", own, "-c", f"{own}/configuration", "-e", f"{own}/error.log"]
+    elif name == "haproxy":
+        text = others.haproxy(ports, targets, authority)
+        command = [path, "-db", "-f", f"{own}/configuration"]
+    elif name == "envoy":
+        text = others.envoy(ports, targets, authority)
+        os.symlink("configuration", f"{own}/envoy.json")
+        command = [path, "-c", f"{own}/envoy.json", "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
+    elif name == "caddy":
+        text = others.caddy(ports, targets, authority)
+        command = [path, "run", "--config", f"{own}/configuration", "--adapter", "caddyfile"]
+        environment["GOMAXPROCS"] = "1"
+    else:
+        text = configurations.countersign(own, ports, targets, authority, token_port)
+        command = [path, "serve", "--config", f"{own}/configuration"]
+        environment = configurations.countersign_environment(own)
+    with open(f"{own}/configuration", "w") as file:
+        file.write(text)
+    begin = time.monotonic()
+    server = _start(ends, name, command, own, ports["bodies"], environment)
+    return Contestant(name, server, ports, time.monotonic() - begin, server.resident_kib())
 
 
-def _nginx(ends, folder, name, port, configuration):
-    own = _own_folder(folder, name)
+def _nginx(ends, own, name, port, configuration):
     with open(f"{own}/nginx.conf", "w") as file:
-        file.write(configuration(own, port))
+        file.write(configuration)
     command = [program("nginx"), "-p", own, "-c", f"{own}/nginx.conf", "-e", f"{own}/error.log"]
     return _start(ends, name, command, own, port)
-
-
-def _countersign(ends, folder, name, binary, upstream_port):
-    own, port = _own_folder(folder, name.replace(" ", "-")), free_port()
-    with open(f"{own}/countersign.yaml", "w") as file:
-        file.write(configurations.countersign(port, upstream_port))
-    environment = configurations.countersign_environment(own)
-    command = [os.path.abspath(binary), "serve", "--config", f"{own}/countersign.yaml"]
-    return Contestant(name, _start(ends, name, command, own, port, environment), port)
 
 
 def _start(ends, name, command, folder, port, environment=None):
     server = Server(command, f"{folder}/output", environment)
     ends.callback(server.end)
-    if not wait_until(lambda: server.has_ended() or _listens(port), 15) or server.has_ended():
+    if not wait_until(lambda: server.has_ended() or _listens(port), 20) or server.has_ended():
         raise NotReady(f"{name} does not start\n{server.last_words()}")
     return server
 
@@ -103,11 +170,17 @@ def _listens(port):
     # Asked of the kernel, so that no connection is made to a server whose idle memory is still to be read.
     wanted = f"0100007F:{port:04X}"
     with open("/proc/net/tcp") as file:
-        return any(line.split()[1] == wanted and line.split()[3] == "0A" for line in file)
+        for line in file:
+            fields = line.split(None, 4)
+            if fields[1] == wanted and fields[3] == "0A":
+                return True
+    return False
 
 
 def _own_folder(folder, name):
+    """Empty, also where an earlier stage had it."""
     own = os.path.join(folder, name)
+    shutil.rmtree(own, ignore_errors=True)
     for path in (own, f"{own}/state", f"{own}/run"):
         os.makedirs(path, mode=0o700)
     return own

@@ -31,11 +31,11 @@ def script(folder, scenario):
     return path
 
 
-def run(script_path, port, connections, seconds):
+def run(script_path, port, scenario, seconds):
     """One round against a port; the figures of `SCRIPT`."""
     command = [
-        program("wrk"), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "5s", "-s", script_path,
-        f"http://127.0.0.1:{port}/balance"]
+        program("wrk"), "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "--timeout", "5s", "-s", script_path,
+        f"http://127.0.0.1:{port}{scenario.path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
     for line in done.stdout.splitlines():
         if line.startswith("FIGURES "):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The rounds: each contestant in turn, again and again."""
+"""The rounds of requests: each contestant in turn, again and again."""
 
 import statistics
 
@@ -22,35 +22,28 @@ class Invalid(Exception):
 
 
 def run(contestants, plan, folder, progress):
-    """Results by scenario and contestant: each round and the medians; and the memory of each contestant."""
-    scenarios = []
+    """By scenario and contestant: each round, and the medians. Who cannot speak with a scenario's upstream is not in it."""
+    results = {}
     for scenario in plan.scenarios:
         script = load.script(folder, scenario)
-        rounds = {contestant.name: [] for contestant in contestants}
-        for contestant in contestants:
+        taking_part = [contestant for contestant in contestants if scenario.upstream in contestant.ports]
+        rounds = {contestant.name: [] for contestant in taking_part}
+        for contestant in taking_part:
             # Connections upstream and memory pools are there before anything is counted.
             _round(contestant, scenario, script, seconds=1)
-        for number in range(plan.rounds):
-            for contestant in contestants:
-                result = _round(contestant, scenario, script, plan.seconds)
-                rounds[contestant.name].append(result)
-                progress(
-                    f"{scenario.name}: round {number + 1} of {plan.rounds}, {contestant.name}: "
-                    f"{result['cpu']:.1f} µs of CPU per request, {result['rate']:.0f} requests per second")
-        scenarios.append({
-            "scenario": scenario.name,
-            "contestants": {
-                name: {"medians": _medians(results), "rounds": results} for name, results in rounds.items()},
-        })
-    memory = {
-        contestant.name: {"idle_kib": contestant.idle_kib, "after_load_kib": contestant.server.resident_kib()}
-        for contestant in contestants}
-    return {"scenarios": scenarios, "memory": memory}
+        for _ in range(scenario.rounds):
+            for contestant in taking_part:
+                rounds[contestant.name].append(_round(contestant, scenario, script, plan.seconds))
+        results[scenario.name] = {
+            name: {"medians": _medians(each), "rounds": each} for name, each in rounds.items() if each}
+        progress(f"{scenario.name}: " + ", ".join(
+            f"{name} {each['medians']['cpu']:.1f} µs" for name, each in results[scenario.name].items()))
+    return results
 
 
 def _round(contestant, scenario, script, seconds):
     before = contestant.server.usage()
-    figures = load.run(script, contestant.port, scenario.connections, seconds)
+    figures = load.run(script, contestant.ports[scenario.upstream], scenario, seconds)
     used = contestant.server.usage() - before
     if figures["bad_status"] or figures["lost"] or not figures["requests"] or contestant.server.has_ended():
         raise Invalid(
@@ -58,9 +51,9 @@ def _round(contestant, scenario, script, seconds):
             f"{figures['requests']}\n{contestant.server.last_words()}")
     each = 1e6 / figures["requests"]
     return {
-        "cpu": (used.user + used.system) * each, "user": used.user * each, "system": used.system * each,
-        "rate": figures["requests"] / (figures["microseconds"] / 1e6), "p50": figures["p50"], "p99": figures["p99"],
-        "requests": figures["requests"],
+        "cpu": round((used.user + used.system) * each, 2), "user": round(used.user * each, 2),
+        "system": round(used.system * each, 2), "rate": round(figures["requests"] / (figures["microseconds"] / 1e6)),
+        "p50": figures["p50"], "p99": figures["p99"], "requests": figures["requests"],
     }
 
 

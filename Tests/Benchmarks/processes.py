@@ -53,13 +53,24 @@ class Server:
                 system += int(fields[12])
         return Usage(user / TICKS, system / TICKS)
 
-    def resident_kib(self):
-        """What all of them hold in memory. Pages that several share count for each of them."""
+    def resident_kib(self, pids=None):
+        """What all of them hold in memory. Pages that several share count for each of them. `pids`: the tree, if known."""
+        total = 0
+        for pid in pids or self.tree():
+            try:
+                with open(f"/proc/{pid}/status") as file:
+                    total += sum(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+            except OSError:
+                pass
+        return total
+
+    def anonymous_bytes(self):
+        """What all of them hold in memory that no file backs."""
         total = 0
         for pid in self.tree():
             try:
                 with open(f"/proc/{pid}/status") as file:
-                    total += sum(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+                    total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon:"))
             except OSError:
                 pass
         return total
@@ -78,9 +89,16 @@ class Server:
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            for pid in reversed(self.tree()):
+            self.kill()
+
+    def kill(self):
+        """Ends all of them at once. A tracer would wait for what it traces."""
+        for pid in reversed(self.tree()):
+            try:
                 os.kill(pid, 9)
-            self.process.wait()
+            except ProcessLookupError:
+                pass
+        self.process.wait()
 
 
 def stat_fields(pid):
@@ -104,5 +122,5 @@ def wait_until(condition, seconds):
     while time.monotonic() < end:
         if condition():
             return True
-        time.sleep(0.02)
+        time.sleep(0.002)
     return False

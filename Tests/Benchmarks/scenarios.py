@@ -7,32 +7,52 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Scenario:
+    """Requests by wrk. `rounds`: of one second each, in a full run."""
     name: str
     connections: int
+    rounds: int
+    upstream: str = "plain"
+    path: str = "/balance"
     body_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Plan:
     scenarios: tuple
-    rounds: int
-    seconds: int
+    # Rounds of each transfer, start and storm.
+    volume_rounds: int
+    starts: int
+    storms: int
+    transfer_mib: int = 1024
+    idle_callers: int = 5000
+    storm_requests: int = 10000
+    seconds: int = 1
+    # The contestants beside the daemon and nginx.
+    others: tuple = ("haproxy", "envoy", "caddy")
 
-    def changed(self, rounds, seconds, only):
+    def changed(self, rounds, only):
         """The plan with what the command line has to say."""
-        chosen = tuple(scenario for scenario in self.scenarios if (only or "") in scenario.name)
-        return replace(self, scenarios=chosen, rounds=rounds or self.rounds, seconds=seconds or self.seconds)
-
-    @property
-    def description(self):
-        return {"rounds": self.rounds, "seconds_per_round": self.seconds}
+        wanted = tuple(scenario for scenario in self.scenarios if (only or "") in scenario.name)
+        if rounds:
+            wanted = tuple(replace(scenario, rounds=rounds) for scenario in wanted)
+        return replace(self, scenarios=wanted)
 
 
-# Answers of 65 bytes throughout: what is measured is the cost of a request, not that of bytes.
-MANY = Scenario("GET, 64 connections", 64)
-ONE = Scenario("GET, 1 connection", 1)
-POST = Scenario("POST of 4 KiB, 64 connections", 64, body_bytes=4096)
+# What the bounds speak of has more rounds: what else the machine does comes in bursts, and the median passes over them.
+MANY = Scenario("GET 65 B, 64 connections", 64, rounds=12)
+ONE = Scenario("GET 65 B, 1 connection", 1, rounds=8)
+FULL = Plan((
+    MANY,
+    ONE,
+    Scenario("GET 65 B, 512 connections", 512, rounds=4),
+    Scenario("GET 16 KiB, 64 connections", 64, rounds=4, path="/files/16384"),
+    Scenario("GET 1 MiB, 64 connections", 64, rounds=4, path="/files/1048576"),
+    Scenario("POST 4 KiB, 64 connections", 64, rounds=4, path="/upload", body_bytes=4096),
+    Scenario("POST 1 MiB, 64 connections", 64, rounds=4, path="/upload", body_bytes=1 << 20),
+    Scenario("GET 65 B, 64 connections, TLS upstream", 64, rounds=4, upstream="tls"),
+    Scenario("GET 65 B, 64 connections, HTTP/2 upstream", 64, rounds=4, upstream="h2"),
+), volume_rounds=3, starts=5, storms=3)
 
-# Many short rounds: what else the machine does comes in bursts, and the median passes over them.
-FULL = Plan((MANY, ONE, POST), rounds=20, seconds=1)
-QUICK = Plan((MANY, ONE, POST), rounds=1, seconds=1)
+QUICK = replace(
+    FULL, scenarios=(replace(MANY, rounds=2), replace(ONE, rounds=1)), volume_rounds=1, starts=1, storms=1, transfer_mib=64,
+    idle_callers=500, storm_requests=1000, others=())

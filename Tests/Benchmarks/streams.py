@@ -97,7 +97,7 @@ class Upstream:
         rest = b""
         try:
             while True:
-                head, rest = read_head(_Prefixed(connection, rest))
+                head, rest = read_head(Prefixed(connection, rest))
                 rest = self._answer(connection, head, rest)
         except (Broken, OSError):
             connection.close()
@@ -107,21 +107,21 @@ class Upstream:
         if path == "/token":
             rest = rest[int(field(head, "content-length") or 0):]
             body = b'{"access_token": "%s", "token_type": "Bearer", "expires_in": 86400}' % self.token.encode()
-            connection.sendall(_head("200 OK", len(body), "Content-Type: application/json\r\n") + body)
+            connection.sendall(response_head("200 OK", len(body), "Content-Type: application/json\r\n") + body)
         elif field(head, "authorization") != f"Bearer {self.token}":
-            connection.sendall(_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n"))
+            connection.sendall(response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n"))
         elif path.startswith("/down/"):
             size = int(path.removeprefix("/down/"))
-            connection.sendall(_head("200 OK", size))
+            connection.sendall(response_head("200 OK", size))
             send_body(connection, size)
         else:
             size = int(field(head, "content-length") or 0)
             rest = take_body(connection, size, rest)
-            connection.sendall(_head("200 OK", 0))
+            connection.sendall(response_head("200 OK", 0))
         return rest
 
 
-class _Prefixed:
+class Prefixed:
     """A connection from which something was read already."""
 
     def __init__(self, connection, prefix):
@@ -134,7 +134,7 @@ class _Prefixed:
         return self.connection.recv(count)
 
 
-def _head(status, length, more=""):
+def response_head(status, length, more=""):
     return f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}\r\n".encode()
 
 

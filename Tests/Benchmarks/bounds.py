@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+"""What must hold, asked of the results of one run. What was not measured in it is not judged."""
+
+from scenarios import MANY, ONE
+
+MEGABYTE = 1_000_000
+
+
+def judged(results, plan):
+    """Of each bound: its measure, the bound, what was measured, and whether it holds."""
+    return [
+        (text, bound, value, holds)
+        for text, bound, value, holds in (_row(*each) for each in _measured(results, plan)) if value is not None]
+
+
+def _row(text, sign, bound, value, form="{:.2f}"):
+    if value is None:
+        return text, None, None, None
+    holds = value <= bound if sign == "≤" else value >= bound
+    return text, f"{sign} {bound:g}", form.format(value), holds
+
+
+def _measured(results, plan):
+    requests, transfers = results.get("requests", {}), results.get("transfers", {})
+    yield "CPU per request, 64 connections, 65 bytes, to Envoy's", "≤", 0.7, _ratio(requests, MANY.name, "cpu", "envoy")
+    yield "the same, to nginx's", "≤", 1.8, _ratio(requests, MANY.name, "cpu", "nginx")
+    yield "the same on the express path, to nginx's", "≤", 1.25, _ratio(requests, MANY.name, "cpu", "nginx")
+    yield "p50 at one connection, to nginx's", "≤", 1.3, _ratio(requests, ONE.name, "p50", "nginx")
+    yield "p99 at 64 connections, to nginx's", "≤", 1.5, _ratio(requests, MANY.name, "p99", "nginx")
+    down = f"{plan.transfer_mib} MiB down"
+    yield f"{down}, MB per second of CPU, to nginx's", "≥", 0.9, _ratio(transfers, down, "per_cpu_second", "nginx")
+    idle = results.get("idle_kib", {}).get("countersign")
+    yield "memory when idle, MB", "≤", 20, idle and idle * 1024 / MEGABYTE, "{:.1f}"
+    each = results.get("idle_connection", {}).get("countersign")
+    yield f"memory for each of {plan.idle_callers} idle connections, KiB", "≤", 10, each and each / 1024, "{:.1f}"
+    above = transfers.get(down, {}).get("countersign", {}).get("medians", {}).get("above_idle")
+    yield f"memory above idle during {down}, MB", "≤", 8, above, "{:.1f}"
+    storms = results.get("storms")
+    if storms:
+        yield f"login storm of {plan.storm_requests}: logins", "≤", 1, max(storm["logins"] for storm in storms), "{}"
+        yield "login storm: errors", "≤", 0, max(storm["wrong"] for storm in storms), "{}"
+        late = [storm["p99"] for storm in storms]
+        yield "login storm: p99, seconds", "≤", 2, None if None in late else sorted(late)[len(late) // 2]
+    size = results.get("stripped_bytes")
+    yield "stripped binary, MB", "≤", 30, size and size / MEGABYTE, "{:.1f}"
+
+
+def _ratio(results, scenario, measure, to):
+    entry = results.get(scenario, {})
+    if "countersign" not in entry or not entry.get(to, {}).get("medians", {}).get(measure):
+        return None
+    return entry["countersign"]["medians"][measure] / entry[to]["medians"][measure]
