@@ -29,10 +29,11 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 	@$(SWIFT) build --product countersign
 	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
 
-test: ## all tests; the running daemon asked from outside what the RFCs demand; sanitizers; fuzzers for a moment
+test: ## all tests; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/test
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
+	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Sanitizers/run
 	@RUNS=20000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
 
@@ -68,10 +69,12 @@ ifeq ($(BINARY),)
 endif
 	@echo "packed: $$(Tests/Scripts/deb)"
 
-bench: build ## compare with nginx, interleaved, as ratios (QUICK=1: a few seconds)
+bench: build ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
 	@Tests/Scripts/setup bench
-	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--quick)
-	@Tests/Benchmarks/volume "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" $(if $(QUICK),--rounds 1 --size 64)
+	@$(if $(QUICK),,Tests/Benchmarks/fetch)
+	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" \
+	    $(if $(QUICK),--quick,--results Tests/Benchmarks/results)
+	@Tests/Benchmarks/guard --build release "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+"""Counts what requests cost, exactly: system calls as strace writes them down, allocations by a library that is preloaded."""
+
+import collections
+import os
+import re
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import configurations
+import streams
+from processes import wait_until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# `PID name(…` and `PID <... name resumed>…`; the second is the end of a call that was counted when it began.
+CALL = re.compile(r"^\d+ +(\w+)\(")
+
+
+class Upstream:
+    """Answers each request in one piece, so that nothing depends on how a body comes in segments."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def end(self):
+        self.listener.close()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._connection, args=(connection,), daemon=True).start()
+
+    def _connection(self, connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        rest = b""
+        try:
+            while True:
+                head, rest = streams.read_head(streams.Prefixed(connection, rest))
+                length = int(streams.field(head, "content-length") or 0)
+                while len(rest) < length:
+                    rest += connection.recv(65536)
+                rest = rest[length:]
+                connection.sendall(self._answer(head))
+        except (streams.Broken, OSError):
+            connection.close()
+
+    def _answer(self, head):
+        path = head.split(" ", 2)[1]
+        if path == "/token":
+            body = b'{"access_token": "%s", "token_type": "Bearer", "expires_in": 86400}' % configurations.TOKEN.encode()
+            return streams.response_head("200 OK", len(body), "Content-Type: application/json\r\n") + body
+        if streams.field(head, "authorization") != configurations.AUTHORIZATION:
+            return streams.response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n")
+        size = int(path.removeprefix("/"))
+        return streams.response_head("200 OK", size) + b"x" * size
+
+
+class Caller:
+    """One caller on one connection, one request at a time."""
+
+    def __init__(self, port):
+        self.connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def ask(self, request, times):
+        text = f"{request.method} /{request.answer_bytes} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode()
+        if request.body_bytes:
+            text += f"Content-Length: {request.body_bytes}\r\n".encode()
+        text += b"\r\n" + b"y" * request.body_bytes
+        for _ in range(times):
+            self.connection.sendall(text)
+            head, body = streams.read_head(self.connection)
+            if " 200 " not in head:
+                raise streams.Broken(f"not 200: {head[:300]}")
+            missing = request.answer_bytes - len(body)
+            while missing > 0:
+                piece = self.connection.recv(missing)
+                if not piece:
+                    raise streams.Broken("the answer was cut off")
+                missing -= len(piece)
+
+
+class SystemCalls:
+    """Runs the daemon under strace; counts the calls that it has made."""
+
+    def __init__(self, folder):
+        self.file = f"{folder}/calls"
+
+    def command(self, command):
+        return ["strace", "-f", "-qq", "-o", self.file, *command]
+
+    def environment(self):
+        return {}
+
+    def counted(self):
+        """By name. Read once nothing more is written: the daemon is at rest."""
+        size = -1
+
+        def is_quiet():
+            nonlocal size
+            before, size = size, os.path.getsize(self.file)
+            time.sleep(0.1)
+            return before == size
+
+        wait_until(is_quiet, 10)
+        with open(self.file, errors="replace") as file:
+            return collections.Counter(found.group(1) for found in map(CALL.match, file) if found)
+
+
+class Allocations:
+    """Runs the daemon with `allocations.c` preloaded; counts what it asks of the allocator."""
+
+    def __init__(self, folder):
+        self.library, self.file = f"{folder}/allocations.so", f"{folder}/allocations"
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", self.library, f"{HERE}/allocations.c"], check=True)
+        with open(self.file, "wb") as file:
+            file.write(bytes(16))
+
+    def command(self, command):
+        return command
+
+    def environment(self):
+        # Hash tables are laid out anew in each process, unless told otherwise; a debug build allocates as it walks one.
+        return {"LD_PRELOAD": self.library, "COUNTED_ALLOCATIONS": self.file, "SWIFT_DETERMINISTIC_HASHING": "1"}
+
+    def counted(self):
+        with open(self.file, "rb") as file:
+            number, size = struct.unpack("<QQ", file.read(16))
+        return collections.Counter({"allocations": number, "bytes": size})
+
+
+def each(counter, caller, request, times):
+    """What one request costs: the difference that `times` of them make, shared out; the least of three times."""
+    found = []
+    for _ in range(3):
+        before = counter.counted()
+        caller.ask(request, times)
+        after = counter.counted()
+        found.append({name: (after[name] - before[name]) / times for name in after})
+    least = {name: round(min(costs.get(name, 0) for costs in found), 2) for name in sorted(found[-1])}
+    # The rest is what is done now and then, whoever asks.
+    return {name: cost for name, cost in least.items() if cost >= 0.05}
