@@ -161,7 +161,7 @@ def _nginx(ends, own, name, port, configuration):
 def _start(ends, name, command, folder, port, environment=None):
     server = Server(command, f"{folder}/output", environment)
     ends.callback(server.end)
-    if not wait_until(lambda: server.has_ended() or _listens(port), 20) or server.has_ended():
+    if not wait_until(lambda: server.has_ended() or _listens(port), 60) or server.has_ended():
         raise NotReady(f"{name} does not start\n{server.last_words()}")
     return server
 

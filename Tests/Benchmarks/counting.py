@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Counts what requests cost, exactly: system calls as strace writes them down, allocations by a library that is preloaded."""
+"""Counts what requests cost, exactly: system calls as strace writes them down, allocations by a library that is preloaded,
+and instructions by callgrind."""
 
 import collections
+import glob
 import os
 import re
 import socket
@@ -15,6 +17,8 @@ import configurations
 import streams
 from processes import wait_until
 
+# Hash tables are laid out anew in each process, unless told otherwise; a debug build allocates as it walks one.
+STEADY = {"SWIFT_DETERMINISTIC_HASHING": "1"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 # `PID name(…` and `PID <... name resumed>…`; the second is the end of a call that was counted when it began.
 CALL = re.compile(r"^\d+ +(\w+)\(")
@@ -99,7 +103,7 @@ class SystemCalls:
         return ["strace", "-f", "-qq", "-o", self.file, *command]
 
     def environment(self):
-        return {}
+        return STEADY
 
     def counted(self):
         """By name. Read once nothing more is written: the daemon is at rest."""
@@ -129,13 +133,39 @@ class Allocations:
         return command
 
     def environment(self):
-        # Hash tables are laid out anew in each process, unless told otherwise; a debug build allocates as it walks one.
-        return {"LD_PRELOAD": self.library, "COUNTED_ALLOCATIONS": self.file, "SWIFT_DETERMINISTIC_HASHING": "1"}
+        return {**STEADY, "LD_PRELOAD": self.library, "COUNTED_ALLOCATIONS": self.file}
 
     def counted(self):
         with open(self.file, "rb") as file:
             number, size = struct.unpack("<QQ", file.read(16))
         return collections.Counter({"allocations": number, "bytes": size})
+
+
+class Instructions:
+    """Runs the daemon under callgrind; counts the instructions of it and of its libraries, none of the kernel's."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def command(self, command):
+        # valgrind does not understand the debug information of Swift.
+        stripped = f"{self.folder}/stripped"
+        subprocess.run(["strip", "-o", stripped, command[0]], check=True)
+        return [
+            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/profile", f"--log-file={self.folder}/valgrind",
+            f"--vgdb-prefix={self.folder}/vgdb", stripped, *command[1:]]
+
+    def environment(self):
+        return STEADY
+
+    def counted(self):
+        """Each dump has what was done since the one before."""
+        subprocess.run(["vgdb", f"--vgdb-prefix={self.folder}/vgdb", "dump"], check=True, capture_output=True, timeout=60)
+        total = 0
+        for path in glob.glob(f"{self.folder}/profile.*"):
+            with open(path) as file:
+                total += sum(int(line.split()[1]) for line in file if line.startswith("summary:"))
+        return collections.Counter({"instructions": total})
 
 
 def each(counter, caller, request, times):
