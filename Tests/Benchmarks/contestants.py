@@ -31,7 +31,6 @@ class Contestant:
     server: Server
     ports: dict
     start: float = 0
-    idle_kib: int = 0
 
 
 def available(binary, other_binary=None, only=None):
@@ -46,7 +45,7 @@ def available(binary, other_binary=None, only=None):
         if os.path.isabs(path):
             found[name] = path
         else:
-            missing.append(f"{name}: not installed; left out (Tests/Scripts/setup bench tries to)")
+            missing.append(f"{name}: not installed; left out (Tests/Benchmarks/fetch tries to get it)")
     return found, missing
 
 
@@ -148,7 +147,7 @@ def _proxy(ends, folder, name, path, behind, token_port):
         file.write(text)
     begin = time.monotonic()
     server = _start(ends, name, command, own, ports["bodies"], environment)
-    return Contestant(name, server, ports, time.monotonic() - begin, server.resident_kib())
+    return Contestant(name, server, ports, time.monotonic() - begin)
 
 
 def _nginx(ends, own, name, port, configuration):

@@ -13,15 +13,12 @@ COLOURS = {
 
 
 def draw(document, path):
-    """Whether it could: without Matplotlib there is no picture."""
-    os.environ.setdefault("MPLCONFIGDIR", os.path.dirname(os.path.abspath(path)) or ".")
+    """Whether there was anything to draw. An `ImportError` where Matplotlib is missing."""
+    os.environ.setdefault("MPLCONFIGDIR", os.path.join(TOOLS, "../matplotlib"))
     sys.path.append(TOOLS)
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        return False
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
     requests, transfers = document["results"].get("requests", {}), document["results"].get("transfers", {})
     panels = [
         ("CPU per request, µs (log)", _medians(requests, "cpu"), True),

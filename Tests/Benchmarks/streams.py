@@ -116,6 +116,8 @@ class Upstream:
             send_body(connection, size)
         else:
             size = int(field(head, "content-length") or 0)
+            if field(head, "expect"):
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             rest = take_body(connection, size, rest)
             connection.sendall(response_head("200 OK", 0))
         return rest

@@ -51,6 +51,7 @@ def run(contestants, plan, progress):
     idle = {}
     for contestant in contestants:
         streams.down(contestant.ports["bodies"], 100)
+        streams.up(contestant.ports["bodies"], 100)
         idle[contestant.name] = contestant.server.resident_kib()
     results = {}
     for name, (size, body) in scenarios(plan.transfer_mib).items():
