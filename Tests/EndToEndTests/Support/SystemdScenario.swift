@@ -37,7 +37,7 @@ struct SystemdScenario {
         }
         arguments += ["--file", "\(Repository.path(of: "Tests/Scripts/steady-callers")):/usr/local/bin/steady-callers"]
         // The demonstration is the upstream, with or without a package.
-        arguments += ["--file", "\(Binary.path):/usr/local/bin/countersign"]
+        arguments += ["--file", "\(Binary.path):/opt/demo/countersign"]
         if let package {
             arguments += ["--file", "\(package.file.path):\(package.path)"]
         } else {
@@ -94,7 +94,7 @@ struct SystemdScenario {
 
         mkdir /run/demo
         STATE_DIRECTORY=/run/demo RUNTIME_DIRECTORY=/run/demo \
-            /usr/local/bin/countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
+            /opt/demo/countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
         trap 'kill %1' EXIT
         eventually curl -sf http://127.0.0.1:8081/
 
