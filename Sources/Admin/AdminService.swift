@@ -8,8 +8,6 @@ package import Gateway
 package struct AdminService: LocalService {
     /// What the service asks of the process.
     package struct Sources: Sendable {
-        /// Whether every worker's loop has turned of late.
-        package var isAlive: @Sendable () -> Bool
         /// How everything stands now.
         package var report: @Sendable () -> HealthReport
         /// Asks the workers for their figures; what it is given is called when all have answered, which may be never.
@@ -23,14 +21,13 @@ package struct AdminService: LocalService {
 
         /// Sources.
         package init(
-            isAlive: @escaping @Sendable () -> Bool, report: @escaping @Sendable () -> HealthReport,
+            report: @escaping @Sendable () -> HealthReport,
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             metrics: @escaping @Sendable () -> MetricsReport, unlatch: @escaping @Sendable (String) -> Int,
             dropSessions: @escaping @Sendable (String?) -> Int
         ) {
             self.ask = ask
             self.metrics = metrics
-            self.isAlive = isAlive
             self.report = report
             self.unlatch = unlatch
             self.dropSessions = dropSessions
@@ -50,14 +47,15 @@ package struct AdminService: LocalService {
     /// Answers one request at the admin listener; what changes something is refused elsewhere than on the Unix socket.
     package func answer(_ request: LocalRequest) -> LocalAnswer {
         switch (request.method, request.path) {
-        case ("GET", "/livez"), ("HEAD", "/livez"):
-            let isAlive = sources.isAlive()
-            return .text(status: isAlive ? 200 : 503, isAlive ? "ok\n" : "a worker's loop does not turn\n")
-        case ("GET", "/readyz"), ("HEAD", "/readyz"), ("GET", "/healthz"), ("HEAD", "/healthz"):
-            let report = sources.report()
-            return .json(status: report.isReady ? 200 : 503, report.document(isVerbose: request.has("verbose")))
+        case ("GET", "/livez"), ("HEAD", "/livez"), ("OPTIONS", "/livez"):
+            return health(.alive, request)
+        case ("GET", "/readyz"), ("HEAD", "/readyz"), ("OPTIONS", "/readyz"):
+            return health(.ready, request)
+        case ("GET", "/healthz"), ("HEAD", "/healthz"), ("OPTIONS", "/healthz"):
+            return health(.healthy, request)
         case ("GET", "/status"), ("HEAD", "/status"):
-            return .json(status: 200, sources.report().document(isVerbose: true))
+            let report = sources.report()
+            return .json(status: 200, report.json(HealthDocument(.ready, of: report), isVerbose: true))
         case ("GET", "/metrics"), ("HEAD", "/metrics"):
             let format = MetricsFormat(accept: request.accept)
             return LocalAnswer(
@@ -65,7 +63,10 @@ package struct AdminService: LocalService {
                 fields: [("Vary", "Accept")])
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
-        case (_, "/livez"), (_, "/readyz"), (_, "/healthz"), (_, "/status"), (_, "/metrics"):
+        case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
+            return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.")
+                .answer(allow: Self.probeMethods)
+        case (_, "/status"), (_, "/metrics"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST.").answer(allow: "POST")
@@ -78,12 +79,25 @@ package struct AdminService: LocalService {
         }
     }
 
+    /// HAProxy's `option httpchk` asks by OPTIONS where nobody tells it otherwise: it is answered as GET is.
+    private static let probeMethods = "GET, HEAD, OPTIONS"
+
+    private func health(_ question: HealthDocument.Question, _ request: LocalRequest) -> LocalAnswer {
+        let report = sources.report()
+        let excluded = request.values(of: "exclude").flatMap { $0.split(separator: ",").map(String.init) }
+        let document = HealthDocument(question, of: report, excluding: excluded)
+        var answer = LocalAnswer.json(
+            status: document.isWell ? 200 : 503, report.json(document, isVerbose: request.has("verbose")))
+        if request.method == "OPTIONS" { answer.fields = [("Allow", Self.probeMethods)] }
+        return answer
+    }
+
     /// What has figures in it is answered when every worker has told its own.
     package func later(_ request: LocalRequest) -> LaterAnswer? {
-        guard ["GET", "HEAD"].contains(request.method) else { return nil }
+        guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
         switch request.path {
         case "/metrics", "/status": break
-        case "/healthz", "/readyz": if !request.has("verbose") { return nil }
+        case "/healthz", "/livez", "/readyz": if !request.has("verbose") { return nil }
         default: return nil
         }
         return LaterAnswer(patience: Self.patience, begin: sources.ask) { answer(request) }

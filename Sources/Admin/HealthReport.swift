@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeClient
 package import ChallengeHandling
 
 /// How the daemon stands: each upstream's logins, the latches, the counters. A value, rendered as JSON; holds no
@@ -48,6 +49,10 @@ package struct HealthReport: Sendable {
         }
     }
 
+    /// Whether every worker's loop has turned of late.
+    package var isAlive = true
+    /// What is known of the upstreams that are asked from time to time.
+    package var checks: [String: CheckReading] = [:]
     /// Whether exchanges are taken: listeners accept and nothing drains.
     package var isAccepting: Bool
     /// The upstreams by name, in the order of the configuration.
@@ -77,22 +82,15 @@ package struct HealthReport: Sendable {
         self.version = version
     }
 
-    /// Whether requests can be expected to be served: listeners accept, and no login is known to fail. A login that
-    /// nobody has asked for yet is not held against it.
-    package var isReady: Bool {
-        isAccepting
-            && logins.allSatisfy {
-                if case .failing = $0.standing { false } else { true }
-            }
-    }
+    /// Whether requests can be expected to be served: listeners accept, no login is known to fail, and no upstream that is
+    /// asked has failed to answer. A login that nobody has asked for yet is not held against it.
+    package var isReady: Bool { HealthDocument(.ready, of: self).isWell }
 
-    /// The report as JSON; the short one names what is not well.
-    package func document(isVerbose: Bool) -> JSONValue {
-        var object: [String: JSONValue] = [
-            "status": isReady ? "ready" : "not ready",
-            "reasons": .array(reasons.map { .string($0) }),
-        ]
+    /// The report as JSON, beginning with what `document` says; `isVerbose`: with all that is known.
+    package func json(_ document: HealthDocument, isVerbose: Bool) -> JSONValue {
+        var object = document.json
         guard isVerbose else { return .object(object) }
+        object["upstream_checks"] = .object(checks.mapValues { $0.json })
         object["version"] = .string(version)
         object["figures"] = .object(figures.mapValues { .integer(Int64($0)) })
         object["upstreams"] = .object(
@@ -104,14 +102,21 @@ package struct HealthReport: Sendable {
         return .object(object)
     }
 
-    private var reasons: [String] {
-        var reasons = isAccepting ? [] : ["the daemon is shutting down"]
-        for login in logins {
-            if case .failing(let failure) = login.standing {
-                reasons.append("\(login.upstream)/\(login.challenge): \(failure.code.rawValue): \(failure.detail)")
-            }
+}
+
+extension CheckReading {
+    fileprivate var json: JSONValue {
+        var object: [String: JSONValue] = [
+            "since": .integer(since / 1000), "asked_at": askedAt.map { .integer($0 / 1000) } ?? .null,
+            "took_ms": .integer(Int64(clamping: nanoseconds / 1_000_000)),
+            "passed": .integer(Int64(clamping: passed)), "failed": .integer(Int64(clamping: failed)),
+        ]
+        switch state {
+        case .down(let reason): (object["state"], object["detail"]) = ("down", .string(reason))
+        case .unknown(let reason): (object["state"], object["detail"]) = ("unknown", .string(reason))
+        case .up: object["state"] = "up"
         }
-        return reasons
+        return .object(object)
     }
 }
 

@@ -20,9 +20,11 @@ struct AdminServiceTests {
 
     private func service(isAlive: Bool = true, standings: [SessionStanding] = []) -> AdminService {
         let asked = asked
+        var report = HealthReport.of(standings)
+        report.isAlive = isAlive
         return AdminService(
             sources: AdminService.Sources(
-                isAlive: { isAlive }, report: { .of(standings) }, ask: { $0() },
+                report: { [report] in report }, ask: { $0() },
                 metrics: { .of(standings) },
                 unlatch: { name in
                     asked.note("unlatch \(name)")
@@ -45,7 +47,8 @@ struct AdminServiceTests {
     private func json(_ answer: LocalAnswer) -> JSONValue? { JSONValue(parsing: answer.body) }
 
     @Test(
-        "what can be read is read with GET and HEAD", arguments: ["/livez", "/readyz", "/healthz", "/status"],
+        "what can be read is read with GET and HEAD",
+        arguments: ["/livez", "/readyz", "/healthz", "/status", "/metrics"],
         ["GET", "HEAD"])
     func read(path: String, method: String) {
         let answer = ask(method, path)
@@ -56,7 +59,8 @@ struct AdminServiceTests {
     @Test(
         "other methods are 405, and told which are taken",
         arguments: [
-            ("POST", "/livez", "GET, HEAD"), ("DELETE", "/readyz", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD"),
+            ("POST", "/livez", "GET, HEAD, OPTIONS"), ("DELETE", "/readyz", "GET, HEAD, OPTIONS"),
+            ("PUT", "/healthz", "GET, HEAD, OPTIONS"), ("POST", "/metrics", "GET, HEAD"),
             ("POST", "/status", "GET, HEAD"), ("get", "/status", "GET, HEAD"), ("GET", "/unlatch", "POST"),
             ("HEAD", "/sessions/drop", "POST"), ("PUT", "/sessions/drop", "POST"),
         ])
@@ -86,7 +90,7 @@ struct AdminServiceTests {
         for path in ["/readyz", "/healthz"] {
             let answer = ask("GET", path, of: failing)
             #expect(answer.status == 503)
-            #expect(json(answer)?["status"] == "not ready")
+            #expect(json(answer)?["status"] == (path == "/readyz" ? "not ready" : "not healthy"))
         }
         #expect(ask("GET", "/status", of: failing).status == 200)
     }
@@ -94,6 +98,26 @@ struct AdminServiceTests {
     @Test("the long form comes where it is asked for", arguments: ["verbose", "verbose=1", "a=b&verbose", "verbose&a"])
     func verbose(query: String) {
         #expect(json(ask("GET", "/readyz", query))?["figures"] != nil)
+    }
+
+    @Test("a probe that asks by OPTIONS learns the same as one by GET", arguments: ["/livez", "/readyz", "/healthz"])
+    func options(path: String) {
+        for service in [service(), service(isAlive: false, standings: [.down])] {
+            let answer = ask("OPTIONS", path, of: service)
+            #expect(answer.status == ask("GET", path, of: service).status)
+            #expect(answer.fields.contains { $0.name == "Allow" && $0.value == "GET, HEAD, OPTIONS" })
+        }
+    }
+
+    @Test(
+        "checks are left out by name, several in one or each for itself, with escapes or without",
+        arguments: [
+            ("exclude=bank/pin", 200), ("exclude=bank%2Fpin", 200), ("exclude=ledger,pin", 200),
+            ("exclude=ledger&verbose&exclude=pin", 200), ("exclude=", 503), ("exclude", 503), ("exclude=%zz", 503),
+            ("exclude=ledger", 503), ("Exclude=pin", 503),
+        ])
+    func exclude(query: String, status: Int) {
+        #expect(ask("GET", "/readyz", query, of: service(standings: [.down])).status == status)
     }
 
     @Test("and only there", arguments: ["", "a", "a=verbose", "verbos", "Verbose"])

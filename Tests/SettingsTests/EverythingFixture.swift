@@ -27,6 +27,7 @@ let everything = """
         caller-credentials: keep
         forwarded: x-forwarded
         plaintext: allow
+        check: { path: "/health?deep=1", status: [200, 204], every: 1m }
         mobilefirst:
           api: http://mfp.example.com/mfp/api/
           application: com.sample.pincode

@@ -62,6 +62,15 @@ struct UpstreamProblemTests {
                 "f:3:68: upstreams.u.password: unknown key; secrets do not stand in this file: keep it in a credential "
                     + "source and name that by `credential:`"
             ),
+            ("check: { path: health }", checkPathProblem(83)),
+            ("check: { path: \"/a b\" }", checkPathProblem(83)),
+            ("check: { path: \"/a#b\" }", checkPathProblem(83)),
+            ("check: { path: /, every: 999ms }", "f:3:93: upstreams.u.check.every: is less than a second"),
+            (
+                "check: { path: /, status: 100 }",
+                "f:3:94: upstreams.u.check.status: \"100\" is no whole number from 200 to 599"
+            ),
+            ("check: { status: 200 }", "f:3:75: upstreams.u.check.path: is missing"),
             ("plaintext: yes", "f:3:79: upstreams.u.plaintext: \"yes\" is none of allow, refuse"),
         ])
     func upstream(text: String, problem: String) {
@@ -120,4 +129,9 @@ struct UpstreamProblemTests {
 private func durationProblem(_ key: String, _ column: Int, _ text: String) -> String {
     "f:3:\(column): upstreams.u.timeouts.\(key): \"\(text)\" is no duration; write a whole number and ms, s, m or h: "
         + "500ms, 10s, 5m, 2h"
+}
+
+private func checkPathProblem(_ column: Int) -> String {
+    "f:3:\(column): upstreams.u.check.path: is no path: it begins with / and is made of visible ASCII signs, without #; "
+        + "others are written %C3%A4"
 }

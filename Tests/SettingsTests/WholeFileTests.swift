@@ -43,7 +43,8 @@ struct WholeFileTests {
                     forwarded: .xForwarded, plaintext: .allow,
                     mobileFirst: MobileFirstSettings(
                         api: try #require(WebURL("http://mfp.example.com/mfp/api")), application: "com.sample.pincode",
-                        platform: .android, version: "2.1", scope: ["one", "two"])))
+                        platform: .android, version: "2.1", scope: ["one", "two"]),
+                    check: UpstreamCheckSettings(path: "/health?deep=1", statuses: [200, 204], period: .seconds(60))))
         #expect(settings.upstream(named: "bank")?.proxy?.url == "socks5h://[::1]:1080")
         #expect(
             settings.credentials.sources
@@ -143,8 +144,8 @@ struct WholeFileTests {
                 "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
                 "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
-                "f:46:10: challenges[1].at[0]: warning: covers nothing at any upstream",
-                "f:46:42: challenges[1].at[1]: warning: covers nothing at any upstream",
+                "f:47:10: challenges[1].at[0]: warning: covers nothing at any upstream",
+                "f:47:42: challenges[1].at[1]: warning: covers nothing at any upstream",
             ])
     }
 

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import ChallengeHandling
 internal import Gateway
 
 // What the workers have counted. The sets of labels are bounded: names of the configuration, statuses of three digits, codes

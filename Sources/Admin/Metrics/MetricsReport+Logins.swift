@@ -46,7 +46,7 @@ extension MetricsReport {
         )
         for group in groups {
             for state in ["cold", "failing", "held", "winning"] {
-                let count = group.logins.count { $0.standing.name == state }
+                let count = group.logins.count { $0.state == state }
                 text.sample(group.labels + [("state", state)], count)
             }
         }
@@ -92,15 +92,4 @@ extension MetricsReport {
 extension LoginCount {
     fileprivate var kind: String { isRenewal ? "renewal" : "login" }
     fileprivate var outcome: String { failure?.rawValue ?? "won" }
-}
-
-extension SessionStanding {
-    fileprivate var name: String {
-        switch self {
-        case .cold: "cold"
-        case .failing: "failing"
-        case .held: "held"
-        case .winning: "winning"
-        }
-    }
 }

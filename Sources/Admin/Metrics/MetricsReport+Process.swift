@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
+
 // The daemon as a whole, what it keeps of bodies, and its process.
 extension MetricsReport {
     func writeDaemon(to text: inout MetricsText) {
@@ -8,6 +10,32 @@ extension MetricsReport {
         text.sample([("version", health.version)], 1)
         text.family("ready", .gauge, "Whether requests can be expected to be served: what /readyz says.")
         text.sample(health.isReady ? 1 : 0)
+    }
+
+    /// Only of those that are asked, by `upstreams.NAME.check`.
+    func writeUpstreams(to text: inout MetricsText) {
+        let checks = health.checks.sorted { $0.key < $1.key }
+        text.family(
+            "upstream_up", .gauge,
+            "Whether the last answer to the check of an upstream was good; none where that is not known.")
+        for (name, reading) in checks {
+            switch reading.state {
+            case .down: text.sample([("upstream", name)], 0)
+            case .unknown: break
+            case .up: text.sample([("upstream", name)], 1)
+            }
+        }
+        text.family("upstream_checks", .counter, "Checks of upstreams, by outcome: passed or failed.")
+        for (name, reading) in checks {
+            text.sample([("upstream", name), ("outcome", "passed")], reading.passed)
+            text.sample([("upstream", name), ("outcome", "failed")], reading.failed)
+        }
+        text.family(
+            "upstream_check_duration_seconds", .gauge, unit: "seconds",
+            "How long the last check took, its login included.")
+        for (name, reading) in checks where reading.askedAt != nil {
+            text.sample([("upstream", name)], MetricsText.seconds(nanoseconds: reading.nanoseconds))
+        }
     }
 
     func writeReplay(to text: inout MetricsText) {

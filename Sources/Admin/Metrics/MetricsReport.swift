@@ -33,6 +33,7 @@ package struct MetricsReport: Sendable {
     package func text(_ format: MetricsFormat) -> String {
         var text = MetricsText(format)
         writeDaemon(to: &text)
+        writeUpstreams(to: &text)
         writeExchanges(to: &text)
         writeLogins(to: &text)
         writeReplay(to: &text)

@@ -21,7 +21,7 @@ extension Exchange {
     func noteChallenge(_ outcome: ChallengeCount.Outcome) {
         guard let slot = challengedSlot else { return }
         challengedSlot = nil
-        guard let client, let route, slot < route.slots.count else { return }
+        guard let client, let route, slot < route.slots.count, !request.isCheck else { return }
         client.meter.met(route.slots[slot].login.name, outcome)
     }
 }

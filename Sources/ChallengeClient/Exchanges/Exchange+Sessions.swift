@@ -18,6 +18,10 @@ extension Exchange {
         case .prove(let session):
             trial = (slot, session)
             return sessionIsThere(wonNow: true)
+        case .lead where request.isCheck, .wait where request.isCheck:
+            // Taken back at once: the places of those who wait are the callers'.
+            runtime.directory.leave(route.slots[slot].key, waiter: ticket)
+            return machine.sessionFailed(.loginUnderWay)
         case .lead, .wait:
             waitingFor = route.slots[slot].key
             runtime.wait(self, ticket: ticket)

@@ -16,6 +16,9 @@ package struct ExchangeRequest {
     /// Whether it asks for another protocol, and a 101 is an answer to it (RFC 9110 §7.8).
     package var isUpgrade: Bool
 
+    /// Whether it is ours, to see whether the upstream serves: it waits for no login, and nothing is counted of it.
+    package var isCheck: Bool
+
     /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
     /// no body.
     package var expectsContinue: Bool
@@ -23,8 +26,9 @@ package struct ExchangeRequest {
     /// A request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
-        keepsCredentials: Bool = false, isUpgrade: Bool = false
+        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false
     ) {
+        self.isCheck = isCheck
         self.expectsContinue = expectsContinue
         self.keepsCredentials = keepsCredentials
         self.isUpgrade = isUpgrade

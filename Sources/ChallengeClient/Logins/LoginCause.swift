@@ -7,6 +7,8 @@ package struct LoginCause: Sendable, Equatable {
     package enum Kind: String, Sendable {
         /// The value of its credential has changed.
         case change = "credential-change"
+        /// It was asked whether the upstream serves.
+        case check = "upstream-check"
         /// `countersign login`.
         case command
         /// An earlier one has failed a while ago.
@@ -39,5 +41,8 @@ package struct LoginCause: Sendable, Equatable {
 
 extension Exchange {
     /// This exchange's request, for a login that it leads to. Asks the kernel for the caller.
-    var loginCause: LoginCause { LoginCause(.request, exchange: id, user: caller?.callerUser) }
+    var loginCause: LoginCause {
+        if request.isCheck { return LoginCause(.check) }
+        return LoginCause(.request, exchange: id, user: caller?.callerUser)
+    }
 }

@@ -18,6 +18,10 @@ package final class ClientServices: Sendable {
     package let ledger: CredentialLedger?
     /// Where bodies go that memory does not keep; without it there is no disk tier.
     package let replay: ReplaySpool?
+    /// What is known of upstreams that are asked from time to time.
+    package let checks = CheckBook()
+    /// Whether a latch is closed for one of the challenges of these names, whatever its credential's value.
+    let hasClosedLatch: @Sendable (Set<String>) -> Bool
     /// Tells milliseconds since 1970.
     package let wallClock: @Sendable () -> Int64
     /// Told of logins.
@@ -27,8 +31,9 @@ package final class ClientServices: Sendable {
     package init(
         limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
         wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil,
-        ledger: CredentialLedger? = nil
+        ledger: CredentialLedger? = nil, hasClosedLatch: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
     ) {
+        self.hasClosedLatch = hasClosedLatch
         self.ledger = ledger
         directory = SessionDirectory(limits: limits)
         self.credentials = credentials

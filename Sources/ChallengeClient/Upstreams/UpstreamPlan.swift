@@ -43,6 +43,8 @@ package struct UpstreamPlan: Sendable {
     /// Whether secrets may go to the upstream. The configuration is refused where they would and must not; this stands
     /// behind that.
     let carriesSecrets: Bool
+    /// What it is asked from time to time, to know whether it serves; `nil`: nothing.
+    package var check: UpstreamCheckPlan?
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
     /// The base path without the slash at its end, as bytes.

@@ -92,6 +92,18 @@ final class ExchangeLog: Sendable {
             ])
     }
 
+    /// What was asked of an upstream has another outcome than the time before.
+    func checked(_ upstream: String, _ reading: CheckReading) {
+        switch reading.state {
+        case .down(let reason):
+            logger.warning("upstream check failed", metadata: ["upstream": "\(upstream)", "reason": "\(reason)"])
+        case .unknown(let reason):
+            logger.notice("upstream not checked", metadata: ["upstream": "\(upstream)", "reason": "\(reason)"])
+        case .up:
+            logger.notice("upstream check passed", metadata: ["upstream": "\(upstream)"])
+        }
+    }
+
     // MARK: Listeners
 
     /// A request was answered by us; `listener` has refused it where no exchange has begun.

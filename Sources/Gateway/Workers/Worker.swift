@@ -28,6 +28,8 @@ final class Worker: WaitHook {
     let log: ExchangeLog
     private var clients: [String: UpstreamClient] = [:]
     private var acceptors: [Int32: Acceptor] = [:]
+    /// The upstreams that this worker asks whether they serve: the first one does, for all.
+    private var checks: [UpstreamCheck] = []
     private let counts: SharedCounts
     private let refused: RefusedCallers
     private let memory: SpareMemory
@@ -70,6 +72,7 @@ final class Worker: WaitHook {
                 (plan.name, UpstreamClient(plan: plan, runtime: runtime, after: former.removeValue(forKey: plan.name)))
             }, uniquingKeysWith: { $1 })
         for client in former.values { client.retire() }
+        if number == 0 { check(plan.upstreams) }
         for (fd, acceptor) in acceptors where !sockets.contains(where: { $0.descriptor == fd }) {
             acceptor.stop()
             acceptors[fd] = nil
@@ -81,6 +84,16 @@ final class Worker: WaitHook {
                 acceptors[socket.descriptor] = Acceptor(socket: socket, plan: listener, worker: self)
             }
         }
+    }
+
+    private func check(_ upstreams: [UpstreamPlan]) {
+        for check in checks { check.stop() }
+        services.checks.keep(upstreams.filter { $0.check != nil }.map(\.name), now: services.wallClock())
+        checks = upstreams.compactMap { upstream in
+            guard let plan = upstream.check, let client = clients[upstream.name] else { return nil }
+            return UpstreamCheck(plan, of: client) { [log] in log.checked(upstream.name, $0) }
+        }
+        for check in checks { check.start() }
     }
 
     func client(named name: String) -> UpstreamClient? { clients[name] }
@@ -195,6 +208,8 @@ final class Worker: WaitHook {
         isDraining = true
         for acceptor in acceptors.values { acceptor.stop() }
         acceptors = [:]
+        for check in checks { check.stop() }
+        checks = []
     }
 
     /// Closes what is idle, lets exchanges finish, and then calls `done`. Nothing is accepted any more.
@@ -208,6 +223,7 @@ final class Worker: WaitHook {
     func abandon() {
         for connection in connections.values { connection.close() }
         refused.closeAll()
+        for check in checks { check.stop() }
         memory.close()
     }
 

@@ -27,6 +27,7 @@ extension UpstreamSettings {
         let callerCredentials = fields["caller-credentials"]?.choice(CallerCredentialPolicy.self)
         let forwarded = fields["forwarded"]?.choice(ForwardedPolicy.self)
         let plaintext = fields["plaintext"]?.choice(PlaintextPolicy.self)
+        let check = fields["check"].flatMap(UpstreamCheckSettings.read)
         fields.finish()
         if url?.origin.scheme == .http {
             tlsValue?.report("the upstream is spoken to without TLS, by http://", severity: .warning)
@@ -37,7 +38,7 @@ extension UpstreamSettings {
                 timeouts: timeouts ?? TimeoutSettings(), replay: replay ?? ReplaySettings(), proxy: proxy,
                 host: host ?? .upstream, callerCredentials: callerCredentials ?? .replace,
                 forwarded: forwarded ?? .none,
-                plaintext: plaintext ?? .refuse, mobileFirst: mobileFirst)
+                plaintext: plaintext ?? .refuse, mobileFirst: mobileFirst, check: check)
         }
     }
 }

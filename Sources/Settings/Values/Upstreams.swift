@@ -29,6 +29,8 @@ package struct UpstreamSettings: Sendable, Equatable {
     package var plaintext: PlaintextPolicy
     /// Its MobileFirst 8.0 server, where one protects its resources.
     package var mobileFirst: MobileFirstSettings?
+    /// What it is asked from time to time; `nil`: nothing.
+    package var check: UpstreamCheckSettings?
 }
 
 /// What is asked of an upstream's certificate, and our own. The files are PEM, by absolute paths.

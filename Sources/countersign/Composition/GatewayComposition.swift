@@ -47,12 +47,16 @@ struct GatewayComposition {
     /// How one upstream is reached, and what stands ready there.
     func plan(_ upstream: UpstreamSettings, connections: ConnectionSettings) -> UpstreamPlan {
         let (logins, origins) = LoginComposition(settings: settings, clients: clients).logins(of: upstream)
-        return UpstreamPlan(
+        var plan = UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: .init(
                 connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
             replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
             forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins)
+        plan.check = upstream.check.map {
+            UpstreamCheckPlan(path: $0.path, statuses: $0.statuses, period: $0.period)
+        }
+        return plan
     }
 
     /// What a listener lets in and where it sends it.

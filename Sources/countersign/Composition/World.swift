@@ -48,7 +48,10 @@ final class World: Sendable {
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
             state: state, wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
-            ledger: CredentialLedger(digest: latches.digest))
+            ledger: CredentialLedger(digest: latches.digest)
+        ) { [latches] names in
+            latches.all(now: Process.wallClock()).contains { names.contains($0.key.challenge) }
+        }
     }
 
     /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.

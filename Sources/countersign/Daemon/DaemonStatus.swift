@@ -44,7 +44,6 @@ final class DaemonStatus: Sendable {
     /// What the admin service asks for.
     var sources: AdminService.Sources {
         AdminService.Sources(
-            isAlive: { self.pulse.isSteady() },
             report: { self.report() },
             ask: { self.readings.ask($0) },
             metrics: { self.metrics() },
@@ -123,11 +122,14 @@ final class DaemonStatus: Sendable {
             counts["replayed_bytes_from_disk"] = replay.figures.bytesFromDisk
             counts["bodies_not_replayable"] = replay.figures.unreplayableExchanges
         }
-        return HealthReport(
+        var report = HealthReport(
             isAccepting: isAccepting, upstreams: upstreams.map(\.name), logins: logins,
             latches: world.latches.all(now: now).map {
                 .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
             },
             figures: counts, now: now, version: Version.text)
+        report.isAlive = pulse.isSteady()
+        report.checks = world.services.checks.all
+        return report
     }
 }

@@ -5,6 +5,8 @@
 struct BankConfiguration: Sendable {
     /// The listeners, each with all its lines; `nil`: the usual one, with the routes for what needs no login.
     var listeners: String?
+    /// A TCP port for the admin listener, besides its socket.
+    var adminPort: UInt16?
     /// Further lines of `upstreams.bank`.
     var bank: [String] = []
     /// The lines of `upstreams.bank.mobilefirst` after its address; none: the bank is no MobileFirst server.
@@ -48,7 +50,8 @@ struct BankConfiguration: Sendable {
             + (mobileFirst.isEmpty
                 ? [] : ["mobilefirst:"] + (["api: \(server)/mfp/api"] + mobileFirst).map { "  " + $0 })
         var lines = ["listeners:"] + item(listeners ?? usual)
-        lines += ["admin:", "  address: unix:\(folder.path(of: "admin.sock"))"]
+        let admin = ["unix:\(folder.path(of: "admin.sock"))"] + (adminPort.map { ["127.0.0.1:\($0)"] } ?? [])
+        lines += ["admin:", "  address: [\(admin.map { "\"\($0)\"" }.joined(separator: ", "))]"]
         lines += ["upstreams:", "  bank:"] + bankLines.map { "    " + $0 }
         lines += ["  server:", "    url: \(server)/"]
         for upstream in upstreams { lines += upstream.split(separator: "\n").map { "  " + $0 } }

@@ -20,12 +20,13 @@ final class Proxy {
 
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
-        spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan
+        spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan,
+        isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
     ) throws {
         let clock = clock
         services = ClientServices(
             limits: sessions, credentials: NoCredentials(), latches: NoLatches(), state: NoState(),
-            wallClock: { clock.now }, observer: log, replay: spool)
+            wallClock: { clock.now }, observer: log, replay: spool, hasClosedLatch: isLatched)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
             logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("Probes of the running daemon")
+struct HealthTests {
+    private static func checked(pin: String = "1234") -> BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.bank = ["check: { path: /balance, every: 1s }"]
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = pin
+        return configuration
+    }
+
+    /// Waits until `/readyz` tells that state of a check.
+    private func waits(_ bank: Bank, for state: String, of check: String) async throws -> Bool {
+        for _ in 0..<200 {
+            if try await bank.admin("/readyz").json?["checks"]?[check]?.string == state { return true }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return false
+    }
+
+    @Test("an upstream is asked through the real login, and whoever comes finds the session")
+    func check() async throws {
+        try await withBank(Self.checked()) { bank in
+            #expect(try await waits(bank, for: "up", of: "bank"))
+            #expect(try await waits(bank, for: "held", of: "bank/bank"))
+            #expect(bank.pinAnswers == 1)
+            let metrics = try await bank.metrics()
+            #expect(metrics.values("upstream_up", ["upstream": "bank"]) == [1])
+            #expect(metrics.sum("upstream_checks_total", ["outcome": "passed"]) >= 1)
+            #expect(metrics.sum("upstream_check_duration_seconds") > 0)
+            #expect(metrics.sum("exchanges_total") == 0 && metrics.sum("challenges_total") == 0)
+            try await bank.expect("/balance", status: 200)
+            #expect(bank.pinAnswers == 1)
+
+            await offPool { bank.upstream.stop() }
+            #expect(try await waits(bank, for: "down", of: "bank"))
+            let ready = try await bank.admin("/readyz", "-f")
+            #expect(ready.exit == 22 && ready.status == 503)
+            #expect(try bank.daemon.log.contains("upstream check failed"))
+        }
+    }
+
+    @Test("a rejected credential is sent once, however often the upstream is asked")
+    func latch() async throws {
+        try await withBank(Self.checked(pin: "9999")) { bank in
+            #expect(try await waits(bank, for: "failing", of: "bank/bank"))
+            #expect(try await bank.daemon.waitForLog("no login is begun for a check"))
+            #expect(try await waits(bank, for: "unknown", of: "bank"))
+            #expect(bank.pinAnswers == 1)
+            let ready = try await bank.admin("/readyz")
+            #expect(ready.status == 503 && ready.text.contains("bank/bank: login-"))
+            #expect(try await bank.admin("/livez", "-f").exit == 0)
+            for query in [
+                "exclude=bank", "exclude=bank%2Fbank", "exclude=server&exclude=bank-pin", "exclude=server,bank-pin",
+            ] {
+                let answer = try await bank.admin("/readyz?\(query)", "-f")
+                #expect(answer.exit == 0, "\(query): \(answer.summary)")
+            }
+            let other = try await bank.admin("/readyz?exclude=nobody")
+            #expect(other.status == 503 && other.text.contains("exclude=nobody: there is no such check"))
+            #expect(try await bank.admin("/healthz?verbose").text.contains("a latch of bank is closed"))
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test(
+        "HAProxy asks in HTTP/1.0 and by OPTIONS, Nagios with the address as Host, curl by HEAD: each gets its answer")
+    func probes() async throws {
+        let port = Ports.next()
+        var configuration = BankConfiguration()
+        configuration.adminPort = port
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        try await withBank(configuration) { bank in
+            let requests = [
+                "OPTIONS /readyz HTTP/1.0\r\n\r\n", "GET /readyz HTTP/1.0\r\n\r\n", "HEAD /readyz HTTP/1.0\r\n\r\n",
+                "GET /readyz HTTP/1.1\r\nUser-Agent: check_http/v2.3.3\r\nConnection: close\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+                "GET /readyz HTTP/1.1\r\nHost: localhost\r\nUser-Agent: kube-probe/1.30\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+            ]
+            for status in [200, 503] {
+                if status == 503 { try await bank.expect("/balance", code: "login-rejected") }
+                for request in requests {
+                    let connection = try RawConnection(port: port)
+                    let bytes = await offPool {
+                        connection.send(request)
+                        return connection.rest().bytes
+                    }
+                    let answer = String(decoding: bytes, as: UTF8.self)
+                    #expect(
+                        answer.hasPrefix("HTTP/1.1 \(status) ") || answer.hasPrefix("HTTP/1.0 \(status) "),
+                        "\(request)\(answer)")
+                    #expect(answer.contains("Cache-Control: no-store\r\n"))
+                    #expect(answer.hasSuffix("}\n") != request.hasPrefix("HEAD"))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import Synchronization
+import Testing
+
+@Suite("Upstreams asked whether they serve")
+struct UpstreamCheckTests {
+    private let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+
+    private func plan(_ port: UInt16, statuses: Set<Int> = [200], logins: [StandingLogin] = []) -> UpstreamPlan {
+        var plan = UpstreamPlan.bank(port: port, path: "/api/", logins: logins)
+        plan.check = UpstreamCheckPlan(path: "/health?deep=1", statuses: statuses, period: .milliseconds(50))
+        return plan
+    }
+
+    private func state(_ proxy: Proxy) -> CheckReading.State? { proxy.services.checks.all["bank"]?.state }
+
+    @Test("one that answers as it should is up, and down when it does not; callers' counts know nothing of it")
+    func states() throws {
+        let status = Mutex("200 OK")
+        let heads = Mutex<[String]>([])
+        let upstream = try AnsweringUpstream { head, _ in
+            heads.withLock { $0.append(head) }
+            return answer(status.withLock { $0 }, "well")
+        }
+        let proxy = try Proxy(plan(upstream.port), workers: 3)
+        proxy.wait("the first answer") { state(proxy) == .up }
+        status.withLock { $0 = "503 Service Unavailable" }
+        proxy.wait("another answer") { state(proxy) == .down("it answered 503 in place of 200") }
+        status.withLock { $0 = "200 OK" }
+        proxy.wait("a good one") { state(proxy) == .up }
+        let reading = try #require(proxy.services.checks.all["bank"])
+        #expect(reading.passed >= 2 && reading.failed >= 1 && reading.askedAt != nil)
+        let sent = heads.withLock { $0 }
+        #expect(sent.allSatisfy { $0.hasPrefix("GET /api/health?deep=1 HTTP/1.1\r\nHost: 127.0.0.1:") })
+        let counts = proxy.reading
+        #expect(counts.begunExchanges == 0 && counts.upstreams.allSatisfy { $0.whole.count == 0 })
+        #expect(counts.exchanges == 0)
+    }
+
+    @Test("one that cannot be reached is down, and the reason says so")
+    func unreachable() throws {
+        let proxy = try Proxy(plan(try freePort()))
+        proxy.wait("the verdict") { if case .down = state(proxy) { true } else { false } }
+        #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
+    }
+
+    @Test("a check wins the session that it needs, and is no waiter meanwhile")
+    func login() throws {
+        let upstream = try AnsweringUpstream { head, _ in
+            head.contains("Authorization: Bearer t") ? answer("204 No Content") : challenge
+        }
+        let gate = Gate()
+        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
+            await gate.pass()
+            return .bearer("t\(number)")
+        }
+        let proxy = try Proxy(plan(upstream.port, statuses: [204], logins: [login]))
+        proxy.wait("the login") { proxy.log.count == 1 }
+        for _ in 0..<20 { #expect(proxy.waiters == 0) }
+        gate.open()
+        proxy.wait("the answer") { state(proxy) == .up }
+        #expect(proxy.log.count == 1)
+        // Whoever comes finds the session.
+        #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 204 "))
+        #expect(proxy.log.count == 1)
+        #expect(proxy.reading.upstreams.first?.challenges == [:])
+    }
+
+    @Test("no check leads to a login whose latch is closed")
+    func latched() throws {
+        let upstream = try AnsweringUpstream { _, _ in challenge }
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
+        let isLatched = Mutex(true)
+        let proxy = try Proxy(
+            GatewayPlan(
+                listeners: [(point: any, plan: .proxy())], upstreams: [plan(upstream.port, logins: [login])]),
+            isLatched: { names in names.contains("bank") && isLatched.withLock { $0 } })
+        proxy.wait("the first look") {
+            if case .unknown(let reason)? = state(proxy) { reason.contains("latch") } else { false }
+        }
+        #expect(proxy.log.count == 0 && upstream.requests == 0)
+        isLatched.withLock { $0 = false }
+        proxy.wait("the login") { proxy.log.finished >= 1 }
+    }
+
+    @Test("after a reload only those are asked that it names, and what is known of them stays")
+    func reload() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "well") }
+        let proxy = try Proxy(plan(upstream.port))
+        proxy.wait("the first answer") { state(proxy) == .up }
+        let listeners = [(point: any, plan: ListenerPlan.proxy())]
+        try proxy.gateway.apply(GatewayPlan(listeners: listeners, upstreams: [plan(upstream.port)]))
+        #expect(state(proxy) == .up)
+        try proxy.gateway.apply(GatewayPlan(listeners: listeners, upstreams: [.bank(port: upstream.port)]))
+        #expect(proxy.services.checks.all.isEmpty)
+        let count = upstream.requests
+        #expect(try proxy.fetch(get()).body == "well")
+        #expect(upstream.requests == count + 1)
+    }
+}
