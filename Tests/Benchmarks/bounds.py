@@ -23,9 +23,10 @@ def _row(text, sign, bound, value, form="{:.2f}"):
 
 def _measured(results, plan):
     requests, transfers = results.get("requests", {}), results.get("transfers", {})
-    yield "CPU per request, 64 connections, 65 bytes, to Envoy's", "≤", 0.7, _ratio(requests, MANY.name, "cpu", "envoy")
-    yield "the same, to nginx's", "≤", 1.8, _ratio(requests, MANY.name, "cpu", "nginx")
-    yield "the same on the express path, to nginx's", "≤", 1.25, _ratio(requests, MANY.name, "cpu", "nginx")
+    cpu = "CPU per request, 64 connections, 65 bytes"
+    yield f"{cpu}, to Envoy's", "≤", 0.7, _ratio(requests, MANY.name, "cpu", "envoy")
+    yield f"{cpu}, to nginx's", "≤", 1.8, _ratio(requests, MANY.name, "cpu", "nginx")
+    yield f"{cpu}, on the express path, to nginx's", "≤", 1.25, _ratio(requests, MANY.name, "cpu", "nginx")
     yield "p50 at one connection, to nginx's", "≤", 1.3, _ratio(requests, ONE.name, "p50", "nginx")
     yield "p99 at 64 connections, to nginx's", "≤", 1.5, _ratio(requests, MANY.name, "p99", "nginx")
     down = f"{plan.transfer_mib} MiB down"

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import threading
 import time
+from dataclasses import dataclass
 
 import configurations
 import streams
@@ -22,6 +23,21 @@ STEADY = {"SWIFT_DETERMINISTIC_HASHING": "1"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 # `PID name(…` and `PID <... name resumed>…`; the second is the end of a call that was counted when it began.
 CALL = re.compile(r"^\d+ +(\w+)\(")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is counted. The answer's size stands in its path."""
+    method: str
+    answer_bytes: int
+    body_bytes: int = 0
+
+
+REQUESTS = {
+    "GET of 65 bytes": Request("GET", 65),
+    "GET of 16 KiB": Request("GET", 16384),
+    "POST of 4 KiB": Request("POST", 65, 4096),
+}
 
 
 class Upstream:
@@ -148,9 +164,9 @@ class Instructions:
         self.folder = folder
 
     def command(self, command):
-        # valgrind does not understand the debug information of Swift.
+        # valgrind does not understand the debug information of Swift; the names of functions it does.
         stripped = f"{self.folder}/stripped"
-        subprocess.run(["strip", "-o", stripped, command[0]], check=True)
+        subprocess.run(["strip", "--strip-debug", "-o", stripped, command[0]], check=True)
         return [
             "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/profile", f"--log-file={self.folder}/valgrind",
             f"--vgdb-prefix={self.folder}/vgdb", stripped, *command[1:]]
@@ -162,10 +178,14 @@ class Instructions:
         """Each dump has what was done since the one before."""
         subprocess.run(["vgdb", f"--vgdb-prefix={self.folder}/vgdb", "dump"], check=True, capture_output=True, timeout=60)
         total = 0
-        for path in glob.glob(f"{self.folder}/profile.*"):
+        for path in self.dumps():
             with open(path) as file:
                 total += sum(int(line.split()[1]) for line in file if line.startswith("summary:"))
         return collections.Counter({"instructions": total})
+
+    def dumps(self):
+        """The files of all dumps until now, the latest last."""
+        return sorted(glob.glob(f"{self.folder}/profile.*"), key=lambda path: int(path.rpartition(".")[2]))
 
 
 def each(counter, caller, request, times):

@@ -49,11 +49,12 @@ def _round(contestant, scenario, script, seconds):
         raise Invalid(
             f"{contestant.name}, {scenario.name}: {figures['bad_status']} wrong answers, {figures['lost']} lost of "
             f"{figures['requests']}\n{contestant.server.last_words()}")
-    each = 1e6 / figures["requests"]
+    cpu = used.total * 1e6 / figures["requests"]
+    user = cpu * used.user / max(used.user + used.system, 0.01)
     return {
-        "cpu": round((used.user + used.system) * each, 2), "user": round(used.user * each, 2),
-        "system": round(used.system * each, 2), "rate": round(figures["requests"] / (figures["microseconds"] / 1e6)),
-        "p50": figures["p50"], "p99": figures["p99"], "requests": figures["requests"],
+        "cpu": round(cpu, 2), "user": round(user, 2), "system": round(cpu - user, 2),
+        "rate": round(figures["requests"] / (figures["microseconds"] / 1e6)), "p50": figures["p50"], "p99": figures["p99"],
+        "requests": figures["requests"],
     }
 
 

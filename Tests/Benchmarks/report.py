@@ -17,6 +17,7 @@ def markdown(document, plan):
         f"Medians of interleaved rounds of {plan.seconds} s; keep-alive, one worker each, no access log. {NAME} with a session won, "
         "metrics and all checks on; the others with a static `Authorization`. CPU is that of the whole process tree. "
         "The ratios are the point: the figures are another machine's tomorrow.", "",
+        *(["**A quick run: too short to judge anything by.**", ""] if plan.is_quick else []),
         *(f"- not in this run: {text}" for text in document["missing"]), "",
         "## What must hold", "", "| measure | bound | measured | |", "|---|---|---:|---|",
         *(f"| {text} | {bound} | {value} | {'holds' if holds else '**does not hold**'} |"
@@ -25,7 +26,8 @@ def markdown(document, plan):
         lines += ["## Requests", ""]
         for scenario, entry in results["requests"].items():
             lines += _table(scenario, measure.MEASURES, entry, names)
-        lines += ["nginx speaks no HTTP/2 to upstreams, and so is not in that table.", ""]
+            if "nginx" not in entry:
+                lines += ["nginx speaks no HTTP/2 to upstreams.", ""]
     if results.get("transfers"):
         lines += ["## Long bodies, every mebibyte compared", ""]
         for scenario, entry in results["transfers"].items():

@@ -27,6 +27,7 @@ class Plan:
     idle_callers: int = 5000
     storm_requests: int = 10000
     seconds: int = 1
+    is_quick: bool = False
     # The contestants beside the daemon and nginx.
     others: tuple = ("haproxy", "envoy", "caddy")
 
@@ -55,4 +56,4 @@ FULL = Plan((
 
 QUICK = replace(
     FULL, scenarios=(replace(MANY, rounds=2), replace(ONE, rounds=1)), volume_rounds=1, starts=1, storms=1, transfer_mib=64,
-    idle_callers=500, storm_requests=1000, others=())
+    idle_callers=500, storm_requests=1000, others=(), is_quick=True)

@@ -70,9 +70,8 @@ def _round(contestant, size, body, idle):
     with Peak(contestant.server) as peak:
         body(contestant.ports["bodies"])
     elapsed, used = time.monotonic() - start, contestant.server.usage() - before
-    cpu = max(used.user + used.system, 0.01)
     return {
-        "per_second": round(size / elapsed), "per_cpu_second": round(size * MIB / 1e6 / cpu),
+        "per_second": round(size / elapsed), "per_cpu_second": round(size * MIB / 1e6 / max(used.total, 0.001)),
         "above_idle": round((peak.kib - idle) * 1024 / 1e6, 1),
     }
 
