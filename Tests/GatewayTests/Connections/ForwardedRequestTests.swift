@@ -136,7 +136,8 @@ struct ForwardedRequestTests {
         let reply = try proxy.fetch(get("/"))
         #expect(reply.head.hasPrefix("HTTP/1.1 508 Loop Detected\r\n"))
         #expect(
-            reply.head.contains("Proxy-Status: countersign; error=proxy_loop_detected; details=\"bad-request\"\r\n"))
+            reply.head.contains(
+                "Proxy-Status: countersign; error=proxy_loop_detected; details=\"bad-request\"; exchange_id="))
         #expect(reply.body.contains("come through countersign 8 times"))
     }
 

@@ -138,7 +138,8 @@ struct LocalReplyTests {
         #expect(head.contains("Cache-Control: no-store\r\n"))
         #expect(head.contains("Date: Sat, 21 Nov 2026 16:00:00 GMT\r\n"))
         #expect(
-            head.contains("Proxy-Status: countersign; error=http_request_error; details=\"method-not-allowed\"\r\n"))
+            head.contains(
+                "Proxy-Status: countersign; error=http_request_error; details=\"method-not-allowed\"; exchange_id="))
         #expect(proxy.reading.replies == [LocalReplyCount(upstream: "", code: .methodNotAllowed, status: 405): 1])
     }
 }
