@@ -31,12 +31,14 @@ class Request:
     method: str
     answer_bytes: int
     body_bytes: int = 0
+    at_once: int = 1
 
 
 REQUESTS = {
     "GET of 65 bytes": Request("GET", 65),
     "GET of 16 KiB": Request("GET", 16384),
     "POST of 4 KiB": Request("POST", 65, 4096),
+    "GET of 65 bytes, 64 at once": Request("GET", 65, at_once=64),
 }
 
 
@@ -84,29 +86,39 @@ class Upstream:
         return streams.response_head("200 OK", size) + b"x" * size
 
 
-class Caller:
-    """One caller on one connection, one request at a time."""
+class Callers:
+    """One caller on one connection, one request at a time; or as many as a request wants, each on its own."""
 
     def __init__(self, port):
-        self.connection = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = port
+        self.connections = []
 
     def ask(self, request, times):
+        while len(self.connections) < request.at_once:
+            connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connections.append(connection)
         text = f"{request.method} /{request.answer_bytes} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode()
         if request.body_bytes:
             text += f"Content-Length: {request.body_bytes}\r\n".encode()
         text += b"\r\n" + b"y" * request.body_bytes
-        for _ in range(times):
-            self.connection.sendall(text)
-            head, body = streams.read_head(self.connection)
-            if " 200 " not in head:
-                raise streams.Broken(f"not 200: {head[:300]}")
-            missing = request.answer_bytes - len(body)
-            while missing > 0:
-                piece = self.connection.recv(missing)
-                if not piece:
-                    raise streams.Broken("the answer was cut off")
-                missing -= len(piece)
+        taking_part = self.connections[:request.at_once]
+        for _ in range(times // request.at_once):
+            for connection in taking_part:
+                connection.sendall(text)
+            for connection in taking_part:
+                self._take(connection, request)
+
+    def _take(self, connection, request):
+        head, body = streams.read_head(connection)
+        if " 200 " not in head:
+            raise streams.Broken(f"not 200: {head[:300]}")
+        missing = request.answer_bytes - len(body)
+        while missing > 0:
+            piece = connection.recv(missing)
+            if not piece:
+                raise streams.Broken("the answer was cut off")
+            missing -= len(piece)
 
 
 class SystemCalls:
@@ -188,14 +200,21 @@ class Instructions:
         return sorted(glob.glob(f"{self.folder}/profile.*"), key=lambda path: int(path.rpartition(".")[2]))
 
 
-def each(counter, caller, request, times):
-    """What one request costs: the difference that `times` of them make, shared out; the least of three times."""
+def each(counter, callers, request, times):
+    """What one request costs: the difference that about `times` of them make, shared out; the least of three times."""
+    times = -(-times // request.at_once) * request.at_once
     found = []
     for _ in range(3):
         before = counter.counted()
-        caller.ask(request, times)
+        callers.ask(request, times)
         after = counter.counted()
         found.append({name: (after[name] - before[name]) / times for name in after})
-    least = {name: round(min(costs.get(name, 0) for costs in found), 2) for name in sorted(found[-1])}
+    least = {name: min(costs.get(name, 0) for costs in found) for name in sorted(found[-1])}
+    if request.at_once > 1:
+        least.pop("epoll_wait", None)
     # The rest is what is done now and then, whoever asks.
-    return {name: cost for name, cost in least.items() if cost >= 0.05}
+    return {name: _rounded(cost) for name, cost in least.items() if cost >= 0.05}
+
+
+def _rounded(cost):
+    return round(cost) if cost < 1000 and abs(cost - round(cost)) < 0.05 else round(cost, 2)
