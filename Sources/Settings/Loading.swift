@@ -53,7 +53,8 @@ extension Settings {
             challenges: challenges.map(\.value), limits: limits,
             audit: fields["audit"]?.choice(AuditDestination.self) ?? .journal,
             workers: fields["workers"].map(WorkerCount.read) ?? .automatic,
-            log: fields["log"].map(LogSettings.read) ?? LogSettings())
+            log: fields["log"].map(LogSettings.read) ?? LogSettings(),
+            accessLog: fields["access-log"].map(AccessLogSettings.read) ?? AccessLogSettings())
         fields.finish()
         SettingsChecks(
             reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges,

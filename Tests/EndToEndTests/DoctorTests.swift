@@ -52,7 +52,7 @@ struct DoctorTests {
             "dns": (url: "http://no-such-host.invalid/", more: ""),
             "refused": (url: "http://127.0.0.1:\(Ports.next())/", more: ""),
             "connect-timeout": (url: "http://127.0.0.1:\(full.port)/", more: "timeouts: { connect: 300ms }"),
-            "no-tls": (url: "https://127.0.0.1:${UPSTREAM_PORT}/", more: ""),
+            "no-tls": (url: "https://127.0.0.1:\(servers.plainPort)/", more: ""),
             "basic": (url: "http://127.0.0.1:${UPSTREAM_PORT}/basic/", more: ""),
             "clock": (url: "http://127.0.0.1:${UPSTREAM_PORT}/clock/", more: ""),
         ]) { $1 }

@@ -24,6 +24,7 @@ extension Exchange {
             return machine.sessionFailed(.loginUnderWay)
         case .lead, .wait:
             waitingFor = route.slots[slot].key
+            awaitedLogin = route.slots[slot].key.challenge
             runtime.wait(self, ticket: ticket)
             return nil
         case .refuse(let failure):

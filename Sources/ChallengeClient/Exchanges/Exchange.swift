@@ -45,6 +45,12 @@ package final class Exchange: TransferOwner {
     package internal(set) var attentive: SessionFields?
     /// The slot of a challenge that was met and of which nothing has come yet.
     var challengedSlot: Int?
+    /// When the request was last sent, while its transfer runs.
+    var sentAt = LoopInstant.never
+    /// How long transfers of the present request have run, in nanoseconds.
+    package internal(set) var upstreamTime: UInt64 = 0
+    /// The challenge whose login the present request waited for, if it did.
+    package internal(set) var awaitedLogin: String?
     /// The challenge that was met last, for the login that it leads to.
     var challenge: ExaminedResponse?
     /// Names this exchange to the session directory; a new one for each request.
@@ -71,6 +77,8 @@ package final class Exchange: TransferOwner {
         self.request = request
         machine = ExchangeMachine()
         ticket = runtime.nextTicket()
+        upstreamTime = 0
+        awaitedLogin = nil
         trailers.removeAll()
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
@@ -220,6 +228,7 @@ package final class Exchange: TransferOwner {
     func releaseTransfer() {
         guard let transfer else { return }
         self.transfer = nil
+        upstreamTime &+= runtime.loop.now.nanoseconds &- min(sentAt, runtime.loop.now).nanoseconds
         client?.giveBack(transfer)
     }
 
@@ -260,7 +269,8 @@ package final class Exchange: TransferOwner {
             try sessions.write(signed, into: transfer.fields, keepingCredentials: request.keepsCredentials)
             try client.prepare(transfer, request: request, target: target)
             expectingSince = request.expectsContinue ? runtime.loop.now : .never
-            timer.arm(at: runtime.loop.now + client.responseDelay)
+            sentAt = runtime.loop.now
+            timer.arm(at: sentAt + client.responseDelay)
             try client.start(transfer, request: request, target: target)
             return nil
         } catch {

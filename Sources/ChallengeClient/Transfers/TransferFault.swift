@@ -34,7 +34,8 @@ enum TransferFault: Equatable {
         case .receiveError, .sendError, .sendFailRewind, .abortedByCallback, .http2:
             self = .unreachable("the connection was lost before the answer was complete")
         case .http2Stream: self = StreamReset(text).fault
-        case .weirdServerReply, .unsupportedProtocol, .writeError, .tooLarge:
+        case .weirdServerReply: self = .protocolError("its answer ended in the middle of its head, or is no HTTP")
+        case .unsupportedProtocol, .writeError, .tooLarge:
             self = .protocolError("its answer is not HTTP as the standard has it")
         default: self = .unreachable("the transfer failed")
         }

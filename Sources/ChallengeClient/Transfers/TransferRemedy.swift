@@ -22,7 +22,7 @@ extension TransferFailure {
                 "Check that it runs, and that nothing on the way drops what goes there; `timeouts.connect` says how long "
                 + "is waited"
         case .weirdServerReply, .unsupportedProtocol, .writeError, .tooLarge:
-            return "Check that its address is one of HTTP; the daemon's log has the cause"
+            return "Look into its log, and check that its address is one of HTTP; the daemon's log has the cause"
         default:
             return "Look into its log; the daemon's has the cause"
         }

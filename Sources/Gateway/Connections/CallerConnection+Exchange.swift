@@ -34,6 +34,7 @@ extension CallerConnection: ExchangeCaller {
         // (RFC 9112 §9.6).
         response.held = exchange?.attentive
         tally.status = answer.status
+        accessNote?.status = answer.status
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)
         self.keepsAlive = transfer.head.withSpan {
             response.writeHead(
@@ -47,9 +48,11 @@ extension CallerConnection: ExchangeCaller {
         guard output.count < Self.outputWindow else { return }
         let isCopied = !output.isEmpty && output.count < Self.copiedAtMost || transfer.body.count < Self.copiedAtMost
         if isCopied || !response.passesBodyAsItIs {
+            accessNote?.bytes += transfer.body.count
             transfer.body.withSpan { response.writeBody($0, to: &output) }
             transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
         } else if output.isEmpty {
+            accessNote?.bytes += transfer.body.count
             swap(&output, &transfer.body)
         } else {
             // Not behind the long piece that is being written: it comes when that has gone, and then without a copy.

@@ -81,6 +81,7 @@ extension CallerConnection {
     }
 
     private func begin() {
+        beginAccess(hasHead: true)
         let request = parser.head
         body = BodyDecoder(framing: request.body)
         isBodyComplete = request.body.isEmpty

@@ -13,6 +13,13 @@ extension CallerConnection {
     func reply(_ reply: LocalReply, of upstream: UpstreamClient? = nil) {
         count(reply, of: upstream)
         let id = requestID
+        // What comes of a head that cannot be read is the first that is known of it.
+        beginAccess(hasHead: false)
+        if let accessNote {
+            accessNote.code = reply.code
+            accessNote.id = id
+            accessNote.upstream = upstream?.plan.name
+        }
         worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
         let reply = reply.identified(by: id)
         deliver(reply.answer(allow: reply.status == 405 ? Admission.methods : nil))
@@ -40,6 +47,8 @@ extension CallerConnection {
     func write(_ answer: LocalAnswer) {
         if !isBodyComplete { keepsAlive = false }
         response.write(answer, date: worker.date(), keepsAlive: staysOpen, to: &output)
+        accessNote?.status = answer.status
+        accessNote?.bytes = response.isBodyless ? 0 : answer.body.count
         requestEnded()
     }
 

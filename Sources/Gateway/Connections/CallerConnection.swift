@@ -74,6 +74,8 @@ final class CallerConnection: ReadinessHandler {
     var bodyArrived = 0
     /// Whether the present request counts among the worker's exchanges.
     var isAdmitted = false
+    /// What is noted for the access log, if there is one.
+    var accessNote: AccessNote?
     /// What is measured of the present exchange.
     var tally = ExchangeTally()
     let timer: LazyTimer
@@ -299,6 +301,10 @@ final class CallerConnection: ReadinessHandler {
 
     /// The response is written into `output`: what comes next.
     func requestEnded() {
+        if let accessNote {
+            accessNote.isWhole = !tally.isBroken
+            endAccess()
+        }
         release()
         awaited = nil
         isWatched = false
@@ -344,6 +350,7 @@ final class CallerConnection: ReadinessHandler {
         timer.cancel()
         writeLimit?.cancel()
         awaited = nil
+        endAccess()
         dropExchange()
         if let tunnel {
             self.tunnel = nil
@@ -368,6 +375,8 @@ final class CallerConnection: ReadinessHandler {
         timer.disarm()
         writeLimit?.end()
         worker.tunnelOpened()
+        accessNote?.isWhole = true
+        endAccess()
         endTally()
         tunnel = Tunnel(self, upstream)
         head.removeAll(keepingCapacity: 0)

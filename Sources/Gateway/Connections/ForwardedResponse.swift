@@ -38,6 +38,9 @@ struct ForwardedResponse {
     /// Whether fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
     var takesTrailers: Bool { acceptsTrailers && framing == .chunked && !isWhole }
 
+    /// Whether the answer has no body, whatever its fields say.
+    var isBodyless: Bool { isHead }
+
     /// For the next request: whether it was HEAD, which version the caller speaks, and whether it takes trailers.
     mutating func reset(isHead: Bool, version: HTTPVersion, acceptsTrailers: Bool = false) {
         self.isHead = isHead

@@ -33,6 +33,7 @@ extension CallerConnection {
         }
         tally.status = transfer.answer.status
         tally.isWhole = true
+        accessNote?.status = transfer.answer.status
         beginTunnel(on: connection)
     }
 }

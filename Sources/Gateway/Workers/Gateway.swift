@@ -70,7 +70,7 @@ package final class Gateway {
             throw error
         }
         for (socket, (_, listener)) in zip(opened, served) { socket.callers.setLimit(listener.callers) }
-        let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams)
+        let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams, accessLog: plan.accessLog)
         let gone = sockets.filter { old in !opened.contains { $0.descriptor == old.descriptor } }
         for old in gone { old.point.seal(old.descriptor) }
         onEveryWorker { $0.apply(plan, sockets: opened) }

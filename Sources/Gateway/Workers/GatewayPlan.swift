@@ -11,9 +11,15 @@ package struct GatewayPlan: Sendable {
     package var listeners: [ListenerPlan]
     /// The upstreams.
     package var upstreams: [UpstreamPlan]
+    /// Where access records go; `nil`: there are none.
+    package var accessLog: (any AccessRecorder)?
 
     /// A plan.
-    package init(listeners: [(point: ListenPoint, plan: ListenerPlan)], upstreams: [UpstreamPlan]) {
+    package init(
+        listeners: [(point: ListenPoint, plan: ListenerPlan)], upstreams: [UpstreamPlan],
+        accessLog: (any AccessRecorder)? = nil
+    ) {
+        self.accessLog = accessLog
         points = listeners.map(\.point)
         self.listeners = listeners.map(\.plan)
         self.upstreams = upstreams

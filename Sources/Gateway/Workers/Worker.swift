@@ -26,6 +26,8 @@ final class Worker: WaitHook {
     private let services: ClientServices
     private let figures: GatewayFigures
     let log: ExchangeLog
+    /// Where access records go, if anywhere.
+    private(set) var accessLog: (any AccessRecorder)?
     private var clients: [String: UpstreamClient] = [:]
     private var acceptors: [Int32: Acceptor] = [:]
     /// The upstreams that this worker asks whether they serve: the first one does, for all.
@@ -66,6 +68,7 @@ final class Worker: WaitHook {
 
     /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
     func apply(_ plan: GatewayPlan, sockets: [ListenSocket]) {
+        accessLog = plan.accessLog
         var former = clients
         clients = Dictionary(
             plan.upstreams.map { plan in

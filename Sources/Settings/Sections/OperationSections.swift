@@ -37,6 +37,29 @@ extension WorkerCount {
     }
 }
 
+extension AccessLogSettings {
+    /// `access-log:`, a format or what there is to say besides.
+    static func read(_ value: Value) -> AccessLogSettings {
+        var settings = AccessLogSettings()
+        guard value.isMapping else {
+            if let format = value.choice(Format.self) { settings.format = format }
+            return settings
+        }
+        guard let fields = value.fields() else { return settings }
+        if let format = fields.required("format")?.choice(Format.self) { settings.format = format }
+        if let to = fields["to"], let place = to.word(), place != "stdout" {
+            if place.hasPrefix("/") {
+                settings.path = place
+            } else {
+                to.report("\"\(place)\" is neither stdout nor the absolute path of a file")
+            }
+        }
+        if let query = fields["query"]?.flag() { settings.query = query }
+        fields.finish()
+        return settings
+    }
+}
+
 extension LogSettings {
     /// `log:`.
     static func read(_ value: Value) -> LogSettings {

@@ -23,6 +23,26 @@ package enum AuditDestination: String, Sendable, CaseIterable {
     case none
 }
 
+/// Whether there is an access log, where, and of what.
+package struct AccessLogSettings: Sendable, Equatable {
+    /// How its lines look.
+    package enum Format: String, Sendable, CaseIterable {
+        /// As log readers know it.
+        case common
+        /// One object a line.
+        case json
+        /// There is none.
+        case none
+    }
+
+    /// How its lines look.
+    package var format = Format.none
+    /// The file; `nil`: standard output.
+    package var path: String?
+    /// Whether it has the queries of requests.
+    package var query = false
+}
+
 /// How many event loops.
 package enum WorkerCount: Sendable, Equatable {
     /// One per core, at most 4.

@@ -21,6 +21,8 @@ package struct Settings: Sendable, Equatable {
     package var workers: WorkerCount
     /// What is logged and how.
     package var log: LogSettings
+    /// Whether there is an access log.
+    package var accessLog = AccessLogSettings()
 
     /// The upstream of that name. Every name within these settings has one.
     package func upstream(named name: String) -> UpstreamSettings? {

@@ -19,7 +19,9 @@ struct GatewayComposition {
     var inherited: [String: [Int32]] = [:]
 
     /// The plan; `admin` answers on the admin listeners. Throws a problem in words.
-    func plan(admin: any LocalService) throws(CompositionError) -> GatewayPlan {
+    func plan(
+        admin: any LocalService, accessLog: (any AccessRecorder)? = nil
+    ) throws(CompositionError) -> GatewayPlan {
         var listeners: [(ListenPoint, ListenerPlan)] = []
         for listener in settings.listeners {
             let plan = try plan(listener)
@@ -32,7 +34,9 @@ struct GatewayComposition {
                 isOptional: settings.admin.addresses.isEmpty)
             for point in try points(address) { listeners.append((point, plan)) }
         }
-        return GatewayPlan(listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: try upstreams())
+        return GatewayPlan(
+            listeners: listeners.map { (point: $0.0, plan: $0.1) }, upstreams: try upstreams(),
+            accessLog: accessLog)
     }
 
     /// The upstreams alone, for commands that open no listener. Reads the files of `tls`; throws where one cannot be used.

@@ -33,6 +33,8 @@ final class Daemon {
     private let status: DaemonStatus
     private let watch: CredentialWatch?
     private let logins: LoginLog
+    /// The access log in force, if there is one.
+    private var access: AccessWriter?
     private let keeper: SessionKeeper
     /// Where ``ReloadRecord`` goes.
     private let runtimeDirectory = RuntimeDirectory.locate(environment: Process.environment)
@@ -116,11 +118,13 @@ final class Daemon {
         let inherited = try sockets.claim(names)
         let composition = GatewayComposition(
             settings: settings, clients: world.mobileFirstClients, inherited: inherited)
-        return try composition.plan(admin: AdminService(sources: status.sources))
+        return try composition.plan(
+            admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
     }
 
     /// From now on this is what is served.
     private func serve(_ plan: GatewayPlan, _ settings: Settings) {
+        access = plan.accessLog as? AccessWriter
         status.serves(plan.upstreams)
         keeper.serves(plan.upstreams, of: settings)
     }
@@ -221,6 +225,7 @@ final class Daemon {
         logins.tellRepetitions(now: Process.wallClock(), all: true)
         ReloadRecord.remove(of: getpid(), in: runtimeDirectory)
         logger.notice("stopped")
+        access?.flush()
         output.flush()
     }
 

@@ -25,6 +25,17 @@ struct LogTime: Equatable, Sendable {
         return "\(year)-\(month)-\(day)T\(hour):\(minute):\(second).\(fraction)Z"
     }
 
+    /// The same to the second, as access logs write it: `21/Nov/2026:16:23:39 +0000`.
+    var commonText: String {
+        let (days, rest) = milliseconds.flooredDivision(by: 86_400_000)
+        let date = Self.civil(daysSince1970: days)
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        let month = months[Int(max(1, min(date.month, 12))) - 1]
+        let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60)
+        return "\(padded(date.day, 2))/\(month)/\(padded(date.year, 4)):\(padded(hour, 2)):\(padded(minute, 2)):"
+            + "\(padded(second, 2)) +0000"
+    }
+
     /// Year, month and day of a day in the Gregorian calendar: Howard Hinnant's `civil_from_days`, which needs neither a
     /// table nor a lock, as gmtime_r does.
     private static func civil(daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {

@@ -59,10 +59,10 @@ struct Failure: Sendable {
             "Look into its log"),
         Failure(
             "cut-head", 502, "upstream-protocol", "http_protocol_error", "in the middle of its head",
-            "look into its log"),
+            "Look into its log"),
         Failure(
-            "malformed-head", 502, "upstream-protocol", "http_protocol_error", "not HTTP as the standard has it",
-            "Check that its address is one of HTTP"),
+            "malformed-head", 502, "upstream-protocol", "http_protocol_error", "cannot be passed on: A field name",
+            "has to be mended there"),
         Failure(
             "response-timeout", 504, "upstream-timeout", "http_response_timeout", "no answer within its time limit",
             "raise the limit"),

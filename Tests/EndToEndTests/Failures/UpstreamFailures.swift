@@ -58,6 +58,8 @@ enum UpstreamFailures {
 
 /// Servers of TLS by one nginx, with whose certificates something is wrong.
 final class TLSServers: Sendable {
+    /// A port at which the same nginx speaks no TLS.
+    let plainPort = Ports.next()
     /// Their addresses, and what the configuration says of each besides.
     let addresses: [String: (url: String, more: String)]
     private let folder: Folder
@@ -96,6 +98,7 @@ final class TLSServers: Sendable {
             access_log off; client_body_temp_path a; proxy_temp_path b; fastcgi_temp_path c; uwsgi_temp_path d;
             scgi_temp_path e;
             \(servers)
+            server { listen 127.0.0.1:\(plainPort); }
             }
 
             """, to: "nginx.conf")

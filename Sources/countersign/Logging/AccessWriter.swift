@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Gateway
+internal import Glibc
+internal import Logging
+internal import Settings
+
+/// The access log: where records go, by a queue with a thread of its own, so that no event loop waits for a disk. What its reader
+/// does not take in time is dropped and told in the log.
+final class AccessWriter: AccessRecorder {
+    let wantsQuery: Bool
+    private let format: AccessFormat
+    private let queue: LogQueue
+
+    /// The log that `settings` ask for; `nil`: none. Opens a file anew each time, so that one that was moved away is let go of at
+    /// a reload. Throws where it cannot be opened.
+    init?(_ settings: AccessLogSettings) throws(CompositionError) {
+        switch settings.format {
+        case .none: return nil
+        case .common: format = .common
+        case .json: format = .json
+        }
+        wantsQuery = settings.query
+        let file = try AccessFile(settings.path)
+        let logger = Logger(label: "access")
+        queue = LogQueue(capacity: 4 * LogQueue.defaultCapacity) { lines, dropped in
+            if dropped > 0 {
+                logger.warning(
+                    "access log lines dropped: their reader is too slow",
+                    metadata: ["dropped": .stringConvertible(dropped)])
+            }
+            file.write(lines)
+        }
+    }
+
+    func write(_ record: AccessRecord) { queue.append(.bytes(format.line(record))) }
+
+    /// Waits until all is written, for the end of the process.
+    func flush() { queue.flush(within: .seconds(1)) }
+}
+
+/// Where the lines go. Used by the queue's thread alone.
+private final class AccessFile: Sendable {
+    private let descriptor: Int32
+    private let isOurs: Bool
+
+    /// `path`: of a file that is appended to; `nil`: standard output.
+    init(_ path: String?) throws(CompositionError) {
+        guard let path else {
+            (descriptor, isOurs) = (STDOUT_FILENO, false)
+            return
+        }
+        descriptor = unsafe open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0o640)
+        isOurs = true
+        guard descriptor >= 0 else {
+            let words = unsafe String(cString: strerror(errno))
+            throw CompositionError(
+                "access-log.to: \(path) cannot be opened: \(words); make its folder (LogsDirectory= of the unit), or let the "
+                    + "daemon write there")
+        }
+    }
+
+    deinit { if isOurs { _ = close(descriptor) } }
+
+    func write(_ lines: [LogLine]) {
+        var writer = LogWriter(destination: .json)
+        writer.descriptor = descriptor
+        writer.write(lines, dropped: 0)
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Gateway
+
+/// Access records as lines. Callers' text is escaped, whatever it holds: a line is one record.
+enum AccessFormat: Sendable {
+    /// The combined format that log readers know, and behind it `key=value` of what it has no place for.
+    case common
+    /// One object a line.
+    case json
+
+    /// One line with its end.
+    func line(_ record: AccessRecord) -> [UInt8] {
+        Array((self == .common ? Self.common(record) : Self.json(record)).utf8)
+    }
+
+    // MARK: Common
+
+    private static func common(_ record: AccessRecord) -> String {
+        var text = "\(record.caller ?? "unix:") - \(record.user.map { "\($0)" } ?? "-") "
+        text += "[\(LogTime(milliseconds: record.time).commonText)] "
+        if record.method.isEmpty {
+            text += "\"-\""
+        } else {
+            let query = record.query.map { "?\($0)" } ?? ""
+            quote(
+                "\(record.method) \(record.path.isEmpty ? "*" : record.path)\(query) HTTP/\(record.version)", to: &text)
+        }
+        text += " \(record.status) \(record.bytes) "
+        quote(record.referer ?? "-", to: &text)
+        text += " "
+        quote(record.userAgent ?? "-", to: &text)
+        text += " host="
+        quote(record.host, to: &text)
+        text += " listener=\(record.listener) upstream=\(record.upstream ?? "-") code=\(record.code ?? "-")"
+        text += " challenge=\(record.challenge ?? "-") seconds=\(seconds(record.duration))"
+        text += " upstream_seconds=\(record.upstreamDuration.map(seconds) ?? "-")"
+        text += " aborted=\(record.isAborted) exchange_id=\(record.exchangeID)\n"
+        return text
+    }
+
+    private static func quote(_ value: String, to text: inout String) {
+        text += "\""
+        LogEscape.append(value, to: &text)
+        text += "\""
+    }
+
+    // MARK: JSON
+
+    private static func json(_ record: AccessRecord) -> String {
+        var text = "{\"time\":\"\(LogTime(milliseconds: record.time).text)\""
+        func add(_ key: String, _ value: String?) {
+            guard let value else { return }
+            text += ",\"\(key)\":"
+            LogEscape.appendJSON(value, to: &text)
+        }
+        add("exchange_id", record.exchangeID)
+        add("listener", record.listener)
+        add("caller", record.caller)
+        if let user = record.user { text += ",\"caller_uid\":\(user)" }
+        if !record.method.isEmpty {
+            add("method", record.method)
+            add("path", record.path)
+            add("query", record.query)
+            add("host", record.host)
+            add("version", record.version)
+        }
+        text += ",\"status\":\(record.status),\"bytes\":\(record.bytes),\"aborted\":\(record.isAborted)"
+        add("code", record.code)
+        add("upstream", record.upstream)
+        add("challenge", record.challenge)
+        text += ",\"seconds\":\(seconds(record.duration))"
+        if let upstream = record.upstreamDuration { text += ",\"upstream_seconds\":\(seconds(upstream))" }
+        add("referer", record.referer)
+        add("user_agent", record.userAgent)
+        return text + "}\n"
+    }
+
+    /// Nanoseconds as seconds with six digits behind the point.
+    private static func seconds(_ nanoseconds: UInt64) -> String {
+        let digits = String(nanoseconds / 1_000 % 1_000_000)
+        return "\(nanoseconds / 1_000_000_000).\(String(repeating: "0", count: 6 - digits.utf8.count))\(digits)"
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@testable import Settings
+
+@Suite("access-log")
+struct AccessLogTests {
+    @Test(
+        "is a format, or what there is to say besides",
+        arguments: [
+            ("none", AccessLogSettings()), ("json", AccessLogSettings(format: .json)),
+            ("{ format: common, to: stdout }", AccessLogSettings(format: .common)),
+            (
+                "{ format: json, to: /var/log/a.log, query: true }",
+                AccessLogSettings(format: .json, path: "/var/log/a.log", query: true)
+            ),
+        ])
+    func right(text: String, settings: AccessLogSettings) {
+        #expect(parsed(frame("access-log: \(text)"))?.accessLog == settings)
+    }
+
+    @Test(
+        "is told what is wrong with it",
+        arguments: [
+            ("combined", "access-log: \"combined\" is none of common, json, none"),
+            ("{ to: /a }", "access-log.format: is missing"),
+            (
+                "{ format: json, to: a.log }",
+                "access-log.to: \"a.log\" is neither stdout nor the absolute path of a file"
+            ),
+        ])
+    func wrong(text: String, problem: String) {
+        #expect(problems(frame("access-log: \(text)")).contains { $0.hasSuffix(problem) })
+    }
+}
