@@ -14,6 +14,8 @@ package struct AdminService: LocalService {
         package var ask: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
         /// All figures, those of the workers as they were told last.
         package var metrics: @Sendable () -> MetricsReport
+        /// The page for people, of the same figures.
+        package var page: @Sendable () -> StatusPage
         /// Opens the latches of a challenge; returns how many those were.
         package var unlatch: @Sendable (_ challenge: String) -> Int
         /// Drops the sessions of a challenge, or all of them for `nil`; returns how many those were.
@@ -23,11 +25,13 @@ package struct AdminService: LocalService {
         package init(
             report: @escaping @Sendable () -> HealthReport,
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-            metrics: @escaping @Sendable () -> MetricsReport, unlatch: @escaping @Sendable (String) -> Int,
+            metrics: @escaping @Sendable () -> MetricsReport, page: @escaping @Sendable () -> StatusPage,
+            unlatch: @escaping @Sendable (String) -> Int,
             dropSessions: @escaping @Sendable (String?) -> Int
         ) {
             self.ask = ask
             self.metrics = metrics
+            self.page = page
             self.report = report
             self.unlatch = unlatch
             self.dropSessions = dropSessions
@@ -54,27 +58,28 @@ package struct AdminService: LocalService {
         case ("GET", "/healthz"), ("HEAD", "/healthz"), ("OPTIONS", "/healthz"):
             return health(.healthy, request)
         case ("GET", "/status"), ("HEAD", "/status"):
-            let report = sources.report()
-            return .json(status: 200, report.json(HealthDocument(.ready, of: report), isVerbose: true))
+            return status()
         case ("GET", "/metrics"), ("HEAD", "/metrics"):
             let format = MetricsFormat(accept: request.accept)
             return LocalAnswer(
                 status: 200, contentType: format.contentType, body: Array(sources.metrics().text(format).utf8),
                 fields: [("Vary", "Accept")])
+        case ("GET", "/"), ("HEAD", "/"):
+            return page()
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.")
                 .answer(allow: Self.probeMethods)
-        case (_, "/status"), (_, "/metrics"):
+        case (_, "/"), (_, "/status"), (_, "/metrics"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
             return LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST.").answer(allow: "POST")
         default:
             return LocalReply(
                 .noRoute,
-                detail: "Here are /livez, /readyz, /healthz, /metrics, /status; over the Unix socket POST /unlatch "
-                    + "and /sessions/drop."
+                detail: "Here are / for people, /livez, /readyz, /healthz, /metrics, /status; over the Unix socket "
+                    + "POST /unlatch and /sessions/drop."
             ).answer()
         }
     }
@@ -96,11 +101,32 @@ package struct AdminService: LocalService {
     package func later(_ request: LocalRequest) -> LaterAnswer? {
         guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
         switch request.path {
-        case "/metrics", "/status": break
+        case "/", "/metrics", "/status": break
         case "/healthz", "/livez", "/readyz": if !request.has("verbose") { return nil }
         default: return nil
         }
         return LaterAnswer(patience: Self.patience, begin: sources.ask) { answer(request) }
+    }
+
+    private func status() -> LocalAnswer {
+        let page = sources.page()
+        let health = page.report.health
+        var status = health.json(HealthDocument(.ready, of: health), isVerbose: true)
+        if case .object(var object) = status {
+            object["conversations"] = .array(page.conversations.map(\.json))
+            status = .object(object)
+        }
+        return .json(status: 200, status)
+    }
+
+    private func page() -> LocalAnswer {
+        let nonce = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
+        return LocalAnswer(
+            status: 200, contentType: "text/html; charset=utf-8", body: Array(sources.page().html(nonce: nonce).utf8),
+            fields: [
+                ("Content-Security-Policy", StatusPage.policy(nonce: nonce)), ("X-Content-Type-Options", "nosniff"),
+                ("Referrer-Policy", "no-referrer"),
+            ])
     }
 
     private func change(_ request: LocalRequest) -> LocalAnswer {

@@ -26,6 +26,7 @@ struct AdminServiceTests {
             sources: AdminService.Sources(
                 report: { [report] in report }, ask: { $0() },
                 metrics: { .of(standings) },
+                page: { StatusPage(report: .of(standings), conversations: [], intervals: []) },
                 unlatch: { name in
                     asked.note("unlatch \(name)")
                     return 2
@@ -48,7 +49,7 @@ struct AdminServiceTests {
 
     @Test(
         "what can be read is read with GET and HEAD",
-        arguments: ["/livez", "/readyz", "/healthz", "/status", "/metrics"],
+        arguments: ["/", "/livez", "/readyz", "/healthz", "/status", "/metrics"],
         ["GET", "HEAD"])
     func read(path: String, method: String) {
         let answer = ask(method, path)
@@ -59,6 +60,7 @@ struct AdminServiceTests {
     @Test(
         "other methods are 405, and told which are taken",
         arguments: [
+            ("POST", "/", "GET, HEAD"),
             ("POST", "/livez", "GET, HEAD, OPTIONS"), ("DELETE", "/readyz", "GET, HEAD, OPTIONS"),
             ("PUT", "/healthz", "GET, HEAD, OPTIONS"), ("POST", "/metrics", "GET, HEAD"),
             ("POST", "/status", "GET, HEAD"), ("get", "/status", "GET, HEAD"), ("GET", "/unlatch", "POST"),
@@ -75,7 +77,7 @@ struct AdminServiceTests {
 
     @Test(
         "whatever else is asked for is 404",
-        arguments: ["", "/", "/metrics/", "/livez/", "//livez", "/Livez", "/status%20", "*"])
+        arguments: ["", "/index.html", "//", "/metrics/", "/livez/", "//livez", "/Livez", "/status%20", "*"])
     func unknown(path: String) {
         let answer = ask("GET", path)
         #expect(answer.status == 404)

@@ -118,7 +118,7 @@ package final class UpstreamConnection {
     /// Ends our side, so that the upstream sees the end while it can still send. False where that cannot be done.
     package func endOutput() -> Bool {
         guard !isSecure, descriptor >= 0 else { return false }
-        return shutdown(descriptor, Int32(SHUT_WR)) == 0
+        return shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0
     }
 
     /// Closes it. `resetting`: so that the upstream does not take it for an orderly end.

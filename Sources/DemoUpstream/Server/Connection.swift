@@ -93,7 +93,7 @@ final class Connection: Sendable {
     /// Ends our side and takes what the peer still sends for a moment, so that its last bytes do not become a reset
     /// that destroys our answer (RFC 9112 §9.6).
     func closeGently() {
-        shutdown(descriptor.number, Int32(SHUT_WR))
+        shutdown(descriptor.number, Int32(Glibc.SHUT_WR))
         for _ in 0..<64 {
             guard let bytes = try? receive(within: .milliseconds(200)), !bytes.isEmpty else { return }
         }

@@ -279,7 +279,7 @@ final class CallerConnection: ReadinessHandler {
             close()
             return
         }
-        _ = shutdown(descriptor, Int32(SHUT_WR))
+        _ = shutdown(descriptor, Int32(Glibc.SHUT_WR))
         phase = .lingering
         timer.arm(at: worker.loop.now + .seconds(2))
     }

@@ -52,7 +52,7 @@ final class RefusedCallers: ReadinessHandler {
             unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
         // On a fresh connection it fits, or else the caller is gone.
-        guard sent == answer.count, shutdown(descriptor, Int32(SHUT_WR)) == 0, hasMore(descriptor),
+        guard sent == answer.count, shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0, hasMore(descriptor),
             reason != .noDescriptor
         else {
             _ = close(descriptor)

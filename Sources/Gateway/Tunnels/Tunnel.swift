@@ -167,7 +167,7 @@ final class Tunnel: ReadinessHandler {
         }
         if down.owesEnd {
             down.passEnd()
-            _ = shutdown(caller.descriptor, Int32(SHUT_WR))
+            _ = shutdown(caller.descriptor, Int32(Glibc.SHUT_WR))
         }
     }
 

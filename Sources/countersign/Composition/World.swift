@@ -24,6 +24,8 @@ final class World: Sendable {
     let state: SealedStateStore
     /// Counts the logins.
     let loginMeter: LoginMeter
+    /// Remembers the last logins.
+    let conversations: ConversationLog
     /// The MobileFirst clients, which outlive a reload.
     let mobileFirstClients = MobileFirstClients()
 
@@ -44,7 +46,8 @@ final class World: Sendable {
         sources = CredentialComposition(
             settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(digests: CryptoDigests(), state: state, now: Process.wallClock))
-        loginMeter = LoginMeter(next: observer)
+        conversations = ConversationLog(next: observer, now: Process.wallClock)
+        loginMeter = LoginMeter(next: conversations)
         services = ClientServices(
             limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
             state: state, wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),

@@ -138,6 +138,7 @@ final class Daemon {
 
     private func beat(_ watchdog: Watchdog?) {
         status.keepSessions()
+        status.sample()
         gateway.tellRepetitions()
         logins.tellRepetitions(now: Process.wallClock())
         // What responses change of a session (its cookies, the count of a nonce) is no change of what is held.

@@ -17,6 +17,7 @@ final class DaemonStatus: Sendable {
 
     private let world: World
     private let readings: WorkerReadings
+    private let history = GatewayHistory()
     private let startedAt = Process.wallClock()
     private let pulse: WorkerPulse
     private let state = Mutex(State())
@@ -47,6 +48,7 @@ final class DaemonStatus: Sendable {
             report: { self.report() },
             ask: { self.readings.ask($0) },
             metrics: { self.metrics() },
+            page: { self.page() },
             unlatch: { self.world.unlatch($0) },
             dropSessions: { name in
                 let meant = Set(
@@ -67,6 +69,18 @@ final class DaemonStatus: Sendable {
         let dropped = world.services.directory.drop(where: which)
         world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
         return dropped.count
+    }
+
+    /// Has what the workers do sampled; asked for again and again.
+    func sample() {
+        readings.ask { [self] in history.take(readings.latest, now: Process.wallClock()) }
+    }
+
+    private func page() -> StatusPage {
+        let report = metrics()
+        history.take(report.gateway, now: report.health.now)
+        return StatusPage(
+            report: report, conversations: world.conversations.conversations, intervals: history.intervals)
     }
 
     private func metrics() -> MetricsReport {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// What the status page carries with it.
+enum PageAssets {
+    static let style: StaticString = """
+        :root{--back:#f6f7f9;--card:#fff;--text:#1b1f24;--dim:#5b6470;--edge:#d9dee5;--good:#176f3d;--goodback:#dcf3e4;
+        --bad:#a3232b;--badback:#fbe1e2;--busy:#7a5200;--busyback:#fdefcf;--quiet:#48525e;--quietback:#e8ebef;--line:#2f6fdb}
+        @media (prefers-color-scheme:dark){:root{--back:#14171b;--card:#1d2126;--text:#e6e9ed;--dim:#9aa4b0;--edge:#323942;
+        --good:#7fdca4;--goodback:#173826;--bad:#ff9ea3;--badback:#46191d;--busy:#f2ca76;--busyback:#3d2f10;--quiet:#b7c0ca;
+        --quietback:#2b3138;--line:#7fb0ff}}
+        *{box-sizing:border-box}
+        body{margin:0;background:var(--back);color:var(--text);font:15px/1.45 system-ui,sans-serif}
+        #page{max-width:72rem;margin:0 auto;padding:1rem}
+        header{display:flex;flex-wrap:wrap;gap:.6rem;align-items:center}
+        h1{font-size:1.3rem;margin:0}h2{font-size:1.05rem;margin:1.6rem 0 .6rem}h3{font-size:.95rem;margin:0}
+        header p{margin:0 0 0 auto;color:var(--dim)}
+        p{margin:.3rem 0}.dim,time{color:var(--dim)}
+        .pill{display:inline-block;padding:.05rem .5rem;border-radius:1rem;font-size:.8rem;font-weight:600;white-space:nowrap}
+        .good{color:var(--good);background:var(--goodback)}.bad{color:var(--bad);background:var(--badback)}
+        .busy{color:var(--busy);background:var(--busyback)}.quiet{color:var(--quiet);background:var(--quietback)}
+        .trouble{border-left:4px solid var(--bad);background:var(--badback);padding:.2rem 1rem;margin-top:1rem;border-radius:.3rem}
+        .trouble h2{margin:.5rem 0}
+        .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.7rem;margin-top:1rem}
+        .figure,.card,details{background:var(--card);border:1px solid var(--edge);border-radius:.5rem;padding:.7rem .8rem}
+        .figure h3{font-size:.8rem;color:var(--dim);font-weight:500}.value{font-size:1.35rem;font-weight:600;margin:.1rem 0;
+        font-variant-numeric:tabular-nums;white-space:nowrap}
+        .wide{grid-column:span 2}svg{display:block;width:100%;height:3rem}
+        .line{fill:none;stroke:var(--line);stroke-width:2;stroke-linecap:round;stroke-linejoin:round;vector-effect:non-scaling-stroke}
+        .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(21rem,100%),1fr));gap:.7rem}
+        .login{border-top:1px solid var(--edge);margin-top:.6rem;padding-top:.5rem;overflow-wrap:anywhere}
+        .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;background:var(--card)}
+        th,td{text-align:left;padding:.4rem .6rem;border:1px solid var(--edge);vertical-align:top}th{font-size:.8rem;color:var(--dim)}
+        code{font:.85em ui-monospace,monospace}
+        details{margin-bottom:.4rem}summary{cursor:pointer;overflow-wrap:anywhere}
+        ol{margin:.5rem 0 .2rem;padding-left:1.2rem;border-left:2px solid var(--edge);list-style:none}
+        li{overflow-wrap:anywhere}time{display:inline-block;min-width:5.5rem;font-variant-numeric:tabular-nums}
+        .end{color:var(--bad)}.stale{opacity:.55}
+        @media (max-width:30rem){.wide{grid-column:1/-1}header p{margin-left:0;width:100%}}
+        """
+
+    static let script: StaticString = """
+        (function () {
+          "use strict";
+          var page = document.getElementById("page");
+          function show(text) {
+            // Without its style and script, which carry another nonce than this page knows.
+            var body = text.slice(text.indexOf("<body>"), text.lastIndexOf("<script"));
+            var fresh = new DOMParser().parseFromString(body, "text/html");
+            var next = fresh.getElementById("page");
+            if (!next) { return; }
+            page.querySelectorAll("details[open]").forEach(function (open) {
+              var same = Array.prototype.find.call(next.querySelectorAll("details"), function (one) {
+                return one.id === open.id;
+              });
+              if (same) { same.open = true; }
+            });
+            page.replaceChildren.apply(page, next.childNodes);
+            document.title = text.slice(text.indexOf("<title>") + 7, text.indexOf("</title>"));
+            page.dataset.updates = Number(page.dataset.updates || 0) + 1;
+            page.classList.remove("stale");
+          }
+          function look() {
+            if (document.hidden) { return; }
+            fetch(location.href, { cache: "no-store" })
+              .then(function (answer) { return answer.ok ? answer.text() : Promise.reject(answer.status); })
+              .then(show)
+              .catch(function () { page.classList.add("stale"); });
+          }
+          setInterval(look, 2000);
+          document.addEventListener("visibilitychange", look);
+        })();
+        """
+}

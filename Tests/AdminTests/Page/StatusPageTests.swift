@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import Testing
+
+@testable import Admin
+
+@Suite("The status page")
+struct StatusPageTests {
+    private static let hostile = "<script>alert('x')</script> \"&\u{202E}"
+
+    private func html(
+        _ standings: [SessionStanding] = [], _ conversations: [ConversationRecord] = [],
+        _ intervals: [GatewayHistory.Interval] = []
+    ) -> String {
+        StatusPage(report: .of(standings), conversations: conversations, intervals: intervals).html(nonce: "n0")
+    }
+
+    private func record(_ text: String, failure: LoginFailure? = nil) -> ConversationRecord {
+        let key = SessionKey(
+            origin: Origin(scheme: .https, host: "secret.example"), challenge: "pin", credential: "ann")
+        return ConversationRecord(
+            key: key, cause: .request, beganAt: 90_000, steps: [.init(after: 12, text: text)], took: 4200,
+            failure: failure)
+    }
+
+    @Test("says of each login how it stands, and what is wrong")
+    func logins() {
+        let page = html([.held(until: 130_000), .winning(waiters: 3), .down])
+        #expect(page.contains("session held") && page.contains("for 60 s, ends in 30 s"))
+        #expect(page.contains("logging in") && page.contains("3 wait"))
+        #expect(page.contains("<h2>What is wrong</h2>") && page.contains("pin: The PIN was wrong."))
+        #expect(page.contains("not ready") && page.contains("<title>! Countersign</title>"))
+        #expect(html([.cold]).contains("no session yet") && !html([.cold]).contains("What is wrong"))
+    }
+
+    @Test("says how a latch is opened, and shows neither secrets nor addresses")
+    func latches() {
+        let page = html([.held(until: nil)], [record("preauthorize: 401")])
+        #expect(page.contains("<code>countersign unlatch pin</code>"))
+        #expect(!page.contains("token-value") && !page.contains("secret.example"))
+    }
+
+    @Test("shows conversations as they went, whatever the server said")
+    func conversations() {
+        let failure = LoginFailure(.rejected, challenge: "pin", detail: Self.hostile)
+        let page = html([], [record(Self.hostile, failure: failure), record("token: 200")])
+        #expect(page.contains("<time>+12 ms</time>") && page.contains("request, 10 s ago, took 4.2 s"))
+        #expect(page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &quot;&amp;\u{FFFD}"))
+        #expect(page.components(of: "<script nonce=") == 1 && page.components(of: "alert('x')") == 0)
+    }
+
+    @Test("carries all that it needs, and names nothing elsewhere")
+    func selfContained() {
+        let page = html([.cold])
+        for sign in ["http:", "https:", "src=", "url(", "@import", " style=", " onclick="] {
+            #expect(!page.contains(sign), "\(sign)")
+        }
+        #expect(page.contains("<style nonce=\"n0\">") && page.contains("<script nonce=\"n0\">"))
+        #expect(StatusPage.policy(nonce: "n0").contains("default-src 'none'"))
+    }
+
+    @Test("each tag that is opened is closed")
+    func balance() {
+        let page = html(
+            [.held(until: 130_000), .winning(waiters: 1), .down, .cold], [record("a", failure: nil)],
+            [.init(end: 1, rate: 3, median: 64, slowest: 128), .init(end: 2, rate: 0, median: nil, slowest: nil)]
+        ).replacing(PageAssets.script.description, with: "")
+        for tag in [
+            "div", "section", "article", "table", "thead", "tbody", "tr", "td", "th", "ol", "ul", "li", "details", "p",
+            "h1", "h2", "h3", "b", "code", "span", "svg", "main", "header", "summary", "time", "body", "html",
+        ] {
+            let opened = page.components(of: "<\(tag)>") + page.components(of: "<\(tag) ")
+            #expect(opened == page.components(of: "</\(tag)>"), "\(tag)")
+        }
+    }
+
+    @Test("a plot is a line from left to right, broken where nothing is known")
+    func plot() {
+        var text = HTMLText()
+        Plot(values: [0, 5, nil, 10], label: "a < b").write(to: &text)
+        #expect(text.text.contains("aria-label=\"a &lt; b\""))
+        #expect(text.text.contains("d=\"M0.0 46.0h0L80.0 24.0M240.0 2.0h0\""))
+        var empty = HTMLText()
+        Plot(values: [1], label: "").write(to: &empty)
+        #expect(!empty.text.contains("<path"))
+    }
+
+    @Test(
+        "times are told as people read them",
+        arguments: [
+            (-5, "0 ms"), (850, "850 ms"), (4_250, "4.2 s"), (59_000, "59 s"), (600_000, "10 min"),
+            (7_500_000, "2 h 5 min"), (532_800_000, "6 d 4 h"),
+        ] as [(Int64, String)])
+    func times(milliseconds: Int64, text: String) {
+        #expect(readableTime(milliseconds: milliseconds) == text)
+    }
+
+    @Test(
+        "numbers are told in groups",
+        arguments: [(7, "7"), (1234, "1\u{202F}234"), (1_234_567, "1\u{202F}234\u{202F}567")] as [(UInt64, String)])
+    func numbers(number: UInt64, text: String) {
+        #expect(readableNumber(number) == text)
+    }
+}
+
+@Suite("The history of the gateway")
+struct GatewayHistoryTests {
+    @Test("is sampled at its pace, whoever asks how often, and begins anew where the clock is set back")
+    func pace() {
+        let history = GatewayHistory()
+        for now in stride(from: Int64(0), through: 20_000, by: 1000) { history.take(GatewayReading(), now: now) }
+        #expect(history.intervals.map(\.end) == [5000, 10_000, 15_000, 20_000])
+        #expect(history.intervals.allSatisfy { $0.rate == 0 && $0.median == nil })
+        history.take(GatewayReading(), now: 100)
+        #expect(history.intervals.isEmpty)
+    }
+
+    @Test("keeps ten minutes")
+    func bound() {
+        let history = GatewayHistory()
+        for now in stride(from: Int64(0), through: 2_000_000, by: 5000) { history.take(GatewayReading(), now: now) }
+        #expect(history.intervals.count == 120)
+    }
+
+    @Test("a share is reached in the bucket whose bound is told")
+    func shares() {
+        var counts = [UInt64](repeating: 0, count: LatencyHistogram.bounds.count + 1)
+        #expect(GatewayHistory.bound(of: counts, share: 0.5) == nil)
+        counts[0] = 98
+        counts[3] = 2
+        #expect(GatewayHistory.bound(of: counts, share: 0.5) == 64)
+        #expect(GatewayHistory.bound(of: counts, share: 0.99) == 512)
+        counts[counts.count - 1] = 1000
+        #expect(GatewayHistory.bound(of: counts, share: 0.99) == LatencyHistogram.bounds.last)
+    }
+}
+
+extension String {
+    fileprivate func components(of sign: String) -> Int {
+        split(separator: sign, omittingEmptySubsequences: false).count - 1
+    }
+}
