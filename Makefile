@@ -74,7 +74,7 @@ bench: build ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in T
 	@$(if $(QUICK),,Tests/Benchmarks/fetch)
 	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" \
 	    $(if $(QUICK),--quick,--results Tests/Benchmarks/results)
-	@Tests/Benchmarks/guard --build release --instructions "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+	@Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance

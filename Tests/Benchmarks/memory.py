@@ -6,9 +6,6 @@ import time
 
 from callers import allow_many, open_callers
 
-# Given to a proxy to come to rest.
-REST = 5
-
 
 def run(contestants, plan, progress):
     """By contestant, bytes for each idle connection."""
@@ -22,7 +19,7 @@ def run(contestants, plan, progress):
         time.sleep(1)
         before = contestant.server.anonymous_bytes()
         callers = open_callers(port, "/balance", plan.idle_callers)
-        time.sleep(REST)
+        time.sleep(plan.rest)
         each = (contestant.server.anonymous_bytes() - before) / len(callers)
         for caller in callers:
             caller.close()

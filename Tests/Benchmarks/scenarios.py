@@ -25,6 +25,8 @@ class Plan:
     storms: int
     transfer_mib: int = 1024
     idle_callers: int = 5000
+    # Seconds given to a proxy to come to rest with them.
+    rest: int = 6
     storm_requests: int = 10000
     seconds: int = 1
     is_quick: bool = False
@@ -56,4 +58,4 @@ FULL = Plan((
 
 QUICK = replace(
     FULL, scenarios=(replace(MANY, rounds=2), replace(ONE, rounds=1)), volume_rounds=1, starts=1, storms=1, transfer_mib=64,
-    idle_callers=500, storm_requests=1000, others=(), is_quick=True)
+    idle_callers=500, rest=2, storm_requests=1000, others=(), is_quick=True)
