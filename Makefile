@@ -49,12 +49,11 @@ check: ## format, house rules, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/check
 
-build: ## release binary, with Swift's own libraries inside it
+build: ## release binary, with the libraries of Swift and C++ inside it
 	@Tests/Scripts/setup build
-	@$(SWIFT) build -c release --static-swift-stdlib --product countersign
-	@echo "built: $$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+	@path=$$(Tests/Scripts/release); echo "built: $$path"
 
-install: ## put the built binary, units, example configuration, man page, completions below DESTDIR and PREFIX
+install: ## put the built binary (or BINARY), units, examples, man pages, completions below DESTDIR and PREFIX
 	@Tests/Scripts/setup install
 	@Tests/Scripts/install
 
@@ -65,9 +64,9 @@ deb: ## a Debian package in .build, of a release binary built now or of BINARY
 	@Tests/Scripts/setup deb
 ifeq ($(BINARY),)
 	@Tests/Scripts/setup build
-	@Tests/Scripts/release
+	@Tests/Scripts/release >/dev/null
 endif
-	@echo "packed: $$(Tests/Scripts/deb)"
+	@path=$$(Tests/Scripts/deb); echo "packed: $$path"
 
 bench: build ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
 	@Tests/Scripts/setup bench

@@ -70,6 +70,21 @@ struct ServiceLifeTests {
             fails curl -fs -o /dev/null http://127.0.0.1:8080/open/x
             eventually sh -c 'journalctl --no-pager UPSTREAM=server PRIORITY=4 -o cat | grep "^exchange failed"'
 
+            step "elsewhere they are text on a terminal, and JSON in a file"
+            sed 's|systemd:countersign|127.0.0.1:8087|' right >by-hand.yaml
+            mkdir /run/by-hand
+            export STATE_DIRECTORY=/run/by-hand RUNTIME_DIRECTORY=/run/by-hand
+            countersign serve --config by-hand.yaml 2>json &
+            eventually grep '^{"time":".*"level":"notice","logger":"daemon","message":"ready",' json
+            kill $!
+            wait $!
+            script --quiet --flush --command "exec countersign serve --config by-hand.yaml" text >/dev/null &
+            eventually grep 'notice.* ready listeners=127.0.0.1:8087' text
+            countersign reload --config by-hand.yaml
+            kill "$(ls /run/by-hand | sed -n 's/^reload\.//p')"
+            wait $!
+            unset STATE_DIRECTORY RUNTIME_DIRECTORY
+
             step "the start fails where a socket is not claimed, or not passed"
             cp right $configuration
             systemctl stop countersign.service
