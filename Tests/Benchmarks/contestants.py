@@ -26,7 +26,7 @@ class NotReady(Exception):
 
 @dataclass
 class Contestant:
-    """A proxy that runs. Its ports, one before each kind of upstream that it can speak with; `start`: seconds to the first answer."""
+    """A proxy that runs; a port before each kind of upstream that it can speak with; seconds from its start until it listened."""
     name: str
     server: Server
     ports: dict
