@@ -68,12 +68,12 @@ ifeq ($(BINARY),)
 endif
 	@path=$$(Tests/Scripts/deb); echo "packed: $$path"
 
-bench: build ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
-	@Tests/Scripts/setup bench
+bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
+	@Tests/Scripts/setup $(if $(BINARY),,build) bench
 	@$(if $(QUICK),,Tests/Benchmarks/fetch)
-	@Tests/Benchmarks/run "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign" \
-	    $(if $(QUICK),--quick,--results Tests/Benchmarks/results)
-	@Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$($(SWIFT) build -c release --static-swift-stdlib --show-bin-path)/countersign"
+	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
+	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results Tests/Benchmarks/results); \
+	    Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$path"
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance
