@@ -7,7 +7,8 @@ import Testing
 @Suite("What fails")
 struct FailureListTests {
     @Test(
-        "each failure of the list is told with its cause and its remedy, and nothing internal", .timeLimit(.minutes(10)))
+        "each failure of the list is told with its cause and its remedy, and nothing internal", .timeLimit(.minutes(10))
+    )
     func failures() async throws {
         async let upstreams = UpstreamFailures.answers()
         async let logins = LoginFailures.answers()
