@@ -19,7 +19,7 @@ package struct LoopActivity: Sendable, Equatable {
 
     /// A turn has lasted from `start` to `end`.
     mutating func turned(from start: LoopInstant, to end: LoopInstant) {
-        let lasted = end.nanoseconds > start.nanoseconds ? end.nanoseconds - start.nanoseconds : 0
+        let lasted = end.nanoseconds(since: start)
         busy &+= lasted
         turns &+= 1
         if end.nanoseconds >= periodEnd { beginPeriod(at: end) }

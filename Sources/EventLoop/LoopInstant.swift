@@ -42,6 +42,11 @@ package struct LoopInstant: Sendable, Hashable, Comparable {
         return Int(distance / 1_000_000) + (distance % 1_000_000 == 0 ? 0 : 1)
     }
 
+    /// Nanoseconds from `earlier` until `self`; none where that is later.
+    package func nanoseconds(since earlier: LoopInstant) -> UInt64 {
+        nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0
+    }
+
     /// The moment `delay` later; a negative delay counts as none.
     package static func + (instant: LoopInstant, delay: Duration) -> LoopInstant {
         let (seconds, attoseconds) = delay.components

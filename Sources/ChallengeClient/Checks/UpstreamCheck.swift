@@ -94,8 +94,7 @@ package final class UpstreamCheck {
 
     private func finish(_ state: CheckReading.State) {
         isAsking = false
-        let now = runtime.loop.now
-        let took = now.nanoseconds > began.nanoseconds ? now.nanoseconds - began.nanoseconds : 0
+        let took = runtime.loop.now.nanoseconds(since: began)
         began = .never
         tell(runtime.services.checks.asked(name, state, after: took, now: runtime.wallClock()))
         rest()

@@ -228,7 +228,7 @@ package final class Exchange: TransferOwner {
     func releaseTransfer() {
         guard let transfer else { return }
         self.transfer = nil
-        upstreamTime &+= runtime.loop.now.nanoseconds &- min(sentAt, runtime.loop.now).nanoseconds
+        upstreamTime &+= runtime.loop.now.nanoseconds(since: sentAt)
         client?.giveBack(transfer)
     }
 

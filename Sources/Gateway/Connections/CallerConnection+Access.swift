@@ -50,8 +50,7 @@ extension CallerConnection {
         record.isAborted = !note.isWhole
         record.code = note.code?.rawValue
         record.upstream = note.upstream
-        let now = LoopInstant.read()
-        record.duration = now > note.begun ? now.nanoseconds - note.begun.nanoseconds : 0
+        record.duration = LoopInstant.read().nanoseconds(since: note.begun)
         if isAdmitted, let exchange {
             record.upstream = exchange.upstreamName
             record.upstreamDuration = exchange.upstreamTime > 0 ? exchange.upstreamTime : nil

@@ -31,7 +31,7 @@ struct ExchangeTally {
     /// The upstream has the request, or its login is waited for.
     mutating func handedOver() {
         guard isOpen else { return }
-        ahead = LoopInstant.read().since(begun)
+        ahead = LoopInstant.read().nanoseconds(since: begun)
     }
 
     /// It is over, in the turn that began at `now`: counts it.
@@ -43,8 +43,8 @@ struct ExchangeTally {
                 .response(status: status)
             } else { .callerLost }
         let clock = LoopInstant.read()
-        let whole = clock.since(begun)
-        meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.since(now)))
+        let whole = clock.nanoseconds(since: begun)
+        meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.nanoseconds(since: now)))
     }
 }
 
@@ -61,12 +61,5 @@ extension CallerConnection {
         tally.isLocal = true
         let meant = isAdmitted ? self.upstream : upstream
         worker.meter.replied(reply, upstream: meant?.plan.name ?? "")
-    }
-}
-
-extension LoopInstant {
-    /// Nanoseconds since `earlier`; none where that is later.
-    fileprivate func since(_ earlier: LoopInstant) -> UInt64 {
-        nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0
     }
 }

@@ -26,7 +26,7 @@ package struct WorkerReading: Sendable {
     init(of worker: Worker, askedAt: LoopInstant) {
         let now = LoopInstant.read()
         number = worker.number
-        lag = now.nanoseconds > askedAt.nanoseconds ? now.nanoseconds - askedAt.nanoseconds : 0
+        lag = now.nanoseconds(since: askedAt)
         busy = worker.loop.activity.busy
         longestTurn = worker.loop.activity.longestTurn(at: now)
         upstreams = worker.runtime.meters.readings
