@@ -43,8 +43,6 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     var searched = 0
     var lineStart = 0
     private var state = State.connecting
-    /// Whether it has carried a request before.
-    private(set) var isUsed = false
     /// Whether the connection has carried an earlier request than the one under way.
     private(set) var isReused = false
     /// Whether any of an answer to the request under way has come.
@@ -68,9 +66,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         searched = 0
         lineStart = 0
         hasHeard = false
-        isReused = isUsed
-        isUsed = true
-        if state == .resting {
+        isReused = state == .resting
+        if isReused {
             state = .running
             sendHead()
             watch()
@@ -180,8 +177,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Takes what has come.
     private func receive() {
         guard feed(), isRunning, let connection else { return }
-        rest.lend(to: &input)
-        defer { rest.takeBack(&input) }
+        rest.exchangeMemory(with: &input)
+        defer { rest.exchangeMemory(with: &input) }
         while isRunning {
             var outcome: UpstreamConnection.Received?
             var wasFull = false

@@ -51,13 +51,8 @@ final class ExpressRest {
         transfers = []
     }
 
-    /// Gives `input` the memory that is shared, where it has nothing of its own to keep.
-    func lend(to input: inout ByteQueue) {
-        if input.isEmpty { swap(&input, &memory) }
-    }
-
-    /// Takes it back, where it is empty.
-    func takeBack(_ input: inout ByteQueue) {
+    /// Gives `input` the memory that is shared, or takes it back, where it holds nothing that is to be kept.
+    func exchangeMemory(with input: inout ByteQueue) {
         if input.isEmpty { swap(&input, &memory) }
     }
 }

@@ -27,6 +27,8 @@ package final class UpstreamClient {
     private var lessons: UInt64 = 0
     /// Where transfers may share a connection of HTTP/2.
     let sharedStart: SharedStart?
+    /// Whether requests go over express lines.
+    private let goesExpress: Bool
     /// The express lines that rest.
     let rest: ExpressRest
     private var idle: [Transfer] = []
@@ -41,11 +43,12 @@ package final class UpstreamClient {
         responseDelay = LoopDelay(plan.timeouts.response)
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
+        goesExpress = plan.goesExpress
         if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
             rest = former.rest
         } else {
             former?.rest.close()
-            rest = ExpressRest(limit: plan.goesExpress ? runtime.connectionLimit : 0)
+            rest = ExpressRest(limit: goesExpress ? runtime.connectionLimit : 0)
         }
         meter = runtime.meters.meter(of: plan.name)
         let (settings, origin) = (plan.connections, plan.base.origin)
@@ -117,7 +120,7 @@ package final class UpstreamClient {
         if let credential = sessions.connection, !request.keepsCredentials {
             return try transfer(for: owner, authenticatingBy: credential)
         }
-        if plan.goesExpress, request.goesExpress {
+        if goesExpress, request.goesExpress {
             guard let transfer = rest.take(now: runtime.loop.now) else { return try makeLine(for: owner) }
             transfer.owner = owner
             return transfer
