@@ -49,8 +49,8 @@ package final class WorkerRoster: Sendable {
 
     /// Has some worker end these sessions at their servers, all at once, and calls `done` for each that is over.
     package func logOut(_ sessions: [PendingLogout], _ done: @escaping @Sendable () -> Void = {}) {
-        guard !sessions.isEmpty, let worker = workers.withLock({ $0.values.first }) else { return }
-        worker.loop.execute { for session in sessions { worker.runtime.value.carryOut(session, done) } }
+        guard !sessions.isEmpty else { return }
+        onSomeWorker { for session in sessions { $0.carryOut(session, done) } }
     }
 
     func tell(_ outcomes: SessionDirectory.Outcomes) {
