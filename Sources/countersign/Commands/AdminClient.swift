@@ -29,26 +29,15 @@ struct AdminClient {
     }
 
     private func connect() throws -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
-            guard bytes.count < field.count else { return false }
-            unsafe field.copyBytes(from: bytes)
-            return true
+        guard let address = SocketAddress.unix(path) else {
+            throw Failure("\(path): too long for a socket's path", code: EX_USAGE)
         }
-        guard fits else { throw Failure("\(path): too long for a socket's path", code: EX_USAGE) }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw unavailable("no descriptor is left") }
         var limit = timeval(tv_sec: 30, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let result = unsafe withUnsafePointer(to: &address) { address in
-            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                unsafe Glibc.connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        if result == 0 { return descriptor }
-        let failure = errno
+        let failure = SocketAddress.connect(descriptor, to: address)
+        if failure == 0 { return descriptor }
         close(descriptor)
         if failure == EACCES {
             throw Failure("\(path): this user may not speak to the daemon; try sudo", code: EX_NOPERM)

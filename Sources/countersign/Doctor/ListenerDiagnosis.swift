@@ -30,7 +30,7 @@ struct ListenerDiagnosis {
             if isCountersign(there.bytes, there.family) { return held(address) }
             return open(.tcp(host: host, port: port), address)
         case .unix(let path, _):
-            if let bytes = Self.address(of: path), isCountersign(bytes, AF_UNIX) { return held(address) }
+            if let bytes = SocketAddress.unix(path), isCountersign(bytes, AF_UNIX) { return held(address) }
             let folder = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
             guard unsafe access(folder, W_OK | X_OK) == 0 else {
                 let isMissing = errno == ENOENT
@@ -70,11 +70,7 @@ struct ListenerDiagnosis {
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             unsafe setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
-        let isThere = unsafe address.withUnsafeBytes { bytes in
-            guard let address = unsafe bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return false }
-            return unsafe connect(descriptor, address, socklen_t(bytes.count)) == 0
-        }
-        guard isThere else { return false }
+        guard SocketAddress.connect(descriptor, to: address) == 0 else { return false }
         let question = Array("GET / HTTP/1.1\r\nHost: doctor.invalid\r\nConnection: close\r\n\r\n".utf8)
         let sent = unsafe question.withUnsafeBytes {
             unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -88,18 +84,5 @@ struct ListenerDiagnosis {
             answer += buffer[..<count]
         }
         return String(decoding: answer, as: UTF8.self).contains("Proxy-Status: countersign;")
-    }
-
-    /// A Unix address as the kernel wants it; `nil` for a path that is too long.
-    private static func address(of path: String) -> [UInt8]? {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
-            guard bytes.count < field.count else { return false }
-            unsafe field.copyBytes(from: bytes)
-            return true
-        }
-        return fits ? unsafe withUnsafeBytes(of: &address) { unsafe Array($0) } : nil
     }
 }

@@ -73,10 +73,7 @@ extension NameLookup.Address {
         let descriptor = clinux_socket(family, Int32(SOCK_STREAM.rawValue))
         guard descriptor >= 0 else { return .failed(Self.words(-descriptor)) }
         defer { _ = close(descriptor) }
-        let result = unsafe bytes.withUnsafeBytes { bytes -> Int32 in
-            guard let address = unsafe bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return -1 }
-            return unsafe Glibc.connect(descriptor, address, socklen_t(bytes.count)) == 0 ? 0 : errno
-        }
+        let result = SocketAddress.connect(descriptor, to: bytes)
         if result != 0 {
             guard result == EINPROGRESS else { return .failed(Self.words(result)) }
             var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
