@@ -7,25 +7,14 @@ import Testing
 struct RestartTests {
     @Test("fails no request of 32 connections and costs no login, nor does a kill")
     func restart() async throws {
-        let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
-        let folder = try Folder()
-        let ann = #"{"username": "ann", "password": "demo"}"#
-        let api = #"{"client-id": "demo", "client-secret": "demo:secret+%"}"#
-        let arguments = [
-            "\(root)/Tests/Scripts/systemd-namespace", "--binary", Binary.path,
-            "--unit", "\(root)/systemd/countersign.service", "--unit", "\(root)/systemd/countersign.socket",
-            "--config", folder.write(Self.configuration, to: "configuration", mode: 0o644),
-            "--file", "\(folder.write("1234", to: "pin")):/etc/countersign/secrets/bank-pin.pin",
-            "--file", "\(folder.write(ann, to: "ann")):/etc/countersign/secrets/ann",
-            "--file", "\(folder.write(api, to: "api")):/etc/countersign/secrets/api",
-            "--file", "\(folder.write(Self.dropIn, to: "dropin")):/etc/systemd/system/countersign.service.d/pin.conf",
-            "--file", "\(root)/Tests/Scripts/steady-callers:/usr/local/bin/steady-callers",
-            "--timeout", "100", "--", "bash", "-c", Self.script,
-        ]
-        let run = try await Slots.run { try await Command.run(arguments, in: folder, within: .seconds(130)) }
-        if run.exit == 77 { try Test.cancel("\(run.errors)") }
-        #expect(run.exit == 0, "\(run.output)\(run.errors)")
-        #expect(run.output.hasSuffix("step: end\n"))
+        let scenario = SystemdScenario(
+            configuration: Self.configuration,
+            files: [
+                "/etc/countersign/secrets/bank-pin.pin": "1234",
+                "/etc/countersign/secrets/ann": #"{"username": "ann", "password": "demo"}"#,
+                "/etc/countersign/secrets/api": #"{"client-id": "demo", "client-secret": "demo:secret+%"}"#,
+            ], dropIn: Self.dropIn)
+        try await scenario.run(Self.script)
     }
 
     private static let configuration = """
@@ -91,9 +80,6 @@ struct RestartTests {
 
     /// Its upstream is the one of the demonstration, which tells of every challenge and every answer to one, a line each.
     private static let script = #"""
-        set -eu
-        step() { echo "step: $*"; }
-        show() { systemctl show -P "$1" countersign.service; }
         served() { grep -c ' served' demo.log; }
         # All that is not a resource: challenges, pages, answers, tokens. What scope a route needs is not handed over, and is
         # asked for once more.
@@ -102,9 +88,6 @@ struct RestartTests {
         sessions() { countersign sessions list --config /etc/countersign/countersign.yaml; }
         paths="/balance /form/ /digest/ /oauth/api/echo /basic/ /checks/balance"
 
-        countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
-        trap 'kill %1' EXIT
-        until curl -sf http://127.0.0.1:8081/ >/dev/null; do sleep 0.05; done
         systemctl start countersign.socket
 
         step "each session is won once"

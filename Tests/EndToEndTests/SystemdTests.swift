@@ -7,59 +7,11 @@ import Testing
 struct SystemdTests {
     @Test("start by socket, log in, reload, restart without a refused request, and stop")
     func lifeOfAService() async throws {
-        let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
-        let folder = try Folder()
-        let arguments = [
-            "\(root)/Tests/Scripts/systemd-namespace", "--binary", Binary.path,
-            "--unit", "\(root)/systemd/countersign.service", "--unit", "\(root)/systemd/countersign.socket",
-            "--config", folder.write(Self.configuration, to: "configuration", mode: 0o644),
-            "--file", "\(folder.write("1234", to: "pin")):/etc/countersign/secrets/bank-pin.pin",
-            "--file", "\(folder.write(Self.dropIn, to: "dropin")):/etc/systemd/system/countersign.service.d/pin.conf",
-            "--timeout", "60", "--", "bash", "-c", Self.script,
-        ]
-        let run = try await Slots.run { try await Command.run(arguments, in: folder, within: .seconds(90)) }
-        if run.exit == 77 {
-            try Test.cancel("\(run.errors)")
-        }
-        #expect(run.exit == 0, "\(run.output)\(run.errors)")
-        #expect(run.output.hasSuffix("step: end\n"))
+        try await SystemdScenario(limit: 60).run(Self.script)
     }
-
-    private static let configuration = """
-        listeners:
-          - address: systemd:countersign
-            upstream: bank
-        upstreams:
-          bank:
-            url: http://127.0.0.1:8081/mfp/api/adapters/bank/
-            mobilefirst: { application: com.sample.pincode, platform: android, version: "1.0" }
-        credentials: { sources: [systemd] }
-        challenges:
-          - name: bank-pin
-            upstream: bank
-            security-check: PinCodeAttempts
-            credential: bank-pin
-            answer: { pin: "{pin}" }
-
-        """
-
-    private static let dropIn = """
-        [Service]
-        LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
-
-        """
 
     /// Its upstream is the one of the demonstration, within the same namespaces.
     private static let script = #"""
-        set -eu
-        step() { echo "step: $*"; }
-        balance() { curl -fsS --max-time 20 http://127.0.0.1:8080/balance; }
-        show() { systemctl show -P "$1" countersign.service; }
-
-        countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
-        trap 'kill %1' EXIT
-        until curl -sf http://127.0.0.1:8081/ >/dev/null; do sleep 0.05; done
-
         step "the first request starts it"
         systemctl start countersign.socket
         if systemctl is-active --quiet countersign.service; then exit 1; fi
