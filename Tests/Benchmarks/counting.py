@@ -78,8 +78,7 @@ class Upstream:
     def _answer(self, head):
         path = head.split(" ", 2)[1]
         if path == "/token":
-            body = b'{"access_token": "%s", "token_type": "Bearer", "expires_in": 86400}' % configurations.TOKEN.encode()
-            return streams.response_head("200 OK", len(body), "Content-Type: application/json\r\n") + body
+            return streams.token_answer(configurations.TOKEN)
         if streams.field(head, "authorization") != configurations.AUTHORIZATION:
             return streams.response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n")
         size = int(path.removeprefix("/"))

@@ -2,11 +2,8 @@
 # Copyright the Countersign authors
 """A login storm: everybody at once, and no session yet. The server of tokens takes its time and counts."""
 
-import json
 import mmap
-import os
 import select
-import socket
 import threading
 import time
 
@@ -20,45 +17,26 @@ DELAY = 0.25
 MOST_CONNECTIONS = 2000
 
 
-class LoginServer:
-    """Hands out the token; a process of its own. `logins`: how often it was asked."""
+class LoginServer(streams.ForkedServer):
+    """Hands out the token. `logins`: how often it was asked."""
 
     def __init__(self):
         self.counter = mmap.mmap(-1, 8)
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-        self.port = self.listener.getsockname()[1]
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self._serve()
-            finally:
-                os._exit(0)
-        self.listener.close()
+        self.lock = threading.Lock()
+        super().__init__(backlog=4096)
 
     @property
     def logins(self):
         return int.from_bytes(self.counter[:8], "little")
 
-    def end(self):
-        os.kill(self.pid, 9)
-        os.waitpid(self.pid, 0)
-
-    def _serve(self):
-        lock = threading.Lock()
-        while True:
-            connection, _ = self.listener.accept()
-            threading.Thread(target=self._answer, args=(connection, lock), daemon=True).start()
-
-    def _answer(self, connection, lock):
-        body = json.dumps({"access_token": configurations.TOKEN, "token_type": "Bearer", "expires_in": 86400}).encode()
+    def _connection(self, connection):
         try:
             while True:
                 streams.read_head(connection)
-                with lock:
+                with self.lock:
                     self.counter[:8] = (self.logins + 1).to_bytes(8, "little")
                 time.sleep(DELAY)
-                connection.sendall(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                connection.sendall(streams.token_answer(configurations.TOKEN))
         except (streams.Broken, OSError):
             connection.close()
 

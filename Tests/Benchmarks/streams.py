@@ -68,12 +68,11 @@ def field(head, name):
     return None
 
 
-class Upstream:
-    """Takes and sends bodies for whoever has the token. A process of its own, for callers share the interpreter's lock."""
+class ForkedServer:
+    """A server on a free port, a process of its own, for callers share the interpreter's lock; `_connection` serves each."""
 
-    def __init__(self, token):
-        self.token = token
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    def __init__(self, backlog):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=backlog)
         self.port = self.listener.getsockname()[1]
         self.pid = os.fork()
         if self.pid == 0:
@@ -92,6 +91,14 @@ class Upstream:
             connection, _ = self.listener.accept()
             threading.Thread(target=self._connection, args=(connection,), daemon=True).start()
 
+
+class Upstream(ForkedServer):
+    """Takes and sends bodies for whoever has the token."""
+
+    def __init__(self, token):
+        self.token = token
+        super().__init__(backlog=512)
+
     def _connection(self, connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         rest = b""
@@ -106,8 +113,7 @@ class Upstream:
         _, path, _ = head.split(" ", 2)
         if path == "/token":
             rest = rest[int(field(head, "content-length") or 0):]
-            body = b'{"access_token": "%s", "token_type": "Bearer", "expires_in": 86400}' % self.token.encode()
-            connection.sendall(response_head("200 OK", len(body), "Content-Type: application/json\r\n") + body)
+            connection.sendall(token_answer(self.token))
         elif field(head, "authorization") != f"Bearer {self.token}":
             connection.sendall(response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n"))
         elif path.startswith("/down/"):
@@ -134,6 +140,12 @@ class Prefixed:
             piece, self.prefix = self.prefix, b""
             return piece
         return self.connection.recv(count)
+
+
+def token_answer(token):
+    """What a token endpoint says (RFC 6749 section 5.1)."""
+    body = b'{"access_token": "%s", "token_type": "Bearer", "expires_in": 86400}' % token.encode()
+    return response_head("200 OK", len(body), "Content-Type: application/json\r\n") + body
 
 
 def response_head(status, length, more=""):
