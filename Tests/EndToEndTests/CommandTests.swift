@@ -86,7 +86,9 @@ struct CommandTests {
         try await withBank { bank in
             try await bank.expect("/balance", status: 200)
             #expect(try await bank.countersign("wait", "bank-pin").exit == 0)
-            #expect(try await bank.countersign("wait", "--timeout", "100ms", "no-such").exit == 69)
+            let unknown = try await bank.countersign("wait", "no-such")
+            #expect(unknown.exit == 64)
+            #expect(unknown.errors.contains("bank-pin"))
             let file = bank.folder.path(of: "countersign.yaml")
             let list = try await Command.countersign("sessions", "list", "--config", file, in: bank.folder)
             #expect(list.output.contains("(bank-pin): held"))

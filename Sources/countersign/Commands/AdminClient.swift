@@ -13,9 +13,13 @@ struct AdminClient {
     }
 
     let path: String
+    /// How long an answer is waited for.
+    var patience = Duration.seconds(30)
+
+    init(path: String) { self.path = path }
 
     /// Sends one request; throws a `Failure` where nobody answers.
-    func send(_ method: String, _ target: String) throws -> Answer {
+    func send(_ method: String, _ target: String) throws(Failure) -> Answer {
         let descriptor = try connect()
         defer { close(descriptor) }
         let request = Array("\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".utf8)
@@ -28,13 +32,16 @@ struct AdminClient {
         return answer
     }
 
-    private func connect() throws -> Int32 {
+    private func connect() throws(Failure) -> Int32 {
         guard let address = SocketAddress.unix(path) else {
             throw Failure("\(path): too long for a socket's path", code: EX_USAGE)
         }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw unavailable("no descriptor is left") }
-        var limit = timeval(tv_sec: 30, tv_usec: 0)
+        // None at all would be no limit.
+        let limited = min(max(patience, .milliseconds(1)), .seconds(30)).components
+        var limit = timeval(
+            tv_sec: Int(limited.seconds), tv_usec: suseconds_t(limited.attoseconds / 1_000_000_000_000))
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let failure = SocketAddress.connect(descriptor, to: address)
         if failure == 0 { return descriptor }

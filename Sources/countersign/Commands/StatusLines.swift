@@ -41,13 +41,6 @@ enum StatusLines {
         return lines
     }
 
-    /// How the logins stand that are, or ask, that challenge.
-    static func states(of challenge: String, in report: JSONValue) -> [String] {
-        (report["upstreams"]?.objectValue ?? [:]).values.flatMap { values($0) }
-            .filter { $0["challenge"] == .string(challenge) || values($0["asks"]).contains(.string(challenge)) }
-            .map { text($0["state"]) }
-    }
-
     private static func text(_ value: JSONValue?) -> String { value?.stringValue ?? "?" }
 
     private static func values(_ value: JSONValue?) -> [JSONValue] {

@@ -11,7 +11,7 @@ struct WaitCommand: ParsableCommand {
         discussion: """
             For scripts, and for ExecStartPre= of units that need it. With a challenge, waits until its login does not \
             fail: its session is held, or nobody has asked for it yet. Ends with 0 when that is so, with 69 when the time \
-            is over.
+            is over; at once with 64 where no login has that name, and with 77 where this user may not ask.
             """)
 
     @OptionGroup var admin: AdminOptions
@@ -26,25 +26,37 @@ struct WaitCommand: ParsableCommand {
         guard let limit = Self.duration(timeout) else {
             throw Failure("\(timeout): not a duration such as 500ms, 10s or 5m", code: EX_USAGE)
         }
-        let client = try admin.client()
-        let end = ContinuousClock.now + limit
-        var reason = "it does not answer"
-        while true {
-            if let report = try? client.send("GET", "/status").body {
-                if isReady(report) { return }
-                reason = StatusLines.lines(of: report).first ?? ""
-            }
-            guard ContinuousClock.now < end else {
-                throw Failure("not ready after \(timeout): \(reason)", code: EX_UNAVAILABLE)
-            }
-            usleep(50_000)
+        var client = try admin.client()
+        try Self.wait(for: challenge, atMost: limit) { (patience) throws(Failure) in
+            client.patience = patience
+            return try client.send("GET", "/status").body
         }
     }
 
-    private func isReady(_ report: JSONValue) -> Bool {
-        guard let challenge else { return report["status"]?.stringValue == "ready" }
-        let states = StatusLines.states(of: challenge, in: report)
-        return !states.isEmpty && states.allSatisfy { $0 == "held" || $0 == "cold" }
+    /// Asks until it is so. Throws at once what waiting does not mend, else when the time is over, with the last reason.
+    ///
+    /// `ask` brings the daemon's report, or fails, within the time that it is given.
+    static func wait(
+        for challenge: String?, atMost limit: Duration, ask: (Duration) throws(Failure) -> JSONValue
+    ) throws(Failure) {
+        let end = ContinuousClock.now + limit
+        while true {
+            let reason: String
+            do throws(Failure) {
+                switch Readiness(of: challenge, in: try ask(end - .now)) {
+                case .ready: return
+                case .notYet(let why): reason = why
+                case .unknown(let why): throw Failure(why, code: EX_USAGE)
+                }
+            } catch {
+                guard error.code == EX_UNAVAILABLE else { throw error }
+                reason = error.description
+            }
+            guard ContinuousClock.now < end else {
+                throw Failure("not ready after \(limit): \(reason)", code: EX_UNAVAILABLE)
+            }
+            usleep(50_000)
+        }
     }
 
     /// A duration as the configuration has it.
