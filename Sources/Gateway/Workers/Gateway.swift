@@ -166,6 +166,10 @@ package final class Gateway {
         }
     }
 
+    /// Ends a drain that takes too long: exchanges whose response has not begun get `draining`, all others are cut off. What
+    /// `drain` was given is called when the replies are gone, too.
+    package func turnAway() { onEveryWorker { $0.turnAway() } }
+
     /// Logs how often what was logged has happened since, where that is due; to be called now and then.
     package func tellRepetitions() { log.tellRepetitions() }
 

@@ -222,6 +222,11 @@ final class Worker: WaitHook {
         tellIfDrained()
     }
 
+    /// The time for that is over: refuses the exchanges that have brought nothing yet, and closes all others.
+    func turnAway() {
+        for connection in connections.values { connection.turnAway() }
+    }
+
     /// Closes what is left.
     func abandon() {
         for connection in connections.values { connection.close() }

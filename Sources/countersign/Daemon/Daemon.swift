@@ -13,8 +13,11 @@ internal import Systemd
 /// The daemon: starts the gateway, tells the service manager, and answers signals on the main thread until it is to
 /// end.
 final class Daemon {
-    /// How long a drain may take before what is left is closed; the unit's TimeoutStopSec is longer.
+    /// How long a drain may take before what is left is turned away; the unit's TimeoutStopSec is longer.
     private static let drainTime = Duration.seconds(25)
+
+    /// How long those who are turned away have to take that.
+    private static let farewellTime = Duration.seconds(2)
 
     /// How long all logouts together may take.
     private static let logoutTime = Duration.seconds(5)
@@ -220,7 +223,11 @@ final class Daemon {
         PasswordAgents.withdrawAll()
         let flag = DrainFlag()
         gateway.drain { flag.raise() }
-        if !flag.wait(atMost: Self.drainTime) { logger.warning("exchanges were cut off by the end of the drain") }
+        if !flag.wait(atMost: Self.drainTime) {
+            logger.warning("exchanges were cut off by the end of the drain")
+            gateway.turnAway()
+            _ = flag.wait(atMost: Self.farewellTime)
+        }
         leaveSessions()
         gateway.stop()
         logins.tellRepetitions(now: Process.wallClock(), all: true)
