@@ -13,6 +13,8 @@ package struct HealthReport: Sendable {
         package var upstream: String
         /// The challenge's name.
         package var challenge: String
+        /// The credential's name; empty where several take part.
+        package var credential: String
         /// The scope, where there is one.
         package var scope: String
         /// The challenges whose handlers it asks.
@@ -22,8 +24,10 @@ package struct HealthReport: Sendable {
 
         /// A login.
         package init(
-            upstream: String, challenge: String, scope: String, asks: [String] = [], standing: SessionStanding
+            upstream: String, challenge: String, credential: String = "", scope: String, asks: [String] = [],
+            standing: SessionStanding
         ) {
+            self.credential = credential
             self.asks = asks
             self.upstream = upstream
             self.challenge = challenge
@@ -123,7 +127,8 @@ extension CheckReading {
 extension HealthReport.Login {
     fileprivate func json(now: Int64) -> JSONValue {
         var object: [String: JSONValue] = [
-            "challenge": .string(challenge), "scope": .string(scope), "asks": .array(asks.map { .string($0) }),
+            "challenge": .string(challenge), "credential": .string(credential), "scope": .string(scope),
+            "asks": .array(asks.map { .string($0) }),
         ]
         switch standing {
         case .cold: object["state"] = "cold"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Curl
 internal import EventLoop
 internal import HTTPWire
@@ -25,6 +26,7 @@ extension Exchange {
         guard let client, let route else { return }
         runtime.services.replay?.figures.wasNotReplayable()
         guard case .challenge(let slot, _) = verdict, slot < route.slots.count else { return }
+        guard route.slots[slot].login.refusal == nil else { return }
         let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
         runtime.winUnawaited(
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: loginCause)

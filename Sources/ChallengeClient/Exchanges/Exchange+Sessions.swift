@@ -8,6 +8,9 @@ extension Exchange {
     func win(_ slot: Int) -> ExchangeMachine.Action? {
         guard let client, let route else { return nil }
         releaseTransfer()
+        if let reason = route.slots[slot].login.refusal {
+            return machine.sessionFailed(ExchangeError(.callerNotAllowed, detail: reason))
+        }
         let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
         let decision = runtime.requestSession(
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge,

@@ -229,7 +229,7 @@ package final class Exchange: TransferOwner {
         guard let transfer else { return }
         self.transfer = nil
         upstreamTime &+= runtime.loop.now.nanoseconds(since: sentAt)
-        client?.giveBack(transfer)
+        client?.giveBack(transfer, of: route)
     }
 
     // MARK: Transfers
@@ -261,7 +261,7 @@ package final class Exchange: TransferOwner {
             return machine.failed(ExchangeError(error))
         }
         do throws(CurlError) {
-            let transfer = try client.transfer(for: self, request: request, sessions: sessions)
+            let transfer = try client.transfer(for: self, request: request, at: route, sessions: sessions)
             self.transfer = transfer
             transfer.fields.reset()
             let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil
@@ -271,7 +271,7 @@ package final class Exchange: TransferOwner {
             expectingSince = request.expectsContinue ? runtime.loop.now : .never
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
-            try client.start(transfer, request: request, target: target)
+            try client.start(transfer, request: request, at: route, target: target)
             return nil
         } catch {
             return machine.failed(ExchangeError(error, upstream: client.plan))

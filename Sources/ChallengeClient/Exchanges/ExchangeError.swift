@@ -13,6 +13,8 @@ package struct ExchangeError: Error, Sendable, Equatable {
         case bodyNotReplayable
         /// The caller went away; nobody is left to be told.
         case callerGone
+        /// A session is needed that is not for this caller.
+        case callerNotAllowed
         /// The login that the exchange waited for failed.
         case login(LoginFailure)
         /// The login did not end before the exchange's deadline.

@@ -33,7 +33,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Not retained, as it holds this one.
     unowned let transfer: Transfer
     /// Where it rests between two requests; not retained, as it holds this one then.
-    private unowned let rest: ExpressRest
+    unowned let rest: ExpressRest
     private(set) var connection: UpstreamConnection?
     /// What of the request is to be sent; it holds secrets.
     var output = ByteQueue()

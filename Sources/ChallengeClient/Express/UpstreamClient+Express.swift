@@ -20,9 +20,12 @@ extension UpstreamClient {
     /// no `Upgrade` (RFC 9113 section 8.2.2): there they are ordinary requests.
     package var takesUpgrades: Bool { plan.connections.version != .http2 }
 
-    /// A transfer on a line of its own. One that asks for another protocol has a connection of its own, too, which goes with it.
-    func makeLine(for owner: any TransferOwner, isUpgrade: Bool = false) throws(CurlError) -> Transfer {
-        let transfer = try makeTransfer(mayBeHTTP2: false)
+    /// A transfer on a line of its own, which rests in `pool`. One that asks for another protocol has a connection of its own, too,
+    /// which goes with it.
+    func makeLine(
+        for owner: any TransferOwner, in pool: TransferPool, isUpgrade: Bool = false
+    ) throws(CurlError) -> Transfer {
+        let transfer = try makeTransfer(by: pool.driver, mayBeHTTP2: false)
         // ALPN must not choose HTTP/2, where nothing can be upgraded.
         try transfer.easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
         try transfer.easy.connectOnly()
@@ -32,23 +35,28 @@ extension UpstreamClient {
         let connection = UpstreamConnection(
             easy: transfer.easy, driver: try runtime.connections(), loop: runtime.loop, idleDelay: idleDelay,
             isSecure: plan.base.origin.scheme == .https || proxy.lowercased().hasPrefix("https"))
-        transfer.line = ExpressLine(transfer: transfer, connection: connection, rest: rest)
+        transfer.line = ExpressLine(transfer: transfer, connection: connection, rest: pool.rest)
         transfer.isUpgrade = isUpgrade
         transfer.owner = owner
         return transfer
     }
 
     /// Starts `transfer`, by libcurl or by its line.
-    func start(_ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
+    func start(
+        _ transfer: Transfer, request: ExchangeRequest, at route: RouteSessions, target: borrowing ByteQueue
+    ) throws(CurlError) {
         if let line = transfer.line {
             try line.start(request, target: target)
-        } else if let sharedStart, !transfer.shape.isHTTP1 {
+        } else if let sharedStart = try pool(of: route.connections).sharedStart, !transfer.shape.isHTTP1 {
             try sharedStart.start(transfer)
         } else {
-            try runtime.driver.start(transfer)
+            try transfer.driver.start(transfer)
         }
     }
 
     /// The upstream is no longer in the configuration: its lines go, those in use after their requests.
-    package func retire() { rest.close() }
+    package func retire() {
+        commonPool.rest.close()
+        retireOthers()
+    }
 }

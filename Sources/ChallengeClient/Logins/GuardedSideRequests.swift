@@ -88,7 +88,7 @@ struct GuardedSideRequests: SideRequests {
     /// The login pages that stand in front of an address.
     private func pages(at url: WebURL) -> [RouteSessions.Slot] {
         guard url.origin == plan.base.origin else { return [] }
-        return plan.logins.standing(at: Location(url)).filter(\.isLoginPage).map {
+        return plan.logins.standing(at: Location(url)).filter { $0.isLoginPage && $0.refusal == nil }.map {
             RouteSessions.Slot(login: $0, scope: $0.defaultScope)
         }
     }

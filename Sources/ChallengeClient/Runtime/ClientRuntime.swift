@@ -20,6 +20,8 @@ package final class ClientRuntime {
     let connectionLimit: Int
     /// libcurl for connections that others speak on; made for the first.
     private var connectionDriver: CurlDriver?
+    /// libcurl for connections that are bound to a user.
+    private var boundDrivers: [ConnectionGroup: CurlDriver] = [:]
     private var lastExchange: UInt64 = 0
     private var waiting: [UInt64: Exchange] = [:]
     private var waitingLogins: [UInt64: (SessionTable<ExchangeTicket>.Outcome) -> Void] = [:]
@@ -40,6 +42,14 @@ package final class ClientRuntime {
         if let connectionDriver { return connectionDriver }
         let made = try CurlDriver(loop: loop, connections: 1 << 20)
         connectionDriver = made
+        return made
+    }
+
+    /// libcurl with connections for that group and no other.
+    func driver(of group: ConnectionGroup) throws(CurlError) -> CurlDriver {
+        if let known = boundDrivers[group] { return known }
+        let made = try CurlDriver(loop: loop, connections: connectionLimit)
+        boundDrivers[group] = made
         return made
     }
 

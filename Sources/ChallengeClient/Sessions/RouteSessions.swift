@@ -32,6 +32,8 @@ package final class RouteSessions {
     let canBeChallenged: Bool
     /// Whether any of them knows its challenges by more than the usual statuses.
     let looksAtPages: Bool
+    /// Whose connections its requests go over.
+    let connections: ConnectionGroup
     /// The fields of the sessions held.
     private(set) var fields: SessionFields
     /// Per slot, the generation of the session held; 0 where there is none.
@@ -48,6 +50,7 @@ package final class RouteSessions {
 
     init(slots: [Slot]) {
         self.slots = slots
+        connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
         canBeChallenged = slots.contains { $0.login.trigger.detector != nil }
         looksAtPages = slots.contains { $0.login.trigger.detector?.looksAtPages == true }
         noFields = looksAtPages ? SessionFields([Session](), limitsCodings: true) : .none

@@ -9,9 +9,9 @@ extension UpstreamClient {
     /// A transfer whose connection libcurl authenticates by NTLM (MS-NTHT), which HTTP/2 does not have. Never used again: no other
     /// request may get hold of its name and password, while libcurl keeps the connection for the next one that has them.
     func transfer(
-        for owner: any TransferOwner, authenticatingBy credential: ConnectionCredential
+        for owner: any TransferOwner, by driver: CurlDriver, authenticatingBy credential: ConnectionCredential
     ) throws(CurlError) -> Transfer {
-        let transfer = try makeTransfer(mayBeHTTP2: false)
+        let transfer = try makeTransfer(by: driver, mayBeHTTP2: false)
         transfer.authenticatesConnection = true
         try transfer.easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
         try transfer.easy.set(.httpAuth, EasyHandle.ntlm)

@@ -25,15 +25,13 @@ package final class UpstreamClient {
     /// Until when no body waits for the upstream's word, which it has not given lately.
     var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
     private var lessons: UInt64 = 0
-    /// Where transfers may share a connection of HTTP/2.
-    let sharedStart: SharedStart?
     /// Whether requests go over express lines.
     private let goesExpress: Bool
-    /// The express lines that rest.
-    let rest: ExpressRest
-    private var idle: [Transfer] = []
-    /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
-    private static let mostIdle = 256
+    /// Where nothing binds a connection to a user.
+    let commonPool: TransferPool
+    private var pools: [ConnectionGroup: TransferPool] = [:]
+    /// Those for callers with an identity of their own, by its number.
+    private var identities: [Int: UpstreamClient] = [:]
 
     /// The client of `plan` on the worker of `runtime`. `former`: the one before it, whose lines it takes over where they lead to
     /// the same; else they are closed.
@@ -44,18 +42,33 @@ package final class UpstreamClient {
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
         goesExpress = plan.goesExpress
+        var rest: ExpressRest?
         if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
-            rest = former.rest
+            rest = former.commonPool.rest
+            former.retireOthers()
         } else {
-            former?.rest.close()
-            rest = ExpressRest(limit: goesExpress ? runtime.connectionLimit : 0)
+            former?.retire()
         }
         meter = runtime.meters.meter(of: plan.name)
-        let (settings, origin) = (plan.connections, plan.base.origin)
-        sharedStart =
-            settings.mayBeHTTP2(to: origin) && settings.sharesConnections(to: origin)
-            ? SharedStart(loop: runtime.loop, driver: runtime.driver) : nil
+        commonPool = plan.pool(of: runtime.driver, on: runtime, rest: rest)
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
+    }
+
+    // MARK: Callers
+
+    /// The client for a caller of that uid; `nil`: a caller who is no user of this machine.
+    package func client(for user: UInt32?) -> UpstreamClient {
+        guard let number = plan.identity(of: user) else { return self }
+        if let known = identities[number] { return known }
+        let made = UpstreamClient(plan: plan.identities[number], runtime: runtime)
+        identities[number] = made
+        return made
+    }
+
+    /// The lines go that are bound to a user.
+    func retireOthers() {
+        for pool in pools.values { pool.rest.close() }
+        for client in identities.values { client.retire() }
     }
 
     // MARK: Routes
@@ -105,7 +118,9 @@ package final class UpstreamClient {
         for slot in route.slots.indices where route.generations[slot] == 0 && slot != trial {
             // The caller sees to its authorization itself; fixed fields of ours go along.
             if request.keepsCredentials, route.slots[slot].login.trigger.detector != nil { continue }
-            if isTooLong || route.slots[slot].login.isAhead { return slot }
+            // Perhaps nothing is asked of such a caller here.
+            if isTooLong, route.slots[slot].login.refusal == nil { return slot }
+            if route.slots[slot].login.isAhead { return slot }
         }
         return nil
     }
@@ -114,31 +129,35 @@ package final class UpstreamClient {
 
     /// An idle transfer, or a new one; throws when libcurl is out of memory.
     func transfer(
-        for owner: any TransferOwner, request: ExchangeRequest, sessions: SessionFields
+        for owner: any TransferOwner, request: ExchangeRequest, at route: RouteSessions, sessions: SessionFields
     ) throws(CurlError) -> Transfer {
-        if request.isUpgrade { return try makeLine(for: owner, isUpgrade: true) }
+        let pool = try pool(of: route.connections)
+        if request.isUpgrade { return try makeLine(for: owner, in: pool, isUpgrade: true) }
         if let credential = sessions.connection, !request.keepsCredentials {
-            return try transfer(for: owner, authenticatingBy: credential)
+            return try transfer(for: owner, by: pool.driver, authenticatingBy: credential)
         }
         if goesExpress, request.goesExpress {
-            guard let transfer = rest.take(now: runtime.loop.now) else { return try makeLine(for: owner) }
+            guard let transfer = pool.rest.take(now: runtime.loop.now) else {
+                return try makeLine(for: owner, in: pool)
+            }
             transfer.owner = owner
             return transfer
         }
         let transfer: Transfer
-        if let last = idle.popLast() {
+        if let last = pool.take() {
             transfer = last
         } else {
-            transfer = try makeTransfer(mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
+            transfer = try makeTransfer(
+                by: pool.driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
         }
         transfer.owner = owner
         return transfer
     }
 
     /// A transfer with all that the settings say of connections.
-    func makeTransfer(mayBeHTTP2: Bool) throws(CurlError) -> Transfer {
+    func makeTransfer(by driver: CurlDriver, mayBeHTTP2: Bool) throws(CurlError) -> Transfer {
         let transfer = try Transfer(
-            driver: runtime.driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https,
+            driver: driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https,
             versions: VersionSwitch(plan.connections, mayBeHTTP2: mayBeHTTP2))
         try transfer.easy.setAddress(plan.base.origin.description + "/")
         try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
@@ -151,18 +170,25 @@ package final class UpstreamClient {
         TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
     }
 
-    /// Takes a transfer back; one that still runs is ended, with its connection.
-    func giveBack(_ transfer: Transfer) {
+    /// The transfers of a route whose connections are those of `group`.
+    func pool(of group: ConnectionGroup) throws(CurlError) -> TransferPool {
+        if group.isCommon { return commonPool }
+        if let known = pools[group] { return known }
+        let made = plan.pool(of: try runtime.driver(of: group), on: runtime)
+        pools[group] = made
+        return made
+    }
+
+    /// Takes a transfer of a route back; one that still runs is ended, with its connection.
+    func giveBack(_ transfer: Transfer, of route: RouteSessions?) {
         transfer.owner = nil
-        if transfer.line != nil {
+        if let line = transfer.line {
             transfer.reset()
-            rest.put(transfer, now: runtime.loop.now)
+            line.rest.put(transfer, now: runtime.loop.now)
             return
         }
-        sharedStart?.ended(transfer)
-        runtime.driver.stop(transfer)
-        transfer.reset()
-        if idle.count < Self.mostIdle, !transfer.authenticatesConnection { idle.append(transfer) }
+        let group = route?.connections
+        (group.flatMap { $0.isCommon ? nil : pools[$0] } ?? commonPool).giveBack(transfer)
     }
 
     /// Sets method, target and framing. `transfer.fields` holds the caller's and the sessions' already.
@@ -177,5 +203,17 @@ package final class UpstreamClient {
         try target.withSpan { (bytes) throws(CurlError) in
             try transfer.easy.set(.requestTarget, bytes: bytes)
         }
+    }
+}
+
+extension UpstreamPlan {
+    /// A pool without transfers yet.
+    fileprivate func pool(
+        of driver: CurlDriver, on runtime: ClientRuntime, rest: ExpressRest? = nil
+    ) -> TransferPool {
+        let mayShare = connections.mayBeHTTP2(to: base.origin) && connections.sharesConnections(to: base.origin)
+        return TransferPool(
+            driver: driver, sharedStart: mayShare ? SharedStart(loop: runtime.loop, driver: driver) : nil,
+            rest: rest ?? ExpressRest(limit: goesExpress ? runtime.connectionLimit : 0))
     }
 }

@@ -47,6 +47,10 @@ package struct UpstreamPlan: Sendable {
     package var check: UpstreamCheckPlan?
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
+    /// What it is to callers for whom its challenges have other credentials than for the rest.
+    package let identities: [UpstreamPlan]
+    /// Which of them is whose, by uid.
+    private let identityOfUser: [UInt32: Int]
     /// The base path without the slash at its end, as bytes.
     package let basePath: [UInt8]
 
@@ -55,8 +59,13 @@ package struct UpstreamPlan: Sendable {
         name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
         timeouts: Timeouts = Timeouts(), replay: ReplayTiers = ReplayTiers(memory: 64 * 1024, disk: 16 * 1024 * 1024),
         forwarding: ForwardingPolicy = ForwardingPolicy(),
-        logins: StandingLogins = StandingLogins(), loginOrigins: Set<Origin> = []
+        logins: StandingLogins = StandingLogins(), loginOrigins: Set<Origin> = [],
+        identities: [(users: Set<UInt32>, plan: UpstreamPlan)] = []
     ) {
+        self.identities = identities.map(\.plan)
+        identityOfUser = Dictionary(
+            identities.enumerated().flatMap { number, identity in identity.users.map { ($0, number) } },
+            uniquingKeysWith: { first, _ in first })
         self.name = name
         self.base = base
         self.connections = connections
@@ -68,6 +77,18 @@ package struct UpstreamPlan: Sendable {
         self.loginOrigins = loginOrigins.union([base.origin])
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
+
+    /// Whether it takes the caller's uid to know what stands ready.
+    package var dependsOnCaller: Bool { !identities.isEmpty }
+
+    /// The number among `identities` of what it is to that user; `nil`: this plan itself.
+    func identity(of user: UInt32?) -> Int? { user.flatMap { identityOfUser[$0] } }
+
+    /// What it is to that user; `nil`: to a caller who is no user of this machine.
+    package func plan(for user: UInt32?) -> UpstreamPlan { identity(of: user).map { identities[$0] } ?? self }
+
+    /// What it is to anybody: this plan and those of the callers with an identity of their own.
+    package var forEverybody: [UpstreamPlan] { [self] + identities }
 
     /// Writes the request target: the base path, then the caller's path and query as they came (no
     /// decoding, no removal of dot segments).

@@ -39,14 +39,21 @@ public struct StandingLogin: Sendable {
     public let scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)?
     /// What ends its sessions at the server; `nil` where the configuration names nothing.
     public let logout: (any SessionLogout)?
+    /// Whether servers may take what its session shows for the word of the whole connection, so that no request of another
+    /// session may go there (NTLM, Negotiate).
+    public let bindsConnections: Bool
+    /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
+    public private(set) var refusal: String?
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
     /// A login; `makeLogin` is given what led to it, with the scope to ask for.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
-        logout: (any SessionLogout)? = nil, makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+        logout: (any SessionLogout)? = nil, bindsConnections: Bool = false,
+        makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
+        self.bindsConnections = bindsConnections
         self.name = name
         self.trigger = trigger
         self.isAhead = isAhead || isKept
@@ -74,6 +81,24 @@ public struct StandingLogin: Sendable {
     /// Whether it is the upstream's own MobileFirst client, which has the security checks there answered.
     public var isMobileFirst: Bool { trigger.detector is MobileFirstDetector }
 
+    /// The same for those whom it wins no session for, because of `reason`.
+    public func refusing(_ reason: String) -> StandingLogin {
+        let failure = LoginFailure(.noCredential, challenge: name, detail: reason)
+        var login = StandingLogin(
+            name: name, trigger: trigger, isAhead: trigger.detector == nil, key: key, credentials: [], asks: asks,
+            scopeOfRoute: scopeOfRoute, bindsConnections: bindsConnections,
+            makeLogin: { _ in RefusingLogin(failure: failure) })
+        login.refusal = reason
+        return login
+    }
+
     /// The login for that occasion.
     public func login(_ occasion: LoginOccasion) -> any SessionLogin { makeLogin(occasion) }
+}
+
+/// Wins nothing.
+private struct RefusingLogin: SessionLogin {
+    let failure: LoginFailure
+
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session { throw failure }
 }

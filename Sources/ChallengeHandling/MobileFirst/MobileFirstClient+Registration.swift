@@ -38,7 +38,8 @@ extension MobileFirstClient {
     }
 
     private var stateName: String {
-        MobileFirstRegistration.stateName(upstream: name, application: configuration.application)
+        MobileFirstRegistration.stateName(
+            upstream: name, application: configuration.application, identity: identity)
     }
 
     func loadKept(_ calls: MobileFirstCalls) -> MobileFirstRegistration? {

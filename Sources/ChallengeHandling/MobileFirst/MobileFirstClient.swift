@@ -12,6 +12,8 @@ public final class MobileFirstClient: Sendable {
     public let name: String
     /// The server and the application.
     public let configuration: MobileFirstConfiguration
+    /// In whose name, where an upstream has several clients; empty where it has one.
+    let identity: String
 
     let keys: any SigningKeys
     let turnstile = Turnstile()
@@ -23,9 +25,11 @@ public final class MobileFirstClient: Sendable {
         var latched: [Scope: LatchKey] = [:]
     }
 
-    /// A client. `name` is the upstream's; with the application's it names the registration in the state store.
-    public init(name: String, configuration: MobileFirstConfiguration, keys: any SigningKeys) {
+    /// A client. `name` is the upstream's; with the application's it names the registration in the state store. The server
+    /// keeps what checks were passed for each client, so that every `identity` at an upstream needs one of its own.
+    public init(name: String, identity: String = "", configuration: MobileFirstConfiguration, keys: any SigningKeys) {
         self.name = name
+        self.identity = identity
         self.configuration = configuration
         self.keys = keys
     }

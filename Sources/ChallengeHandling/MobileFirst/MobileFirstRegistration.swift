@@ -27,8 +27,9 @@ struct MobileFirstRegistration: Sendable {
     }
 
     /// Where the state store keeps it.
-    static func stateName(upstream: String, application: String) -> String {
-        "mobilefirst.\(StateName.word(upstream)).\(StateName.word(application))"
+    static func stateName(upstream: String, application: String, identity: String = "") -> String {
+        let name = "mobilefirst.\(StateName.word(upstream)).\(StateName.word(application))"
+        return identity.isEmpty ? name : "\(name).\(StateName.word(identity))"
     }
 
     /// The value as it is kept.

@@ -69,7 +69,8 @@ enum Admission {
     /// The methods that are served by name; others pass as well.
     static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-    private static let stranger =
+    /// Why nobody knows who a caller is.
+    static let stranger =
         "The kernel does not tell which user this caller is: it calls from another machine or another network "
         + "namespace, or has closed its side."
 

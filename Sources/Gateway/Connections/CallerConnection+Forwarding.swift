@@ -8,9 +8,13 @@ internal import HTTPWire
 // Upstream.
 extension CallerConnection {
     func forward(_ request: RequestHead, to destination: Router.Destination) {
-        guard let client = worker.client(named: destination.upstream) else {
+        guard var client = worker.client(named: destination.upstream) else {
             reply(LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
             return
+        }
+        if client.plan.dependsOnCaller {
+            guard let own = ownClient(at: client) else { return }
+            client = own
         }
         guard setTerms(for: request, of: client) else { return }
         guard worker.admitExchange() else {
@@ -48,6 +52,20 @@ extension CallerConnection {
         // Apart, for an exchange that fails at once gives the head up.
         exchange.start()
         tally.handedOver()
+    }
+
+    /// The client of an upstream for this very caller; `nil`: it was refused.
+    private func ownClient(at client: UpstreamClient) -> UpstreamClient? {
+        if let user = callerUser { return client.client(for: user) }
+        // One who may be a user with credentials of their own must not pass for everybody else: who has closed its side, say.
+        if isStranger { return client.client(for: nil) }
+        reply(
+            LocalReply(
+                .callerNotAllowed,
+                detail:
+                    "\(Admission.stranger) Challenges of upstream \(client.plan.name) have their credentials by user."
+            ))
+        return nil
     }
 
     /// Takes up by what the request is forwarded; `false`: it was refused.

@@ -112,10 +112,14 @@ final class CallerConnection: ReadinessHandler {
     /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.
     var user: UInt32? { listener.asksForUser ? callerUser : nil }
 
+    /// The caller's uid, where the kernel tells it; asked once.
     var callerUser: UInt32? {
         if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
         return knownUser
     }
+
+    /// Whether a caller whose uid is not known is for certain none of the users known here.
+    var isStranger: Bool { acceptor.isStranger(descriptor) }
 
     /// Whether the caller came over a Unix socket.
     var isUnixSocket: Bool { acceptor.isUnix }

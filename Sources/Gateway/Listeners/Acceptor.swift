@@ -81,6 +81,12 @@ final class Acceptor: ReadinessHandler {
         return worker.owners.caller(of: connection)
     }
 
+    /// Whether the caller of `connection`, whose uid is not told, is for certain none of the users that this process knows.
+    func isStranger(_ connection: Int32) -> Bool {
+        // The number that a Unix socket gives for all of them is no user's.
+        isUnix || worker.owners.isFromElsewhere(connection)
+    }
+
     /// Whether to go on after a failure to accept.
     ///
     /// Out of descriptors, callers are told so. If even that fails, or memory is short, they stay in the queue and the

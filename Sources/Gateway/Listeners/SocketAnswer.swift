@@ -7,12 +7,20 @@ struct SocketEnd: Equatable {
     var high: UInt64
     var low: UInt64
     var port: UInt32
+
+    /// Whether the address is a loopback one: of 127.0.0.0/8, or ::1.
+    var isLoopback: Bool { high == 0 && (low >> 24 == 0xFFFF_7F || low == 1) }
 }
 
 /// Both ends, as one of the two sockets sees them.
 struct SocketEnds: Equatable {
     var local: SocketEnd
     var remote: SocketEnd
+
+    /// Whether both are on one machine, as far as their addresses tell.
+    var areOnOneMachine: Bool {
+        local.isLoopback || remote.isLoopback || (local.high, local.low) == (remote.high, remote.low)
+    }
 
     /// As the other socket sees them.
     var reversed: SocketEnds { SocketEnds(local: remote, remote: local) }

@@ -53,6 +53,13 @@ final class SocketOwners {
         return answer.isOrphan(between: ends.reversed)
     }
 
+    /// Whether the caller at the other end of `connection` is for certain no user of this machine: it calls from another one, or
+    /// another network namespace.
+    func isFromElsewhere(_ connection: Int32) -> Bool {
+        guard let ends = ends(of: connection), !ends.areOnOneMachine else { return false }
+        return canSee(connection) && !hasVanished(connection)
+    }
+
     private func ends(of connection: Int32) -> SocketEnds? {
         var local = clinux_endpoint()
         var remote = clinux_endpoint()

@@ -15,6 +15,7 @@ extension LocalReply {
         switch error.kind {
         case .bodyNotReplayable: code = .bodyNotReplayable
         case .callerGone: code = .badRequest
+        case .callerNotAllowed: code = .callerNotAllowed
         case .login(let failure):
             members["challenge"] = failure.challenge
             // Rounded up: a caller that obeys must not come a moment too early.

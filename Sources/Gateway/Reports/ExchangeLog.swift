@@ -48,7 +48,7 @@ final class ExchangeLog: Sendable {
     /// An exchange has got no response, or half of one. What comes of logins is told where they end.
     func failed(_ error: ExchangeError, upstream: String, rounds: Int, id: ExchangeID?) {
         switch error.kind {
-        case .callerGone, .login: return
+        case .callerGone, .callerNotAllowed, .login: return
         case .bodyNotReplayable, .loginTimeout, .overloaded: break
         case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable: note(outageOf: upstream)
         }

@@ -7,7 +7,9 @@ extension SettingsChecks {
     /// Reports where a secret would go to another machine in the clear. What a login wins is one as well.
     func checkPlaintext() {
         for upstream in upstreams where upstream.value.plaintext == .refuse {
-            let challenges = challenges.filter { $0.reached(of: [upstream]).count == 1 && $0.value.credential != nil }
+            let challenges = challenges.filter {
+                $0.reached(of: [upstream]).count == 1 && !$0.value.credentialNames.isEmpty
+            }
             let names = challenges.map { "\"\($0.value.name)\"" }
             let server = upstream.value.mobileFirst
             let advice = "\(way(upstream.value)) in the clear: use https://, or say `plaintext: allow`"

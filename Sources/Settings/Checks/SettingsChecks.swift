@@ -98,7 +98,7 @@ struct SettingsChecks {
 
     private func checkAsked() {
         for (name, fields) in credentials.asked
-        where !fields.isEmpty && !challenges.contains(where: { $0.value.credential == name }) {
+        where !fields.isEmpty && !challenges.contains(where: { $0.value.credentialNames.contains(name) }) {
             reading.report(
                 "no challenge uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
         }

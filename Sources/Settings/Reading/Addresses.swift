@@ -73,7 +73,15 @@ extension Value {
 
     /// A user by name or number.
     func user() -> UserReference? {
-        guard let text = word() else { return nil }
+        word().flatMap(user(named:))
+    }
+
+    /// The user whom `text`, a part of this value, names.
+    func user(named text: String) -> UserReference? {
+        guard !text.isEmpty else {
+            report("belongs to no user: its key is empty")
+            return nil
+        }
         if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
             // The largest value means "no user" to the kernel (credentials(7), chown(2)).
             guard let uid = UInt32(text), uid < .max else {

@@ -23,7 +23,8 @@ extension ChallengeSettings {
         let name = fields.required("name")?.name()
         let place = place(fields)
         let credentialValue = fields["credential"]
-        let credential = credentialValue?.name()
+        let byUser = credentialValue.flatMap { $0.isMapping ? $0.credentialsByUser() : nil }
+        let credential = credentialValue.flatMap { $0.isMapping ? nil : $0.name() }
         let retry = fields["retry-rejected"]
         let login = fields["login"]
         let loginTime = login.flatMap(GatewaySettings.loginTime)
@@ -32,7 +33,7 @@ extension ChallengeSettings {
         let retryRejected = retry?.isNever == true ? nil : retry?.duration()
         guard let name, let place, let kind else { return nil }
         let settings = ChallengeSettings(
-            name: name, place: place, credential: credential, kind: kind,
+            name: name, place: place, credential: credential, credentialsByUser: byUser, kind: kind,
             login: loginTime ?? .onDemand, retryRejected: retryRejected)
         if credentialValue == nil, settings.needsCredential { _ = fields.required("credential") }
         return settings

@@ -12,12 +12,44 @@ package struct ChallengeSettings: Sendable, Equatable {
     package var place: ChallengePlace
     /// The credential's name; `nil` only where nothing of one is needed.
     package var credential: String?
+    /// By which credential whom, in place of `credential`; `nil`: all callers by the same.
+    package var credentialsByUser: CredentialsByUser?
     /// What it answers and how.
     package var kind: ChallengeKind
     /// When its session is won.
     package var login: LoginTime
     /// After how long a latch opens by itself; `nil` is never.
     package var retryRejected: Duration?
+}
+
+/// The credentials of a challenge that asks who calls.
+package struct CredentialsByUser: Sendable, Equatable {
+    /// A user's own.
+    package struct Entry: Sendable, Equatable {
+        /// The user.
+        package var user: UserReference
+        /// The credential's name.
+        package var credential: String
+    }
+
+    /// Those of certain users, in the order of the file.
+    package var named: [Entry]
+    /// That of all others; `nil`: they get no session.
+    package var others: String?
+
+    /// What stands for all others in the place of a user.
+    package static let everybodyElse = "*"
+    /// The credential of those who have none: no credential's name begins so.
+    package static let nobody = "-"
+}
+
+extension ChallengeSettings {
+    /// The names of all credentials that it may use, each once, in the order of the file.
+    package var credentialNames: [String] {
+        let named = credentialsByUser.map { $0.named.map(\.credential) + [$0.others].compactMap(\.self) } ?? []
+        var seen: Set<String> = []
+        return ([credential].compactMap(\.self) + named).filter { seen.insert($0).inserted }
+    }
 }
 
 /// Where a challenge stands ready.

@@ -8,3 +8,13 @@ package enum UserReference: Sendable, Hashable {
     /// By number.
     case uid(UInt32)
 }
+
+extension UserReference: CustomStringConvertible {
+    /// As the configuration writes it.
+    package var description: String {
+        switch self {
+        case .name(let name): name
+        case .uid(let uid): "\(uid)"
+        }
+    }
+}

@@ -13,6 +13,8 @@ struct Explanation {
         let challenge: String
         let kind: String
         let credential: String?
+        /// Whose credential is another, where the caller decides.
+        let byUser: CredentialsByUser?
     }
 
     /// The listener's address; `nil`: none listens there.
@@ -51,7 +53,8 @@ struct Explanation {
                 return
             }
             // Without the files of `tls`, which only the daemon's user may be able to read.
-            let upstreamPlan = composition.plan(settings, connections: ConnectionSettings())
+            let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
+            let callers = try CallerIdentities(of: settings, in: composition.settings)
             route = destination.route
             upstream = destination.upstream
             let path = String(url.path.utf8.dropFirst(destination.stripped)) ?? url.path
@@ -59,7 +62,7 @@ struct Explanation {
             self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
             handlers = Self.handlers(
                 at: Location(target), of: settings, logins: upstreamPlan.logins,
-                composition: LoginComposition(settings: composition.settings, clients: clients))
+                composition: LoginComposition(settings: callers.others, clients: clients))
         }
     }
 
@@ -85,17 +88,19 @@ struct Explanation {
         at location: Location, of upstream: UpstreamSettings, logins: StandingLogins, composition: LoginComposition
     ) -> [Handler] {
         var handlers: [Handler] = []
-        for login in logins.standing(at: location) {
-            let kind = login.trigger.detector?.kind ?? "inject"
+        func add(_ challenge: String, _ kind: String, _ credential: String?) {
+            let byUser = composition.settings.challenges.first { $0.name == challenge }?.credentialsByUser
             handlers.append(
                 Handler(
-                    challenge: login.name, kind: kind, credential: login.isMobileFirst ? nil : login.credentials.first))
+                    challenge: challenge, kind: kind, credential: byUser == nil ? credential : byUser?.others,
+                    byUser: byUser))
+        }
+        for login in logins.standing(at: location) {
+            let kind = login.trigger.detector?.kind ?? "inject"
+            add(login.name, kind, login.isMobileFirst ? nil : login.credentials.first)
             guard login.isMobileFirst, let api = upstream.mobileFirst?.api else { continue }
             for check in composition.securityChecks(of: upstream, api: api) {
-                handlers.append(
-                    Handler(
-                        challenge: check.challengeName, kind: "security check \(check.securityCheck)",
-                        credential: check.key.credential))
+                add(check.challengeName, "security check \(check.securityCheck)", check.key.credential)
             }
         }
         return handlers
@@ -113,9 +118,8 @@ extension Explanation {
         }
         if let reason { lines.append("nowhere   \(reason)") }
         for (number, handler) in handlers.enumerated() {
-            let credential = handler.credential.map { ", credential \($0)" } ?? ""
             lines.append(
-                "\(number == 0 ? "handlers " : "         ") \(handler.challenge): \(handler.kind)\(credential)")
+                "\(number == 0 ? "handlers " : "         ") \(handler.challenge): \(handler.kind)\(handler.use)")
         }
         if upstream != nil, handlers.isEmpty { lines.append("handlers  none: every response passes as it comes") }
         return lines
@@ -131,11 +135,27 @@ extension Explanation {
             "reason": reason.map { .string($0) } ?? .null,
             "handlers": .array(
                 handlers.map {
-                    [
+                    var object: [String: JSONValue] = [
                         "challenge": .string($0.challenge), "kind": .string($0.kind),
                         "credential": $0.credential.map { .string($0) } ?? .null,
                     ]
+                    if let byUser = $0.byUser {
+                        object["by_user"] = .object(
+                            Dictionary(
+                                byUser.named.map { ("\($0.user)", .string($0.credential)) },
+                                uniquingKeysWith: { first, _ in first }))
+                    }
+                    return .object(object)
                 }),
         ]
+    }
+}
+
+extension Explanation.Handler {
+    /// What it answers with, behind its kind.
+    fileprivate var use: String {
+        guard let byUser else { return credential.map { ", credential \($0)" } ?? "" }
+        let named = byUser.named.map { "\($0.user) \($0.credential)" }
+        return ", credential by user: \((named + ["others \(byUser.others ?? "none")"]).joined(separator: ", "))"
     }
 }

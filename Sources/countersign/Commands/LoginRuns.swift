@@ -26,22 +26,32 @@ struct LoginRuns {
     init(settings: Settings, challenge: String?, world: World) throws {
         self.world = world
         let composition = GatewayComposition(settings: settings, clients: world.mobileFirstClients)
-        let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
         for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {
-            for login in plan.logins.all {
-                var checks: [CredentialChallengeHandler] = []
-                if login.isMobileFirst, let api = upstream.mobileFirst?.api {
-                    checks = logins.securityChecks(of: upstream, api: api)
-                }
-                known += [login.name] + checks.map(\.challengeName)
-                let asked = checks.filter {
-                    challenge == nil || challenge == $0.challengeName || challenge == login.name
-                }
-                guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
-                // As `login(check)` of IBM's clients: the check's own name is the scope that demands it.
-                let scope = login.defaultScope.union(Scope(asked.map(\.securityCheck)))
-                runs.append(Run(login: login.login(LoginOccasion(scope: scope)), key: login.key, plan: plan))
+            let callers = try CallerIdentities(of: upstream, in: settings)
+            for (plan, settings) in zip(plan.forEverybody, [callers.others] + callers.named.map(\.settings)) {
+                let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
+                add(plan, of: upstream, logins, meaning: challenge)
             }
+        }
+    }
+
+    /// Adds the logins of `plan` that `challenge` means, or all; once each, though they stand in front of several users.
+    private mutating func add(
+        _ plan: UpstreamPlan, of upstream: UpstreamSettings, _ logins: LoginComposition, meaning challenge: String?
+    ) {
+        for login in plan.logins.all where login.refusal == nil && !runs.contains(where: { $0.key == login.key }) {
+            var checks: [CredentialChallengeHandler] = []
+            if login.isMobileFirst, let api = upstream.mobileFirst?.api {
+                checks = logins.securityChecks(of: upstream, api: api)
+            }
+            known += [login.name] + checks.map(\.challengeName)
+            let asked = checks.filter {
+                challenge == nil || challenge == $0.challengeName || challenge == login.name
+            }
+            guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
+            // As `login(check)` of IBM's clients: the check's own name is the scope that demands it.
+            let scope = login.defaultScope.union(Scope(asked.map(\.securityCheck)))
+            runs.append(Run(login: login.login(LoginOccasion(scope: scope)), key: login.key, plan: plan))
         }
     }
 
@@ -93,7 +103,8 @@ struct PrintedLogin: LoginObserver {
     private let began = ContinuousClock.now
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
-        Process.say("\(key.challenge) at \(key.origin)")
+        let credential = key.credential.isEmpty ? "" : " by \(key.credential)"
+        Process.say("\(key.challenge)\(credential) at \(key.origin)")
     }
 
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {

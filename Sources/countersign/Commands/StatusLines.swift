@@ -27,6 +27,7 @@ enum StatusLines {
         for (upstream, logins) in (upstreams.objectValue ?? [:]).sorted(by: { $0.key < $1.key }) {
             for login in values(logins) {
                 var line = "session   \(upstream)/\(text(login["challenge"]))"
+                if let name = login["credential"]?.stringValue, !name.isEmpty { line += " by \(name)" }
                 if let scope = login["scope"]?.stringValue, !scope.isEmpty { line += " [\(scope)]" }
                 let asks = values(login["asks"]).map { text($0) }
                 if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }

@@ -3,7 +3,6 @@
 
 internal import ChallengeClient
 internal import Gateway
-internal import Glibc
 internal import HTTPTypes
 internal import HTTPWire
 internal import Settings
@@ -43,24 +42,38 @@ struct GatewayComposition {
     func upstreams() throws(CompositionError) -> [UpstreamPlan] {
         var plans: [UpstreamPlan] = []
         for upstream in settings.upstreams {
-            plans.append(plan(upstream, connections: try ConnectionSettings(upstream)))
+            plans.append(try plan(upstream, connections: try ConnectionSettings(upstream)))
         }
         return plans
     }
 
-    /// How one upstream is reached, and what stands ready there.
-    func plan(_ upstream: UpstreamSettings, connections: ConnectionSettings) -> UpstreamPlan {
-        let (logins, origins) = LoginComposition(settings: settings, clients: clients).logins(of: upstream)
-        var plan = UpstreamPlan(
-            name: upstream.name, base: upstream.url, connections: connections,
-            timeouts: .init(
-                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
-            replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
-            forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins)
+    /// How one upstream is reached, and what stands ready there. Throws where `by-user` names nobody of this machine.
+    func plan(
+        _ upstream: UpstreamSettings, connections: ConnectionSettings
+    ) throws(CompositionError) -> UpstreamPlan {
+        let callers = try CallerIdentities(of: upstream, in: settings)
+        let identities = callers.named.map { identity in
+            (users: identity.users, plan: plan(upstream, connections, identity.settings, []))
+        }
+        var plan = plan(upstream, connections, callers.others, identities)
+        // Once for all callers.
         plan.check = upstream.check.map {
             UpstreamCheckPlan(path: $0.path, statuses: $0.statuses, period: $0.period)
         }
         return plan
+    }
+
+    private func plan(
+        _ upstream: UpstreamSettings, _ connections: ConnectionSettings, _ settings: Settings,
+        _ identities: [(users: Set<UInt32>, plan: UpstreamPlan)]
+    ) -> UpstreamPlan {
+        let (logins, origins) = LoginComposition(settings: settings, clients: clients).logins(of: upstream)
+        return UpstreamPlan(
+            name: upstream.name, base: upstream.url, connections: connections,
+            timeouts: .init(
+                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
+            replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
+            forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins, identities: identities)
     }
 
     /// What a listener lets in and where it sends it.
@@ -70,7 +83,7 @@ struct GatewayComposition {
             routes.append(
                 Router.Route(
                     host: route.host, path: route.path,
-                    methods: route.methods.map { Set($0.map(\.rawValue)) }, users: try uids(route.users),
+                    methods: route.methods.map { Set($0.map(\.rawValue)) }, users: try UserNumbers.uids(route.users),
                     upstream: route.upstream, stripsPrefix: route.stripPrefix))
         }
         return ListenerPlan(
@@ -78,7 +91,7 @@ struct GatewayComposition {
             router: Router(routes: routes, fallback: listener.upstream),
             hosts: HostPolicy(
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
-            users: try uids(listener.users), allowsBrowsers: listener.browsers == .allow,
+            users: try UserNumbers.uids(listener.users), allowsBrowsers: listener.browsers == .allow,
             headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head),
             callers: listener.callers)
     }
@@ -96,22 +109,6 @@ struct GatewayComposition {
         case .unix(let path, let mode):
             return [.unix(path: path, mode: mode ?? 0o600)]
         }
-    }
-
-    private func uids(_ users: [UserReference]?) throws(CompositionError) -> Set<UInt32>? {
-        guard let users else { return nil }
-        var result: Set<UInt32> = []
-        for user in users {
-            switch user {
-            case .uid(let uid): result.insert(uid)
-            case .name(let name):
-                guard let entry = unsafe getpwnam(name) else {
-                    throw CompositionError("users: there is no user \(name) on this machine")
-                }
-                result.insert(unsafe entry.pointee.pw_uid)
-            }
-        }
-        return result
     }
 
     private static func hosts(of address: ListenAddress) -> [String] {

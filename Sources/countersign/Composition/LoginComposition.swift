@@ -25,7 +25,8 @@ struct LoginComposition {
         }
         let spaces = realmSpaces(of: upstream)
         for challenge in settings.challenges {
-            guard let login = login(challenge, at: upstream, spaces: spaces) else { continue }
+            guard var login = login(challenge, at: upstream, spaces: spaces) else { continue }
+            if challenge.isForNobody { login.login = login.login.refusing(challenge.refusal) }
             origins.formUnion(login.tokenOrigins)
             if case .scheme(let scheme) = challenge.kind, let url = scheme.token?.revocation {
                 origins.insert(url.origin)
@@ -53,18 +54,35 @@ struct LoginComposition {
             api: settings.api, application: settings.application,
             platform: .init(rawValue: settings.platform.rawValue) ?? .web, version: settings.version,
             scope: Scope(settings.scope).union(Scope(keptChecks(of: upstream))))
-        let client = clients.client(named: upstream.name, configuration)
         let handlers = securityChecks(of: upstream, api: settings.api)
+        let identity = identity(of: handlers)
+        let client = clients.client(named: upstream.name, identity: identity, configuration)
         let leaving = handlers.filter { logsOut($0.challengeName) }.map(\.securityCheck)
-        return StandingLogin(
+        let login = StandingLogin(
             name: upstream.name, trigger: .mobileFirst, isAhead: !configuration.scope.isEmpty,
             isKept: !keptChecks(of: upstream).isEmpty,
             key: SessionKey(
-                origin: upstream.url.origin, challenge: upstream.name, credential: "",
+                origin: upstream.url.origin, challenge: upstream.name, credential: identity,
                 scope: configuration.scope.description),
             credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName),
             logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving),
             makeLogin: { client.login(scope: $0.scope.words, handlers: handlers) })
+        return refusal(of: handlers).map(login.refusing) ?? login
+    }
+
+    /// In whose name these checks are passed, where some choose their credential by the caller; empty where none does.
+    func identity(of handlers: [CredentialChallengeHandler]) -> String {
+        handlers.filter { choosesByUser($0.challengeName) }.map(\.key.credential).joined(separator: "+")
+    }
+
+    /// Why callers are refused for whom one of these checks has no credential; `nil`: all have one.
+    func refusal(of handlers: [CredentialChallengeHandler]) -> String? {
+        let names = handlers.filter { $0.key.credential == CredentialsByUser.nobody }.map(\.challengeName)
+        return settings.challenges.first { names.contains($0.name) }?.refusal
+    }
+
+    private func choosesByUser(_ name: String) -> Bool {
+        settings.challenges.contains { $0.name == name && $0.credentialsByUser != nil }
     }
 
     /// The security-check handlers that stand at an upstream: those in front of all of it, then those of the most

@@ -44,19 +44,20 @@ extension LoginComposition {
         let answerURL = checks.lazy.compactMap(\.answerURL).first
         let name = first.handler.challengeName
         let credentials = Set(handlers.map(\.key.credential))
-        return StandingLogin(
+        let login = StandingLogin(
             name: name, trigger: .detected(ResourceCheckDetector(checks: handlers.map(\.securityCheck))),
             isAhead: false,
             isKept: checks.contains(where: \.isKept),
             key: SessionKey(
                 origin: upstream.url.origin, challenge: name,
-                credential: credentials.count == 1 ? first.handler.key.credential : ""),
+                credential: credentials.count == 1 ? first.handler.key.credential : identity(of: handlers)),
             credentials: credentials.sorted(), asks: handlers.dropFirst().map(\.challengeName),
             makeLogin: { occasion in
                 ResourceCheckLogin(
                     name: name, handlers: handlers, answerURL: answerURL, address: upstream.url,
                     challenge: occasion.challenge)
             })
+        return refusal(of: handlers).map(login.refusing) ?? login
     }
 
     /// One security check of the configuration.

@@ -42,6 +42,7 @@ extension LoginComposition {
                 origin: origin, challenge: challenge.name, credential: challenge.credential ?? "",
                 scope: token?.login.key.scope ?? ""),
             credentials: [challenge.credential].compactMap(\.self),
+            bindsConnections: settings.schemes.contains { $0 == .negotiate || $0 == .ntlm },
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
         return (login, token?.tokenOrigins ?? [])
     }

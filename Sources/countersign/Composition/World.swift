@@ -103,18 +103,20 @@ extension World {
     }
 }
 
-/// The clients of the upstreams' MobileFirst servers, one per upstream.
+/// The clients of the upstreams' MobileFirst servers, one per upstream and, where callers are told apart, identity.
 final class MobileFirstClients: Sendable {
     /// What logins for tokens share.
     let tokens = TokenMaterial()
     private let clients = Mutex<[String: MobileFirstClient]>([:])
 
     /// The client of that upstream: the same one as before a reload, if nothing about it changed.
-    func client(named name: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
+    func client(named name: String, identity: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
         clients.withLock { clients in
-            if let known = clients[name], known.configuration == configuration { return known }
-            let client = MobileFirstClient(name: name, configuration: configuration, keys: tokens.keys)
-            clients[name] = client
+            let place = "\(name) \(identity)"
+            if let known = clients[place], known.configuration == configuration { return known }
+            let client = MobileFirstClient(
+                name: name, identity: identity, configuration: configuration, keys: tokens.keys)
+            clients[place] = client
             return client
         }
     }

@@ -128,8 +128,9 @@ final class Daemon {
     /// From now on this is what is served.
     private func serve(_ plan: GatewayPlan, _ settings: Settings) {
         access = plan.accessLog as? AccessWriter
-        status.serves(plan.upstreams)
-        keeper.serves(plan.upstreams, of: settings)
+        let upstreams = plan.upstreams.flatMap(\.forEverybody)
+        status.serves(upstreams)
+        keeper.serves(upstreams, of: settings)
     }
 
     private func tellOpenFiles(_ limits: LimitSettings) {

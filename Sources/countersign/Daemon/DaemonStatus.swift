@@ -111,14 +111,18 @@ final class DaemonStatus: Sendable {
         let now = Process.wallClock()
         let standings = world.services.directory.standings(now: now)
         var logins: [HealthReport.Login] = []
+        var told: Set<String> = []
         for upstream in upstreams {
-            for login in upstream.logins.all {
+            // What stands at several places, or in front of several users, is told of once.
+            for login in upstream.logins.all
+            where login.refusal == nil && told.insert("\(upstream.name) \(login.key)").inserted {
                 // A resource may have asked for further scopes of the same login.
                 let keys = standings.keys.filter(login.key.isSibling)
                 for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
                     logins.append(
                         HealthReport.Login(
-                            upstream: upstream.name, challenge: login.name, scope: key.scope, asks: login.asks,
+                            upstream: upstream.name, challenge: login.name, credential: key.credential,
+                            scope: key.scope, asks: login.asks,
                             standing: standings[key] ?? .cold))
                 }
             }
@@ -136,8 +140,10 @@ final class DaemonStatus: Sendable {
             counts["replayed_bytes_from_disk"] = replay.figures.bytesFromDisk
             counts["bodies_not_replayable"] = replay.figures.unreplayableExchanges
         }
+        var names: [String] = []
+        for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
-            isAccepting: isAccepting, upstreams: upstreams.map(\.name), logins: logins,
+            isAccepting: isAccepting, upstreams: names, logins: logins,
             latches: world.latches.all(now: now).map {
                 .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
             },

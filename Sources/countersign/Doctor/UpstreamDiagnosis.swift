@@ -180,7 +180,7 @@ struct UpstreamDiagnosis {
         let latches = world.latches.all(now: now)
         var found: [Diagnosis] = []
         var seen: Set<String> = []
-        for login in plan.logins.all {
+        for login in plan.forEverybody.flatMap(\.logins.all) where login.refusal == nil {
             for name in login.credentials where seen.insert(name).inserted {
                 let challenges = login.asks.isEmpty ? [login.name] : login.asks
                 let (diagnosis, credential) = await credential(name, of: login.name)

@@ -17,8 +17,9 @@ struct SessionFingerprints: Sendable {
     init(_ settings: Settings, _ upstreams: [UpstreamPlan], digest: (String) -> [UInt8]) {
         for plan in upstreams {
             guard let upstream = settings.upstreams.first(where: { $0.name == plan.name }) else { continue }
-            for login in plan.logins.all where login.trigger.detector != nil {
+            for login in plan.logins.all where login.trigger.detector != nil && login.refusal == nil {
                 let challenges = settings.challenges.filter { $0.name == login.name || login.asks.contains($0.name) }
+                    .map(\.withoutCallers)
                 let text = "\(upstream.url.origin) \(SettingsText.of(upstream.mobileFirst as Any))"
                 digests[Self.place(of: login.key)] = digest("\(text) \(SettingsText.of(challenges))")
             }
@@ -30,5 +31,16 @@ struct SessionFingerprints: Sendable {
 
     private static func place(of key: SessionKey) -> SessionKey {
         SessionKey(origin: key.origin, challenge: key.challenge, credential: key.credential)
+    }
+}
+
+extension ChallengeSettings {
+    /// The same without who calls, where that chooses the credential: which one it is, the key of each session says.
+    fileprivate var withoutCallers: ChallengeSettings {
+        guard credentialsByUser != nil else { return self }
+        var settings = self
+        settings.credential = nil
+        settings.credentialsByUser = nil
+        return settings
     }
 }

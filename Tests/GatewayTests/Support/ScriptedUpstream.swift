@@ -50,20 +50,23 @@ final class AnsweringUpstream: Sendable {
     let port: UInt16
     private let listener: Int32
     private let count = Mutex(0)
-    private let answer: @Sendable (_ head: String, _ body: String) -> String
 
     /// How many requests came.
     var requests: Int { count.withLock { $0 } }
 
-    init(_ answer: @escaping @Sendable (_ head: String, _ body: String) -> String) throws {
-        self.answer = answer
+    convenience init(_ answer: @escaping @Sendable (_ head: String, _ body: String) -> String) throws {
+        try self.init(perConnection: { answer })
+    }
+
+    /// `answers` is asked once for each connection.
+    init(perConnection answers: @escaping @Sendable () -> (_ head: String, _ body: String) -> String) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         self.listener = listener
         guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 256) == 0 else {
             throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
         }
         port = GatewayTests.port(of: listener)
-        let serve = Serving(answer: answer, owner: self)
+        let serve = Serving(answers: answers, owner: self)
         startThread {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
@@ -77,11 +80,12 @@ final class AnsweringUpstream: Sendable {
     deinit { _ = shutdown(listener, Int32(SHUT_RDWR)) }
 
     private struct Serving: Sendable {
-        let answer: @Sendable (String, String) -> String
+        let answers: @Sendable () -> (String, String) -> String
         weak let owner: AnsweringUpstream?
 
         func connection(_ number: Int32) {
             let peer = Peer(accepted: number)
+            let answer = answers()
             while let request = try? peer.message() {
                 owner?.count.withLock { $0 += 1 }
                 guard (try? peer.send(answer(request.head, request.body))) != nil else { return }

@@ -63,8 +63,8 @@ enum ModelExchange {
     case sent(SessionKey, HeldSession, isTrial: Bool, rounds: Int)
 }
 
-/// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme whose
-/// sessions no answer has proven.
+/// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme
+/// whose sessions no answer has proven, by two users' credentials.
 enum ModelKeys {
     private static let origin = Origin(scheme: .https, host: "bank.example")
     static let all = [
@@ -72,6 +72,7 @@ enum ModelKeys {
         SessionKey(origin: origin, challenge: "bank", credential: "ann", scope: "accounts"),
         SessionKey(origin: origin, challenge: "bank", credential: "bob"),
         SessionKey(origin: origin, challenge: "corp", credential: "carl"),
+        SessionKey(origin: origin, challenge: "corp", credential: "dora"),
     ]
 
     static func isUnproven(_ key: SessionKey) -> Bool { key.challenge == "corp" }

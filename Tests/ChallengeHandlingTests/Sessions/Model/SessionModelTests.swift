@@ -7,7 +7,7 @@ import Testing
 struct SessionModelTests {
     /// Seeds, so that what one finds can be looked at again: `SessionWorld(seed:)`.
     @Test(
-        "in any order of events there is one login at a time, nobody waits for nothing, and no rejected credential goes out again",
+        "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, and nobody gets another's session",
         arguments: 0..<8)
     func schedules(part: Int) {
         var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0

@@ -28,7 +28,7 @@ struct SessionWorld {
 
     init(seed: UInt64) {
         random = SplitMix(state: seed)
-        for name in ["ann", "bob", "carl"] { server.accounts[name] = .init() }
+        for name in ["ann", "bob", "carl", "dora"] { server.accounts[name] = .init() }
     }
 
     // MARK: Steps

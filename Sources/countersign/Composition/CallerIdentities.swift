@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Glibc
+internal import Settings
+
+/// Who is told apart at an upstream, because a challenge there chooses its credential by the caller, and the settings as they are
+/// for each: with one credential for every challenge.
+struct CallerIdentities {
+    /// The callers of certain users, to whom all challenges have the same credentials.
+    struct Identity {
+        var users: Set<UInt32>
+        var settings: Settings
+    }
+
+    /// For whoever has no identity of their own.
+    let others: Settings
+    /// The others than these.
+    let named: [Identity]
+
+    /// Throws where a user is none of this machine's, or has two credentials.
+    init(of upstream: UpstreamSettings, in settings: Settings) throws(CompositionError) {
+        var choices: [(challenge: String, byUser: [UInt32: String], others: String)] = []
+        var users: [UInt32] = []
+        for challenge in settings.challenges where challenge.reaches(upstream) {
+            guard let byUser = challenge.credentialsByUser else { continue }
+            var credentials: [UInt32: String] = [:]
+            for entry in byUser.named {
+                let uid = try UserNumbers.uid(of: entry.user, for: "challenge \(challenge.name)")
+                if let known = credentials.updateValue(entry.credential, forKey: uid), known != entry.credential {
+                    throw CompositionError(
+                        "challenge \(challenge.name): by-user names user \(uid) twice, with \(known) and \(entry.credential)"
+                    )
+                }
+                if !users.contains(uid) { users.append(uid) }
+            }
+            choices.append((challenge.name, credentials, byUser.others ?? CredentialsByUser.nobody))
+        }
+        let common = choices.map(\.others)
+        var groups: [(credentials: [String], users: Set<UInt32>)] = []
+        for user in users {
+            let own = choices.map { $0.byUser[user] ?? $0.others }
+            if own == common { continue }
+            if let index = groups.firstIndex(where: { $0.credentials == own }) {
+                groups[index].users.insert(user)
+            } else {
+                groups.append((own, [user]))
+            }
+        }
+        let names = choices.map(\.challenge)
+        others = settings.choosing(common, for: names)
+        named = groups.map { Identity(users: $0.users, settings: settings.choosing($0.credentials, for: names)) }
+    }
+}
+
+extension ChallengeSettings {
+    /// Whether there is no credential of its for the callers that these settings are for.
+    var isForNobody: Bool { credential == CredentialsByUser.nobody }
+
+    /// What callers are told for whom there is none.
+    var refusal: String {
+        "The challenge \(name) has its credentials by user, and none for the user of this caller. Name the user under "
+            + "`by-user`, or \"*\" for all others."
+    }
+
+    fileprivate func reaches(_ upstream: UpstreamSettings) -> Bool {
+        switch place {
+        case .upstream(let name): name == upstream.name
+        case .locations(let patterns):
+            patterns.contains { pattern in
+                pattern.mayCover(upstream.url.origin)
+                    || upstream.mobileFirst.map { pattern.mayCover($0.api.origin) } == true
+            }
+        }
+    }
+}
+
+extension Settings {
+    /// The same with these credentials for the challenges of those names.
+    fileprivate func choosing(_ credentials: [String], for names: [String]) -> Settings {
+        var settings = self
+        for (name, credential) in zip(names, credentials) {
+            for index in settings.challenges.indices where settings.challenges[index].name == name {
+                settings.challenges[index].credential = credential
+            }
+        }
+        return settings
+    }
+}
