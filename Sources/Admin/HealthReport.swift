@@ -141,6 +141,10 @@ extension HealthReport.Login {
             object["taken_over"] = .bool(held.isTakenOver)
             object["generation"] = .integer(Int64(clamping: held.generation))
             object["held_seconds"] = .integer((now - held.wonAt) / 1000)
+            object["won_at"] = .integer(held.wonAt / 1000)
+            object["expires_at"] = held.session.expiresAt.map { .integer($0 / 1000) } ?? .null
+            object["renews_in"] = held.renewAt.map { .integer(max(0, $0 - now) / 1000) } ?? .null
+            object["renewals"] = .integer(Int64(held.renewals))
             object["expires_in"] = held.session.expiresAt.map { .integer(max(0, $0 - now) / 1000) } ?? .null
         case .winning(let waiters):
             object["state"] = "winning"

@@ -79,7 +79,12 @@ struct HealthReportTests {
         #expect(logins[2]["code"] == "login-rejected")
         #expect(logins[3]["held_seconds"] == 60)
         #expect(logins[3]["expires_in"] == 30)
+        #expect(logins[3]["won_at"] == 40 && logins[3]["expires_at"] == 130)
+        // A fifth of its life ahead.
+        #expect(logins[3]["renews_in"] == 12)
+        #expect(logins[3]["renewals"] == 0)
         #expect(logins[4]["expires_in"] == .null)
+        #expect(logins[4]["renews_in"] == .null)
         #expect(
             document["latches"] == [
                 ["challenge": "pin", "credential": "ann", "reason": "rejected", "closed_at": 5, "opens_at": .null]

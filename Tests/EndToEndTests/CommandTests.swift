@@ -73,11 +73,17 @@ struct CommandTests {
         try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
             let won = try await bank.countersign("login", "bank-pin")
             #expect(won.exit == 0, "\(won)")
-            #expect(won.output.contains("session won"))
+            #expect(won.output.contains("session won in "))
+            let server = "http://127.0.0.1:\(bank.upstream.port)"
+            #expect(won.output.contains(" ms  POST \(server)/mfp/api/preauth/v1/preauthorize: 401 ("), "\(won)")
             #expect(won.output.contains("PinCodeAttempts"))
             #expect(!won.output.contains(unmistakablePIN))
             #expect(!won.output.contains("Bearer ey"))
             #expect(bank.pinAnswers == 1)
+            let json = try await bank.countersign("login", "--json", "bank-pin")
+            #expect(json.output.contains(#""outcome":"won""#) && json.output.hasPrefix("[{"), "\(json)")
+            #expect(json.output.contains(#""method":"POST""#) && json.output.contains(#""took_ms":"#))
+            #expect(!json.output.contains(unmistakablePIN) && !json.output.contains("Bearer ey"))
         }
     }
 

@@ -84,4 +84,25 @@ struct LogoutTests {
             #expect(daemon.log.contains("logout failed") || daemon.log.contains("logouts were cut off"))
         }
     }
+
+    @Test("nothing is ended where a changed value, in a file of variables, opens a latch")
+    func changed() async throws {
+        var configuration = Self.configuration(logout: "logout: { url: /form/logout }")
+        configuration.sources = ["env: ${FOLDER}/secrets.env", "env"]
+        configuration.environment["COUNTERSIGN_ANN__PASSWORD"] = nil
+        try await withBank(configuration, startsDaemon: false) { bank in
+            func write(_ password: String) {
+                bank.folder.write(
+                    "COUNTERSIGN_ANN__USERNAME=ann\nCOUNTERSIGN_ANN__PASSWORD=\"\(password)\"\n", to: "secrets.env")
+            }
+            write("wrong")
+            try await bank.startDaemon()
+            try await bank.expect("/form/", code: "login-rejected")
+            try await bank.expect("/form/", code: "login-latched")
+            // The latch opens by the changed value, without a reload.
+            write("demo")
+            try await bank.expect("/form/", status: 200)
+            #expect(bank.record.logouts.isEmpty)
+        }
+    }
 }

@@ -30,6 +30,10 @@ struct RouteMemory {
         routes.values.first { $0.sessions.slots.map(\.key) == slots.map(\.key) }?.sessions
     }
 
+    func forEach(_ body: (RouteSessions) -> Void) {
+        for known in routes.values { body(known.sessions) }
+    }
+
     mutating func remember(_ route: RouteSessions, for key: RouteKey) {
         let fingerprint = key.fingerprint
         if routes.updateValue((key, route), forKey: fingerprint) == nil { order.append(fingerprint) }

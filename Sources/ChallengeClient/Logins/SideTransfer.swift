@@ -19,6 +19,8 @@ final class SideTransfer: TransferOwner {
     private let finish: (Result<SideResponse, SideRequestError>) -> Void
     private var sent = 0
     private var response: SideResponse?
+    /// The body so far, which may hold a token: in memory that is overwritten where it grows out of it.
+    private var collected = SecretBuilder(capacity: 4096)
     /// Itself, while it runs: nobody else holds it.
     private var own: SideTransfer?
 
@@ -97,12 +99,12 @@ final class SideTransfer: TransferOwner {
 
     func transferHasBody(_ transfer: Transfer) {
         transfer.body.withSpan { bytes in
-            for index in bytes.indices { response?.body.append(bytes[index]) }
+            for index in bytes.indices { collected.append(bytes[index]) }
         }
         transfer.body.removeAll()
-        if let count = response?.body.count, count > Self.bodyLimit {
+        if collected.count > Self.bodyLimit {
             if request.isLook, var response {
-                response.body.removeSubrange(Self.bodyLimit...)
+                response.body = Array(takeBody().prefix(Self.bodyLimit))
                 end(.success(response))
                 return
             }
@@ -121,7 +123,8 @@ final class SideTransfer: TransferOwner {
         } else if let error {
             let failure = TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
             end(.failure(SideRequestError(failure, origin: request.url.origin)))
-        } else if let response {
+        } else if var response {
+            response.body = takeBody()
             end(.success(response))
         } else {
             end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) answered with nothing")))
@@ -142,10 +145,17 @@ final class SideTransfer: TransferOwner {
     /// A login is not sent twice by itself: the server may have counted the first.
     func mayResend() -> Bool { request.method == .get && sent == 0 }
 
+    private func takeBody() -> [UInt8] {
+        var builder = SecretBuilder(capacity: 1)
+        swap(&builder, &collected)
+        return builder.finish().revealBytes()
+    }
+
     private func end(_ result: Result<SideResponse, SideRequestError>) {
         guard own != nil else { return }
         transfer.owner = nil
         driver.stop(transfer)
+        transfer.body.wipe(keepingCapacity: 0)
         finish(result)
         own = nil
     }

@@ -22,6 +22,8 @@ package final class ClientRuntime {
     private var connectionDriver: CurlDriver?
     /// libcurl for connections that are bound to a user.
     private var boundDrivers: [ConnectionGroup: CurlDriver] = [:]
+    /// Whose snapshots may hold sessions that nobody else does any more.
+    private var clients: [WeakClient] = []
     private var lastExchange: UInt64 = 0
     private var waiting: [UInt64: Exchange] = [:]
     private var waitingLogins: [UInt64: (SessionTable<ExchangeTicket>.Outcome) -> Void] = [:]
@@ -51,6 +53,17 @@ package final class ClientRuntime {
         let made = try CurlDriver(loop: loop, connections: connectionLimit)
         boundDrivers[group] = made
         return made
+    }
+
+    /// `client` is on this worker from now on.
+    func enlist(_ client: UpstreamClient) {
+        clients.removeAll { $0.client == nil }
+        clients.append(WeakClient(client: client))
+    }
+
+    /// Lets go of sessions that have been dropped or replaced, also where no request comes by.
+    func refreshSnapshots() {
+        for entry in clients { entry.client?.refreshSnapshots() }
     }
 
     var directory: SessionDirectory { services.directory }
@@ -90,4 +103,9 @@ package final class ClientRuntime {
             }
         }
     }
+}
+
+/// A client, as long as somebody has it.
+private struct WeakClient {
+    weak var client: UpstreamClient?
 }

@@ -41,6 +41,13 @@ package final class WorkerRoster: Sendable {
         onSomeWorker { for plan in plans { $0.keep(plan) } }
     }
 
+    /// Has every worker let go of sessions that are not held any more.
+    package func refreshSnapshots() {
+        for worker in workers.withLock({ Array($0.values) }) {
+            worker.loop.execute { worker.runtime.value.refreshSnapshots() }
+        }
+    }
+
     /// Has some worker do `body`.
     func onSomeWorker(_ body: @escaping @Sendable (ClientRuntime) -> Void) {
         guard let worker = workers.withLock({ $0.values.first }) else { return }

@@ -108,7 +108,8 @@ package final class SessionDirectory: Sendable {
 
     /// See `SessionTable.adopt`.
     package func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64) -> Bool {
-        let isAdopted = table.withLock { $0.adopt(key, session, wonAt: wonAt, now: now) }
+        let chance = Double.random(in: 0..<1)
+        let isAdopted = table.withLock { $0.adopt(key, session, wonAt: wonAt, now: now, chance: chance) }
         moved()
         return isAdopted
     }

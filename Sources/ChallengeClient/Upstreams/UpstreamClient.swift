@@ -52,6 +52,7 @@ package final class UpstreamClient {
         meter = runtime.meters.meter(of: plan.name)
         commonPool = plan.pool(of: runtime.driver, on: runtime, rest: rest)
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
+        runtime.enlist(self)
     }
 
     // MARK: Callers
@@ -84,6 +85,13 @@ package final class UpstreamClient {
         let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
         routes.remember(route, for: key)
         return route
+    }
+
+    /// Has every snapshot be one of what is held now.
+    func refreshSnapshots() {
+        let now = runtime.wallClock()
+        uniform.refresh(from: runtime.directory, now: now)
+        routes.forEach { $0.refresh(from: runtime.directory, now: now) }
     }
 
     /// The logins that stand at a route, with the scopes of the configuration.

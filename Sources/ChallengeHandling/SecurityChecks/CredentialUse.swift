@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Secrets
+
 /// A credential, with the value that is about to be sent, and the latch that guards it.
 public struct CredentialUse: Sendable {
     /// The latch's key.
@@ -84,5 +86,20 @@ extension Duration {
         guard !whole.overflow else { return seconds < 0 ? .min : .max }
         let sum = whole.partialValue.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
         return sum.overflow ? whole.partialValue : sum.partialValue
+    }
+}
+
+extension CredentialUse {
+    /// A number that tells values of the credential apart, within this process: made with a key that it draws at its start.
+    var fingerprint: Int {
+        var hasher = Hasher()
+        for (name, value) in credential.fields.sorted(by: { $0.key < $1.key }) {
+            hasher.combine(name)
+            hasher.combine(value.count)
+            value.withBytes { bytes in
+                for index in bytes.indices { hasher.combine(bytes[index]) }
+            }
+        }
+        return hasher.finalize()
     }
 }

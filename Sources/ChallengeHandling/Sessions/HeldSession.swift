@@ -10,17 +10,27 @@ public struct HeldSession: Sendable, Equatable {
     /// When it was won, in milliseconds since 1970.
     public let wonAt: Int64
     /// When renewal begins, in milliseconds since 1970: ahead of the end by the smaller of 30 s and a fifth of the
-    /// life; `nil` where no end is known.
+    /// life, less up to a quarter of that by chance, so that sessions that were won together are not renewed together;
+    /// `nil` where no end is known.
     public let renewAt: Int64?
+    /// How many sessions this one has taken the place of, one after the other, without a time between two of them.
+    public let renewals: Int
     /// Whether an earlier process has won it and handed it over.
     public let isTakenOver: Bool
 
-    init(_ session: Session, generation: UInt64, wonAt: Int64, isTakenOver: Bool = false) {
+    init(
+        _ session: Session, generation: UInt64, wonAt: Int64, isTakenOver: Bool = false, renewals: Int = 0,
+        chance: Double = 0
+    ) {
+        self.renewals = renewals
         self.session = session
         self.isTakenOver = isTakenOver
         self.generation = generation
         self.wonAt = wonAt
-        renewAt = session.expiresAt.map { $0 - min(30_000, max(0, $0 - wonAt) / 5) }
+        renewAt = session.expiresAt.map { end in
+            let lead = min(30_000, max(0, end - wonAt) / 5)
+            return end - lead + Int64(Double(lead / 4) * min(max(chance, 0), 1))
+        }
     }
 
     /// Whether it has ended at `now` (milliseconds since 1970).

@@ -43,7 +43,7 @@ extension SessionTable {
         }
         entries[key]?.trial = nil
         entries[key]?.held = trial
-        entries[key]?.provenUse = trial.session.use
+        entries[key]?.accepted = trial.session.use?.fingerprint
         entries[key]?.doubts = []
         entries[key]?.heldUntil = 0
         entries[key]?.failure = nil
@@ -61,7 +61,7 @@ extension SessionTable {
     ) -> (refusal: Refusal, told: [(waiter: Waiter, outcome: Outcome)]) {
         guard var entry = entries[key] else { return (.old, []) }
         if let held = entry.held, held.generation == generation {
-            entry.provenUse = held.session.use
+            entry.accepted = held.session.use?.fingerprint
             entry.trial = held
             entry.held = nil
         } else if entry.trial?.generation != generation {
@@ -74,14 +74,14 @@ extension SessionTable {
         guard let use = entry.trial?.session.use else { return (.old, []) }
         entry.doubts.append(route)
         let isElsewhere = entry.doubts.contains { $0 != route }
-        let wasAccepted = entry.provenUse?.credential.fields == use.credential.fields
+        let wasAccepted = entry.accepted == use.fingerprint
         let isOver = !wasAccepted || isElsewhere || entry.doubts.count > Self.mostDoubts
         if isOver {
             entry.trial = nil
             // Another may be trying it right now: what it finds is known already.
             entry.prover = nil
             entry.doubts = []
-            entry.provenUse = nil
+            entry.accepted = nil
             // Whoever waits goes on waiting for `finish`, which comes next; nobody leads meanwhile.
             entry.isWinning = true
         }

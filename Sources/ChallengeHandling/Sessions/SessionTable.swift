@@ -126,7 +126,10 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         switch result {
         case .success(let session):
             lastGeneration += 1
-            let held = HeldSession(session, generation: lastGeneration, wonAt: now)
+            let old = entry.held.flatMap { $0.isExpired(at: now) ? nil : $0 }
+            let held = HeldSession(
+                session, generation: lastGeneration, wonAt: now, renewals: old.map { $0.renewals + 1 } ?? 0,
+                chance: chance)
             if !session.isProven {
                 entry.held = nil
                 entry.trial = held
@@ -151,14 +154,18 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Takes over a session that an earlier process has won at `wonAt` and used since. Whether it is held now: not where it has
     /// ended, or where this process is about to win one itself.
-    public mutating func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64) -> Bool {
+    /// `chance` is a random number in 0..<1.
+    public mutating func adopt(
+        _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, chance: Double = 0
+    ) -> Bool {
         if entries[key] == nil { makeRoom(now: now) }
         var entry = entries[key] ?? SessionEntry()
-        let held = HeldSession(session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true)
+        let held = HeldSession(
+            session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true, chance: chance)
         guard !held.isExpired(at: now), !entry.isWinning, entry.held == nil, entry.trial == nil else { return false }
         lastGeneration += 1
         entry.held = held
-        entry.provenUse = session.use
+        entry.accepted = session.use?.fingerprint
         entries[key] = entry
         return true
     }
@@ -263,8 +270,8 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var trial: HeldSession?
     /// Who is trying it.
     var prover: Waiter?
-    /// The credential of the last session that was proven.
-    var provenUse: CredentialUse?
+    /// Which value of a credential the last session that was proven had: not the value, which nobody needs any more.
+    var accepted: Int?
     /// The routes at which the credential was refused since it was last accepted.
     var doubts: [Int] = []
 }

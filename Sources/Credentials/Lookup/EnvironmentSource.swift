@@ -25,6 +25,16 @@ package struct EnvironmentSource: CredentialLookup {
         self.variables = variables
     }
 
+    /// The same of variables that came from elsewhere.
+    init(variables: [String: Secret]) {
+        self.variables = variables.filter {
+            $0.key.hasPrefix(Self.prefix) && $0.key.contains("__") && $0.value.count > 0
+        }
+    }
+
+    /// How many fields it has.
+    var count: Int { variables.count }
+
     /// The variables that begin with this name, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         let start = Self.prefix + FieldName.environment(name) + "__"

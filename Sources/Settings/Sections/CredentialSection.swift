@@ -37,7 +37,14 @@ extension CredentialSource {
         let keyFile = fields["key-file"]
         let asks = fields["ask"]
         let exec = fields["exec"]
+        let environment = fields["env"]
         fields.finish()
+        if let environment {
+            if let other = keyring ?? keyFile ?? asks ?? exec {
+                other.report("belongs to another source: begin it with a new -")
+            }
+            return environment.filePath().map(CredentialSource.environmentFile)
+        }
         if let exec {
             if let other = keyring ?? keyFile ?? asks {
                 other.report("belongs to another source: begin it with a new -")

@@ -5,6 +5,8 @@
 package enum CredentialSource: Sendable, Equatable {
     /// Variables of the environment: `COUNTERSIGN_` NAME `__` FIELD.
     case environment
+    /// A file of such variables, by its absolute path.
+    case environmentFile(String)
     /// A helper, by its absolute path, and its arguments; JSON in, JSON out.
     case exec([String])
     /// An encrypted file, the file that holds its passphrase, where there is one, and whether a person is asked for the

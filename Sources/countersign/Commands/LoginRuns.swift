@@ -65,7 +65,7 @@ struct LoginRuns {
     }
 
     /// Runs them one after the other, or those at one upstream.
-    func results(at upstream: String? = nil) -> AsyncStream<Ended> {
+    func results(at upstream: String? = nil, told transcript: LoginTranscript? = nil) -> AsyncStream<Ended> {
         let runs = runs.filter { upstream == nil || $0.plan.name == upstream }
         let services = world.services
         return AsyncStream { stream in
@@ -78,7 +78,10 @@ struct LoginRuns {
                     return
                 }
                 for run in runs {
-                    let sideRequests = await loop.sideRequests(for: run.login, at: run.plan)
+                    var sideRequests = await loop.sideRequests(for: run.login, at: run.plan)
+                    if let transcript {
+                        sideRequests = NarratedSideRequests(requests: sideRequests, transcript: transcript)
+                    }
                     services.observer.loginBegan(run.key, LoginCause(.command))
                     var (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
                     if case .success(let session) = result, session.isEmpty {
@@ -95,40 +98,5 @@ struct LoginRuns {
             }
             stream.onTermination = { _ in task.cancel() }
         }
-    }
-}
-
-/// Prints a login as it goes, with timings.
-struct PrintedLogin: LoginObserver {
-    private let began = ContinuousClock.now
-
-    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
-        let credential = key.credential.isEmpty ? "" : " by \(key.credential)"
-        Process.say("\(key.challenge)\(credential) at \(key.origin)")
-    }
-
-    func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
-        Process.say("  \(stamp())  \(step.text)")
-    }
-
-    func loginEnded(
-        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
-    ) {
-        switch result {
-        case .success(let session):
-            let fields = session.fields.map(\.name.rawName).joined(separator: ", ")
-            let use = fields.isEmpty ? "it sends cookies" : "it injects \(fields)"
-            let life = session.expiresAt.map { "; it ends in \(max(0, $0 - Process.wallClock()) / 1000) s" } ?? ""
-            Process.say("  \(stamp())  session won: \(use)\(life)")
-        case .failure(let failure):
-            Process.say("  \(stamp())  \(failure.code.rawValue): \(failure.detail)")
-            if !failure.cause.isEmpty { Process.say("  \(stamp())  cause: \(failure.cause)") }
-        }
-    }
-
-    private func stamp() -> String {
-        let milliseconds = Int((ContinuousClock.now - began) / .milliseconds(1))
-        let text = "\(milliseconds)"
-        return String(repeating: " ", count: max(0, 6 - text.count)) + text + " ms"
     }
 }

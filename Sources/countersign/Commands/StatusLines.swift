@@ -34,7 +34,10 @@ enum StatusLines {
                 line += ": \(text(login["state"]))"
                 if let seconds = login["held_seconds"]?.integerValue { line += " for \(seconds) s" }
                 if login["taken_over"] == .bool(true) { line += ", taken over" }
+                if let count = login["renewals"]?.integerValue, count > 0 { line += ", renewed \(count) times" }
+                if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(seconds) s" }
                 if let seconds = login["expires_in"]?.integerValue { line += ", ends in \(seconds) s" }
+                if let count = login["waiters"]?.integerValue { line += ", \(count) requests wait" }
                 if let code = login["code"]?.stringValue { line += " (\(code))" }
                 lines.append(line)
             }

@@ -58,6 +58,7 @@ final class CredentialComposition: CredentialProvider {
         return settings.sources.map { source in
             switch source {
             case .environment: EnvironmentSource(environment: environment)
+            case .environmentFile(let path): EnvironmentFileSource(path: path)
             case .exec(let command):
                 ExecSource(command: command, environment: environment, complaint: Self.logged(command.first ?? ""))
             case .keyring(let path, let keyFile, let asks):

@@ -55,12 +55,12 @@ struct GatewayComposition {
         let identities = callers.named.map { identity in
             (users: identity.users, plan: plan(upstream, connections, identity.settings, []))
         }
-        var plan = plan(upstream, connections, callers.others, identities)
+        var common = plan(upstream, connections, callers.others, identities)
         // Once for all callers.
-        plan.check = upstream.check.map {
+        common.check = upstream.check.map {
             UpstreamCheckPlan(path: $0.path, statuses: $0.statuses, period: $0.period)
         }
-        return plan
+        return common
     }
 
     private func plan(

@@ -35,7 +35,10 @@ final class DaemonStatus: Sendable {
     func serves(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
 
     /// Sees to the sessions that are won at the start and kept; asked for again and again.
-    func keepSessions() { world.services.roster.keep(state.withLock { $0.upstreams }) }
+    func keepSessions() {
+        world.services.roster.keep(state.withLock { $0.upstreams })
+        world.services.roster.refreshSnapshots()
+    }
 
     /// Has sessions won anew whose credential has changed.
     func replaceOutdated(_ keys: Set<SessionKey>) {
@@ -67,6 +70,7 @@ final class DaemonStatus: Sendable {
     private func drop(where which: @Sendable (SessionKey) -> Bool) -> Int {
         let held = world.services.directory.allHeld.filter { which($0.key) }
         let dropped = world.services.directory.drop(where: which)
+        world.services.roster.refreshSnapshots()
         world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
         return dropped.count
     }

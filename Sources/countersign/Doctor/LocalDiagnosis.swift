@@ -62,6 +62,14 @@ struct LocalDiagnosis {
             return [
                 .note(Self.part, "source", "env: \(count) fields in this environment, which may not be the daemon's")
             ]
+        case .environmentFile(let path):
+            do throws(CredentialError) {
+                let count = try EnvironmentFileSource(path: path).open()
+                return [.good(Self.part, "source", "env: \(path) has \(count) fields")]
+            } catch {
+                let remedy = "make it a file of variables that only the daemon's user can read"
+                return [.failed(Self.part, "source", "env: \(error.reason)", remedy, code: EX_CONFIG)]
+            }
         case .systemd:
             guard let path = environment["CREDENTIALS_DIRECTORY"] else {
                 return [.note(Self.part, "source", "systemd: no credentials are passed here, only within the unit")]

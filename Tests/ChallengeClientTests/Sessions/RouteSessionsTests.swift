@@ -55,7 +55,7 @@ struct RouteSessionsTests {
         win(route.slots[0].key, "one", expiresAt: 100_000)
         win(route.slots[1].key, "two", expiresAt: 10_000)
         route.refresh(from: directory, now: 0)
-        #expect(route.renewAt == 8000)
+        #expect((8000...8500).contains(route.renewAt))
         route.postponeRenewal(until: 9000)
         #expect(route.renewAt == 9000)
         _ = directory.beginRenewal(route.slots[1].key, now: 8000)

@@ -55,7 +55,7 @@ struct KeptSessionTests {
         }
         proxy.services.roster.keep([plan])
         proxy.wait("the login") { proxy.log.finished == 1 }
-        proxy.clock.advance(by: 81)
+        proxy.clock.advance(by: 86)
         proxy.services.roster.keep([plan])
         proxy.wait("the renewal") { proxy.log.finished == 2 }
         #expect(proxy.log.renewals == 1)

@@ -143,7 +143,7 @@ struct SessionTests {
         proxy.clock.advance(by: 79)
         #expect(try proxy.fetch(get()).body == "t1")
         #expect(proxy.log.count == 1)
-        proxy.clock.advance(by: 2)
+        proxy.clock.advance(by: 7)
         #expect(try proxy.fetch(get()).body == "t1")
         proxy.wait("the renewal") { proxy.log.finished == 2 }
         #expect(try proxy.fetch(get()).body == "t2")
@@ -162,7 +162,7 @@ struct SessionTests {
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         #expect(try proxy.fetch(get()).body == "t1")
-        proxy.clock.advance(by: 85)
+        proxy.clock.advance(by: 86)
         for _ in 0..<10 {
             #expect(try proxy.fetch(get()).body == "t1")
             proxy.wait("the end of a renewal") { proxy.log.finished == proxy.log.count }
