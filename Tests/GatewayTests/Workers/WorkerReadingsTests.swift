@@ -11,7 +11,10 @@ import Testing
 
 /// Tells how many exchanges there were, once the workers have been asked; or not, where `isStuck`.
 private final class Figures: LocalService {
-    let readings = Mutex<WorkerReadings?>(nil)
+    /// Not held: the workers hold it by its listener.
+    private struct Asked { weak var readings: WorkerReadings? }
+
+    private let asked = Mutex(Asked())
     let patience: Duration
     let isStuck: Bool
 
@@ -20,8 +23,12 @@ private final class Figures: LocalService {
         self.isStuck = isStuck
     }
 
+    func ask(_ readings: WorkerReadings) { asked.withLock { $0.readings = readings } }
+
+    private var readings: WorkerReadings? { asked.withLock { $0.readings } }
+
     func answer(_ request: LocalRequest) -> LocalAnswer {
-        let count = readings.withLock { $0?.latest.begunExchanges ?? 0 }
+        let count = readings?.latest.begunExchanges ?? 0
         return LocalAnswer(status: 200, contentType: "text/plain", body: Array("\(count) \(request.accept)".utf8))
     }
 
@@ -31,7 +38,7 @@ private final class Figures: LocalService {
             patience: patience,
             begin: { done in
                 guard !self.isStuck else { return }
-                self.readings.withLock { $0 }?.ask(done)
+                self.readings?.ask(done)
             }, answer: { self.answer(request) })
     }
 }
@@ -48,7 +55,7 @@ struct WorkerReadingsTests {
                     (point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy()),
                     (point: .tcp(host: "127.0.0.1", port: 0), plan: local),
                 ], upstreams: [.bank(port: upstream)]))
-        service.readings.withLock { $0 = proxy.gateway.readings }
+        service.ask(proxy.gateway.readings)
         return proxy
     }
 
