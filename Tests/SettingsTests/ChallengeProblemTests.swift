@@ -51,21 +51,21 @@ struct ChallengeProblemTests {
             ),
             (
                 "name: c, upstream: u, scheme: basic, credential: { by-user: {} }",
-                ["5:65: challenges[0].credential.by-user: is empty: nobody would have a credential"]
+                ["5:67: challenges[0].credential.by-user: is empty: nobody would have a credential"]
             ),
             (
                 "name: c, upstream: u, scheme: basic, credential: { by-user: { \"a b\": x, ann: \"*\" }, others: x }",
                 [
-                    "5:75: challenges[0].credential.by-user.a b: \"a b\" is no user name",
-                    "5:83: challenges[0].credential.by-user.ann: \"*\" is no name: it is made of letters, digits, -, _ and ., begins with none of - and ., and is at most 64 long",
-                    "5:90: challenges[0].credential.others: unknown key",
+                    "5:76: challenges[0].credential.by-user.a b: \"a b\" is no user name",
+                    "5:84: challenges[0].credential.by-user.ann: \"*\" is no name: it is made of letters, digits, -, _ and ., begins with none of - and ., and is at most 64 long",
+                    "5:91: challenges[0].credential.others: unknown key",
                 ]
             ),
             (
                 "name: c, upstream: u, scheme: basic, credential: { users: { ann: x } }",
                 [
-                    "5:54: challenges[0].credential.by-user: is missing",
-                    "5:56: challenges[0].credential.users: unknown key; did you mean by-user?",
+                    "5:56: challenges[0].credential.by-user: is missing",
+                    "5:58: challenges[0].credential.users: unknown key",
                 ]
             ),
             ("name: c, upstream: u, inject: {}", ["5:37: challenges[0].inject: is empty: nothing would be injected"]),

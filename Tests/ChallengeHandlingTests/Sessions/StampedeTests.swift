@@ -23,6 +23,21 @@ struct StampedeTests {
         times.map { start in times.count { (start..<start + span).contains($0) } }.max() ?? 0
     }
 
+    /// The first moment at which a login begins again: what is let in then is let in later, too.
+    private func firstTry(of table: SessionTable<Int>, after failure: Int64) -> Int64 {
+        var (refused, begun) = (failure, failure + 60_001)
+        while begun - refused > 1 {
+            let middle = (refused + begun) / 2
+            var copy = table
+            if copy.request(key, rejected: nil, waiter: 1, now: middle) == .lead {
+                begun = middle
+            } else {
+                refused = middle
+            }
+        }
+        return begun
+    }
+
     @Test("that failed together try again at times of their own, after every failure", arguments: [1, 2, 5, 12])
     func outage(failures: Int) throws {
         let times = times(seed: 7) { table, random in
@@ -32,13 +47,7 @@ struct StampedeTests {
                 let failure = LoginFailure(.timedOut, challenge: "bank", detail: "")
                 _ = table.finish(
                     key, with: .failure(failure), now: now, chance: Double.random(in: 0..<1, using: &random))
-                // The first moment at which a login begins again.
-                let from = now
-                now =
-                    (1...60_001).lazy.map { from + Int64($0) }.first { now in
-                        var copy = table
-                        return copy.request(key, rejected: nil, waiter: 1, now: now) == .lead
-                    } ?? .max
+                now = firstTry(of: table, after: now)
             }
             return now
         }
