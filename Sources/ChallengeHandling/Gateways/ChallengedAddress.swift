@@ -19,3 +19,22 @@ public final class ChallengedAddress: Sendable {
         }
     }
 }
+
+/// The challenged addresses of all gateways: the same for every upstream of an origin, whose sessions are the same, and after a
+/// reload.
+public final class ChallengedAddresses: Sendable {
+    private let known = Mutex<[LatchKey: ChallengedAddress]>([:])
+
+    /// None yet.
+    public init() {}
+
+    /// That of a challenge, a credential and an origin.
+    public func address(of key: LatchKey) -> ChallengedAddress {
+        known.withLock { known in
+            if let there = known[key] { return there }
+            let made = ChallengedAddress()
+            known[key] = made
+            return made
+        }
+    }
+}

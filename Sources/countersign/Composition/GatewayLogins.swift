@@ -11,6 +11,7 @@ struct GatewayLogins {
     let credential: String
     let gateway: GatewaySettings
     let upstream: UpstreamSettings
+    let addresses: ChallengedAddresses
 
     /// The login. Its session is held under the upstream's origin and the challenge's name.
     var login: StandingLogin {
@@ -18,7 +19,7 @@ struct GatewayLogins {
         let origin = upstream.url.origin
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let (base, retry) = (base, challenge.retryRejected)
-        let challenged = ChallengedAddress()
+        let challenged = addresses.address(of: key)
         return StandingLogin(
             name: challenge.name,
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(gateway.preset.rawValue)")), isAhead: false,
@@ -54,7 +55,7 @@ struct GatewayLogins {
     }
 
     /// What is asked for ahead of any challenge: the folder of the pattern, `/app/` for `www.example.com/app/*`, since what lies
-    /// above it need not be behind this login; else the upstream's own address.
+    /// above it need not be behind this login, nor the upstream's own address, where that lies elsewhere; else that address.
     private var base: WebURL {
         let origin = upstream.url.origin
         guard case .locations(let patterns) = challenge.place,
@@ -63,10 +64,8 @@ struct GatewayLogins {
         var parts = pattern.text.split(separator: "/", omittingEmptySubsequences: false)
         if parts.count > 2, parts[0].hasSuffix(":"), parts[1].isEmpty { parts.removeFirst(2) }
         let path = parts.dropFirst().map { $0 == "*" ? "" : $0 }.joined(separator: "/")
-        guard !path.isEmpty, let url = WebURL("\(origin)/\(path)"), url.path.hasPrefix(upstream.url.path) else {
-            return upstream.url
-        }
-        return url
+        guard !path.isEmpty, let url = WebURL("\(origin)/\(path)") else { return upstream.url }
+        return upstream.url.path.hasPrefix(url.path) ? upstream.url : url
     }
 
     private var rules: GatewayRules {

@@ -168,6 +168,8 @@ struct LoginComposition {
 
     private func gatewayLogins(_ challenge: ChallengeSettings, at upstream: UpstreamSettings) -> GatewayLogins? {
         guard case .gateway(let gateway) = challenge.kind, let credential = challenge.credential else { return nil }
-        return GatewayLogins(challenge: challenge, credential: credential, gateway: gateway, upstream: upstream)
+        return GatewayLogins(
+            challenge: challenge, credential: credential, gateway: gateway, upstream: upstream,
+            addresses: clients.challengedAddresses)
     }
 }

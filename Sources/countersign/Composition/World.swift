@@ -107,6 +107,8 @@ extension World {
 final class MobileFirstClients: Sendable {
     /// What logins for tokens share.
     let tokens = TokenMaterial()
+    /// Where gateways asked last.
+    let challengedAddresses = ChallengedAddresses()
     private let clients = Mutex<[String: MobileFirstClient]>([:])
 
     /// The client of that upstream: the same one as before a reload, if nothing about it changed.
