@@ -85,7 +85,9 @@ struct LogoutTests {
         }
     }
 
-    @Test("nothing is ended where a changed value, in a file of variables, opens a latch")
+    @Test(
+        "ends what a changed credential replaces, once the new session is there, and the value comes from a file of variables"
+    )
     func changed() async throws {
         var configuration = Self.configuration(logout: "logout: { url: /form/logout }")
         configuration.sources = ["env: ${FOLDER}/secrets.env", "env"]
@@ -103,6 +105,11 @@ struct LogoutTests {
             write("demo")
             try await bank.expect("/form/", status: 200)
             #expect(bank.record.logouts.isEmpty)
+            bank.upstream.form.configure { $0.password = "second" }
+            write("second")
+            #expect(await eventually(within: .seconds(20)) { bank.record.logouts == ["form"] })
+            try await bank.expect("/form/", status: 200)
+            #expect(bank.record.answerCount(to: "form") == 3)
         }
     }
 }

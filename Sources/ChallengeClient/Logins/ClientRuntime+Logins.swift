@@ -126,9 +126,11 @@ extension ClientRuntime {
         }
     }
 
-    /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone.
+    /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone. Where it wins a
+    /// session, `replaced` is ended at its server after that.
     func startLogin(
-        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, _ cause: LoginCause
+        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, _ cause: LoginCause,
+        replacing replaced: PendingLogout? = nil
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
         let sideRequests = sideRequests(for: login, at: plan, cause: cause)
@@ -139,6 +141,7 @@ extension ClientRuntime {
             let (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
             services.observer.loginEnded(key, result, cause, after: duration)
             services.tell(services.directory.finish(key, with: result, now: services.wallClock()))
+            if let replaced, case .success = result { services.roster.onSomeWorker { $0.endLater(replaced) } }
         }
     }
 }

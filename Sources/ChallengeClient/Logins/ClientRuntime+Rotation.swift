@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import EventLoop
 
 // Sessions whose credential has another value now.
 extension WorkerRoster {
@@ -37,9 +38,29 @@ extension ClientRuntime {
             guard directory.beginRenewal(key, now: now) else { return }
             startLogin(
                 RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
-                LoginCause(.change))
+                LoginCause(.change), replacing: replaced(key, login, at: plan))
             return
         }
         services.ledger?.forget(key)
     }
+
+    /// The session that is held now, where its login ends sessions at the server. One logout for all scopes would end the new one as
+    /// well: there the server's own session stays the same.
+    private func replaced(_ key: SessionKey, _ login: StandingLogin, at plan: UpstreamPlan) -> PendingLogout? {
+        guard let logout = login.logout, !logout.endsAllScopes, let held = directory.held(key) else { return nil }
+        return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
+    }
+
+    /// Ends a session that another has taken the place of, once what was sent with it has had time to be answered.
+    func endLater(_ pending: PendingLogout) {
+        let timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [unowned self] in
+            // It holds itself up to here.
+            timer.onExpiry = nil
+            carryOut(pending) {}
+        }
+        timer.arm(at: loop.now + Self.grace)
+    }
+
+    private static var grace: Duration { .seconds(2) }
 }
