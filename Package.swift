@@ -52,6 +52,8 @@ let package = Package(
         .executable(name: "countersign", targets: ["countersign"]),
         .library(name: "ChallengeHandling", targets: ["ChallengeHandling"]),
         .library(name: "ChallengeClient", targets: ["ChallengeClient"]),
+        // Apart, for swift-crypto takes longer to build than all the rest, and not every client needs it.
+        .library(name: "Credentials", targets: ["Credentials"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -88,6 +90,11 @@ let package = Package(
             // The archive, as for YAML.
             linkerSettings: [.linkedLibrary(":libz.a")]),
 
+        // Built by the package in its own folder, too, so that it uses what is public only.
+        .target(
+            name: "LoginExamples", dependencies: ["ChallengeClient", "ChallengeHandling", httpTypes],
+            path: "Examples/Sources/LoginExamples", swiftSettings: settings),
+
         // The daemon.
         module(
             "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
@@ -115,6 +122,12 @@ let package = Package(
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
         tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
+        .testTarget(
+            name: "ClientLibraryTests",
+            dependencies: [
+                "ChallengeClient", "ChallengeHandling", "Credentials", "DemoUpstream", "LoginExamples", "Secrets",
+                httpTypes,
+            ], swiftSettings: settings),
         tests(
             "Gateway",
             [
@@ -135,8 +148,10 @@ let package = Package(
 // Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
 if let part = Context.environment["COUNTERSIGN_PART"] {
-    let leftOut = ["CSystemd", "CVersion", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign"]
-    package.products.removeAll { $0.name == "countersign" }
+    let leftOut = [
+        "CSystemd", "CVersion", "ClientLibrary", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign",
+    ]
+    package.products.removeAll { leftOut.contains($0.name) }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
     package.dependencies.removeAll { dependency in
         guard case .sourceControl(_, let location, _) = dependency.kind else { return false }

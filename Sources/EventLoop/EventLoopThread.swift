@@ -57,6 +57,11 @@ package final class EventLoopThread: Sendable {
         _ = pthread_join(thread, nil)
     }
 
+    /// Nobody will wait: the thread is gone when its loop has stopped. In place of `join`.
+    package func detach() {
+        _ = pthread_detach(thread)
+    }
+
     private static func main(_ start: Start) {
         // A name is a help to the reader of `top -H`; without it the thread works as well.
         _ = unsafe start.name.withCString { unsafe clinux_set_thread_name($0) }

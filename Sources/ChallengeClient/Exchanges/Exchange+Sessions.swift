@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import EventLoop
 
 // How an exchange comes by the sessions that it needs.
 extension Exchange {
@@ -26,6 +27,7 @@ extension Exchange {
             runtime.directory.leave(route.slots[slot].key, waiter: ticket)
             return machine.sessionFailed(.loginUnderWay)
         case .lead, .wait:
+            if let patience = client.plan.timeouts.login { timer.arm(at: runtime.loop.now + patience) }
             waitingFor = route.slots[slot].key
             awaitedLogin = route.slots[slot].key.challenge
             runtime.wait(self, ticket: ticket)

@@ -20,7 +20,7 @@ extension ClientRuntime {
     /// The same for a login whose server stands behind another's page: `finish` is called once, when the session is there or
     /// cannot be had.
     func requestSession(
-        _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse,
+        _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse?,
         cause: LoginCause,
         finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void
     ) {

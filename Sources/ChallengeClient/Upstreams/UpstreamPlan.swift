@@ -14,6 +14,8 @@ package struct UpstreamPlan: Sendable {
         package var response: Duration
         /// Between two pieces of the response's body.
         package var idle: Duration
+        /// How long an exchange waits for a login, where not as long as for a response.
+        package var login: Duration?
 
         /// The defaults of the configuration.
         package init(connect: Duration = .seconds(5), response: Duration = .seconds(60), idle: Duration = .seconds(300))

@@ -42,6 +42,16 @@ public final class MobileFirstClient: Sendable {
         MobileFirstLogin(client: self, scope: configuration.scope(adding: words), handlers: handlers)
     }
 
+    /// A login that answers `check` ahead of any challenge, as `login(check, credentials)` of IBM's clients: the check is
+    /// validated anew even where it holds. `handlers` answer what the server asks after that.
+    public func login(
+        answering check: String, with answer: SecretJSON, handlers: [any SecurityCheckChallengeHandler]
+    ) -> any SessionLogin {
+        var login = MobileFirstLogin(client: self, scope: configuration.scope(adding: [check]), handlers: handlers)
+        login.first = (check, answer)
+        return login
+    }
+
     /// The registration in use; `nil` before the first login of this process.
     var registration: MobileFirstRegistration? {
         get { state.withLock { $0.registration } }

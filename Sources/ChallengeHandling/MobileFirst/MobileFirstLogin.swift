@@ -9,6 +9,8 @@ struct MobileFirstLogin: SessionLogin {
     let client: MobileFirstClient
     let scope: Scope
     let handlers: [any SecurityCheckChallengeHandler]
+    /// What is answered ahead of any challenge, which has the check validated anew even where it holds.
+    var first: (check: String, answer: SecretJSON)?
 
     /// So many times the server may challenge in one login.
     private static var rounds: Int { 8 }
@@ -87,6 +89,10 @@ extension MobileFirstLogin {
             "client_id": SecretJSON(.string(registration.clientID)),
             "scope": SecretJSON(.string("\(scope)")),
         ]
+        if let first {
+            members["challengeResponse"] = SecretJSON(object: [first.check: first.answer])
+            dialogue.gave(first.check)
+        }
         let url = client.configuration.api.appending(path: "preauth/v1/preauthorize")
         for _ in 0...Self.rounds {
             let response = try await calls.send(.json(.post, url, SecretJSON(object: members)), "preauthorize")

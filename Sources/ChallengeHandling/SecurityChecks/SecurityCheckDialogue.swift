@@ -33,6 +33,12 @@ package struct SecurityCheckDialogue {
         self.conversation = conversation
     }
 
+    /// An answer to `check` goes out that no challenge of this conversation asked for.
+    package mutating func gave(_ check: String) {
+        given[check] = Given(use: nil)
+        report(check, "answer: given for \(ServerText.name(check)) ahead of a challenge")
+    }
+
     /// The server names these checks as passed.
     package mutating func succeeded(_ successes: [String: JSONValue]) async {
         for (check, success) in successes.sorted(by: { $0.key < $1.key }) {
@@ -161,7 +167,8 @@ extension SecurityCheckDialogue {
                 detail: "The challenge handler of \"\(handler.challengeName)\" failed: \(type(of: error)).")
         }
         switch answer {
-        case .cancel(let reason): throw LoginFailure(.failed, challenge: handler.challengeName, detail: reason)
+        case .cancel(let reason):
+            throw LoginFailure(.failed, challenge: handler.challengeName, detail: reason, isCancelled: true)
         case .submitChallengeAnswer(let answer, let use): return (answer, use)
         }
     }

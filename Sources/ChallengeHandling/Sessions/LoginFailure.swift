@@ -33,9 +33,15 @@ public struct LoginFailure: Error, Sendable, Equatable {
     public var retryAt: Int64?
     /// What the operator learns beyond `detail`, for the log: it may name hosts and files. No secret.
     public var cause: String
+    /// Whether a challenge handler chose to give no answer: then whoever comes next may try at once.
+    public var isCancelled: Bool
 
     /// A failure.
-    public init(_ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "") {
+    public init(
+        _ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "",
+        isCancelled: Bool = false
+    ) {
+        self.isCancelled = isCancelled
         self.cause = cause
         self.code = code
         self.challenge = challenge

@@ -26,9 +26,11 @@ public struct SessionLimits: Sendable {
     /// - Unknown outcomes back off with doubling and jitter (a half to the whole of the pause), and obey the server's
     ///   own time.
     /// - Attempts kept and locked accounts are asked about seldom: the question costs no attempt, but a request.
+    /// - A handler that cancels was free to; nothing is to wait for.
     /// - A rejected or latched credential needs no pause: the latch itself keeps it from being sent, and a changed
     ///   credential is to be used at once. Likewise a credential that no source knew.
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
+        if failure.isCancelled { return nil }
         let named = failure.retryAt.map { max(0, $0 - now) }
         switch failure.code {
         case .failed, .timedOut, .upstreamTLS:

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import ChallengeHandling
+public import ChallengeHandling
 internal import Crypto
 internal import FoundationEssentials
-package import Secrets
+public import Secrets
 
 /// Digests by swift-crypto, and SHA-512/256, which it lacks, by `SHA512t256`.
-package struct CryptoDigests: MessageDigests {
+public struct CryptoDigests: MessageDigests {
     /// Digests; holds nothing.
-    package init() {}
+    public init() {}
 
     /// The digest of `bytes`.
-    package func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] {
+    public func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] {
         switch algorithm {
         case .md5: Array(Insecure.MD5.hash(data: bytes))
         case .sha1: Array(Insecure.SHA1.hash(data: bytes))
@@ -23,7 +23,7 @@ package struct CryptoDigests: MessageDigests {
     }
 
     /// A digest of what comes piece by piece.
-    package func running(_ algorithm: DigestAlgorithm) -> any RunningDigest {
+    public func running(_ algorithm: DigestAlgorithm) -> any RunningDigest {
         switch algorithm {
         case .md5: Running(algorithm, Insecure.MD5())
         case .sha1: Running(algorithm, Insecure.SHA1())
@@ -34,7 +34,7 @@ package struct CryptoDigests: MessageDigests {
     }
 
     /// The authentication code of `bytes` (RFC 2104).
-    package func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] {
+    public func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] {
         switch algorithm {
         case .md5: code(Insecure.MD5.self, key, bytes)
         case .sha1: code(Insecure.SHA1.self, key, bytes)

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import ChallengeHandling
+public import ChallengeHandling
 internal import Crypto
 internal import CryptoExtras
 internal import FoundationEssentials
-package import Secrets
+public import Secrets
 
 /// RSA keys of 2048 bits that sign as RS256, serialised as PKCS #8 in DER (RFC 5208); and keys of others in PEM.
-package struct RSASigningKeys: SigningKeys {
+public struct RSASigningKeys: SigningKeys {
     /// Keys from the system's randomness.
-    package init() {}
+    public init() {}
 
     /// A fresh key of 2048 bits.
-    package func generate() async throws(StateError) -> any SigningKey {
+    public func generate() async throws(StateError) -> any SigningKey {
         let made = await onOwnThread { try? _RSA.Signing.PrivateKey(keySize: .bits2048) }
         guard let made else { throw StateError(reason: "no RSA key could be made") }
         return try RSASigningKey(made)
     }
 
     /// The key that was kept, if it still is one.
-    package func load(_ serialized: Secret) throws(StateError) -> any SigningKey {
+    public func load(_ serialized: Secret) throws(StateError) -> any SigningKey {
         var bytes = serialized.revealBytes()
         defer { wipe(&bytes) }
         guard let key = try? _RSA.Signing.PrivateKey(derRepresentation: bytes) else {
@@ -30,7 +30,7 @@ package struct RSASigningKeys: SigningKeys {
     }
 
     /// An RSA or P-256 key in PEM.
-    package func load(pem: Secret) throws(StateError) -> any AssertionKey {
+    public func load(pem: Secret) throws(StateError) -> any AssertionKey {
         let text = pem.revealText()
         if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) { return EllipticSigningKey(key: key) }
         guard let key = try? _RSA.Signing.PrivateKey(pemRepresentation: text) else {

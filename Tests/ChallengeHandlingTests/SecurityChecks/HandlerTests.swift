@@ -59,7 +59,9 @@ struct HandlerTests {
         let cancelling = RecordingHandler("UserLogin") { _ in .cancel(reason: "Nobody is there.") }
         let world = World(.challenged(["PinCodeAttempts": [:], "UserLogin": [:]]))
         let failure = await world.lose(try Bank.login([Bank.pin(), cancelling]))
-        #expect(failure == LoginFailure(.failed, challenge: "UserLogin", detail: "Nobody is there."))
+        #expect(
+            failure
+                == LoginFailure(.failed, challenge: "UserLogin", detail: "Nobody is there.", isCancelled: true))
     }
 
     @Test("another error ends the login, and what it holds is not told")

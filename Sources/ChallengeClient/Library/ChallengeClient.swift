@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import EventLoop
+public import HTTPTypes
+
+/// Sends HTTP requests, and answers the authentication challenges that servers meet them with.
+///
+/// ```swift
+/// let client = try ChallengeClient()
+/// try client.registerChallengeHandler(PinCodeHandler())
+/// let response = try await client.send(HTTPRequest(to: balance))
+/// print(try await response.text(upTo: 64 * 1024))
+/// ```
+///
+/// It is what the daemon `countersign` is built on: one login runs at a time however many requests need it, a session is held
+/// and used until it ends, a rejected answer is not sent twice, and the original request is sent again after a login. It has one
+/// thread with one loop, which end with `shutdown()`, or when the client and all of its responses are let go of.
+public final class ChallengeClient: Sendable {
+    let life: ClientLife
+
+    /// A client without handlers. Throws `unavailable` where this machine has no thread or descriptors for it.
+    public init(_ configuration: ClientConfiguration = ClientConfiguration()) throws(ClientError) {
+        life = try ClientLife(configuration)
+    }
+
+    /// The configuration it was made with.
+    public var configuration: ClientConfiguration { life.shared.configuration }
+
+    /// Sends `request` and returns the response as soon as its head is there.
+    ///
+    /// Challenges that a registered handler can answer are answered on the way; all others are responses like any other, 401
+    /// included. A request with an `Authorization` of its own is not logged in for. Redirects are not followed.
+    ///
+    /// `timeout`: how long all of it may take until the head is there, logins included; without it the limits of the
+    /// configuration for each part hold. Cancelling the task ends the transfer at once. Throws what `ClientError` lists.
+    public func send(
+        _ request: HTTPRequest, body: RequestBody = .none, timeout: Duration? = nil
+    ) async throws(ClientError) -> ClientResponse {
+        let request = try ClientRequest(request, body: body, timeout: timeout)
+        guard !Task.isCancelled else { throw ClientError.cancelled }
+        let number = life.nextNumber()
+        let life = life
+        let pipe = BodyPipe { [loop = life.loop, site = life.site] call in
+            loop.execute { site.value?.exchange(number)?.hear(call) }
+        }
+        let result: Result<ClientResponse, ClientError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { answer in
+                let isTaken = life.perform { site in
+                    let exchange = ClientExchange(
+                        request, number: number, pipe: pipe, site: site, life: life, answer: answer)
+                    site.start(exchange, number: number)
+                } else: {
+                    answer.resume(returning: .failure(.unavailable))
+                }
+                guard isTaken else { return answer.resume(returning: .failure(.shutDown)) }
+                life.feed(request.body, to: number)
+            }
+        } onCancel: {
+            pipe.breakOff(.cancelled)
+        }
+        return try result.get()
+    }
+
+    /// Sends a request to `address`, which has to be absolute; see `send(_:body:timeout:)`.
+    public func send(
+        _ method: HTTPRequest.Method = .get, to address: String, fields: HTTPFields = [:], body: RequestBody = .none,
+        timeout: Duration? = nil
+    ) async throws(ClientError) -> ClientResponse {
+        guard let url = WebURL(address) else {
+            throw ClientError(.badRequest, detail: "The address is no absolute one of http or https.")
+        }
+        return try await send(HTTPRequest(method, to: url, fields: fields), body: body, timeout: timeout)
+    }
+
+    /// Ends all requests, which fail as `shutDown`, and waits until the client's thread is about to end: at once, or as soon as
+    /// the logins under way have, within 5 s. What is asked of it afterwards fails as `shutDown`.
+    public func shutdown() async {
+        await withCheckedContinuation { continuation in life.close { continuation.resume() } }
+    }
+}

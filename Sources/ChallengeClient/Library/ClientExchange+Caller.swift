@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Curl
+internal import HTTPTypes
+internal import HTTPWire
+
+// What the exchange asks for and brings back.
+extension ClientExchange: ExchangeCaller {
+    /// Fields that the connection is ours to speak of with, and the framing (RFC 9110 section 7.6.1).
+    private static let own: Set<HTTPField.Name> = [
+        .connection, .contentLength, .expect, .transferEncoding, .upgrade, .te, .trailer,
+    ]
+
+    func writeFields(
+        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) throws(CurlError) {
+        try fields.append(name: "Host", value: request.origin.authority.utf8.span)
+        var lines: [String] = []
+        var hasAccept = false
+        for field in request.fields where !Self.own.contains(field.name) {
+            let name = Array(field.name.canonicalName.utf8)
+            let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
+            if kind == .host || kind.isHopByHop { continue }
+            if field.name == .authorization, request.fields[.authorization] != nil {
+                // The program's own goes, and no session's.
+                try fields.append(name: "Authorization", value: field.value.utf8.span)
+                continue
+            }
+            if sessions.override(kind, named: name.span) { continue }
+            if field.name == .cookie, cookies != nil {
+                lines.append(field.value)
+                continue
+            }
+            if field.name == .accept { hasAccept = true }
+            var value = field.value
+            if field.name == .acceptEncoding, sessions.limitsCodings { value = ReadableCodings.among(value) }
+            try fields.append(name: field.name.rawName.utf8.span, value: value.utf8.span)
+        }
+        if let merged = cookies?.merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
+        if !hasAccept { fields.suppress("Accept") }
+    }
+
+    func exchangeDelivers(headOf transfer: Transfer) {
+        let held = heldSessions
+        let head = transfer.head.withSpan { bytes in
+            var response = HTTPResponse(status: .init(code: transfer.answer.status))
+            for line in transfer.answer.fields where !line.isHopByHop {
+                if line.kind == .setCookie, let held, held.holdsCookie(bytes.extracting(line.value.bounds)) { continue }
+                guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
+                response.headerFields.append(HTTPField(name: name, value: bytes.text(line.value)))
+            }
+            return response
+        }
+        deliver(head)
+    }
+
+    func exchangeDelivers(bodyOf transfer: Transfer) {
+        guard pipe.hasRoom else { return }
+        pipe.put(
+            transfer.body.withSpan { bytes in
+                var copy: [UInt8] = []
+                copy.reserveCapacity(bytes.count)
+                for index in bytes.indices { copy.append(bytes[index]) }
+                return copy
+            })
+        transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
+    }
+
+    func exchangeEnded() { finish() }
+
+    /// The response is whole, and whoever still sends its request may go on with that.
+    func exchangeHasAll() { pipe.finish(.success(())) }
+
+    func exchangeFailed(_ error: ExchangeError) { fail(ClientError(error)) }
+
+    func exchangeBroke(_ error: ExchangeError) { fail(ClientError(error)) }
+
+    func exchangeWantsBody() { wantsBody() }
+
+    /// Never asked for.
+    func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
+        throw WireError(upstream: .switchInvalid)
+    }
+
+    /// Nobody is told.
+    func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {}
+
+    /// Nobody is told.
+    func exchangeDelivers(trailersOf transfer: Transfer) {}
+
+    /// The program itself.
+    var callerUser: UInt32? { nil }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import EventLoop
+internal import Synchronization
+
+/// How a login that was asked for ended.
+typealias LoginOutcome = SessionTable<ExchangeTicket>.Outcome
+
+// Logins that the program asks for itself.
+extension ClientSite {
+    /// Has the session of `login` for `scope` used or won.
+    func requestSession(of login: StandingLogin, scope: Scope, _ finish: @escaping (LoginOutcome) -> Void) {
+        let slot = RouteSessions.Slot(login: login, scope: scope)
+        runtime.requestSession(
+            slot, rejected: nil, at: shared.plan(for: login.key.origin), challenge: nil, cause: LoginCause(.command),
+            finish: finish)
+    }
+
+    /// Runs `login` whether or not a session is held, in whose place its own comes.
+    func logIn(_ login: StandingLogin, scope: Scope, _ finish: @escaping (LoginOutcome) -> Void) {
+        let slot = RouteSessions.Slot(login: login, scope: scope)
+        let directory = runtime.directory
+        _ = directory.drop { $0.isSibling(of: slot.key) }
+        let ticket = runtime.nextTicket()
+        switch directory.request(slot.key, rejected: nil, waiter: ticket, now: runtime.wallClock()) {
+        case .lead:
+            runtime.wait(ticket: ticket, finish)
+            runtime.startLogin(
+                slot, at: shared.plan(for: login.key.origin), challenge: nil, LoginCause(.command))
+        case .refuse(let failure): finish(.failed(failure))
+        case .overloaded, .prove, .use, .wait:
+            directory.leave(slot.key, waiter: ticket)
+            finish(.failed(.inProcess(login.name)))
+        }
+    }
+
+    /// Runs `body`, which ends sessions of `login` at the server, and forgets all of them.
+    func logOut(
+        _ login: StandingLogin,
+        _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Void,
+        done: @escaping @Sendable (Result<Void, LoginFailure>) -> Void
+    ) {
+        let plan = shared.plan(for: login.key.origin)
+        let services = shared.services
+        let conversation = services.conversation(
+            for: login.key, credentials: services.credentials,
+            sideRequests: runtime.sideRequests(
+                for: login.login(LoginOccasion()), at: plan, cause: LoginCause(.command)))
+        let logins = shared.logins
+        logins.began()
+        Task(executorPreference: loop) {
+            let result: Result<Void, LoginFailure>
+            do throws(LoginFailure) {
+                try await body(conversation)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            _ = services.directory.drop { $0.isSibling(of: login.key) }
+            done(result)
+            logins.ended()
+        }
+    }
+}
+
+extension LoginFailure {
+    /// The original says so, too.
+    static func inProcess(_ name: String) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: name, detail: "A login at this server is under way. Wait for its end.",
+            isCancelled: true)
+    }
+}
+
+extension ClientLife {
+    /// How what `begin` starts on the loop ends; an error where the task is cancelled, the client shut down or
+    /// `ClientConfiguration.Timeouts.login` passes before. The login goes on then.
+    func wait(
+        _ begin: @escaping @Sendable (ClientSite, @escaping (LoginOutcome) -> Void) -> Void
+    ) async throws(ClientError) -> LoginOutcome {
+        let awaited = AwaitedLogin()
+        let limit = shared.configuration.timeouts.login
+        let loop = loop
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                awaited.begin(continuation)
+                let isBegun = perform { site in
+                    let timer = LazyTimer(loop: loop)
+                    timer.onExpiry = {
+                        awaited.end(
+                            .failure(
+                                ClientError(
+                                    .timedOut,
+                                    detail: "The login took longer than \(limit) (`timeouts.login`). It goes on.")))
+                    }
+                    timer.arm(at: loop.now + limit)
+                    let number = site.hold(awaited)
+                    begin(site) { outcome in
+                        timer.cancel()
+                        site.stopAwaiting(number)
+                        awaited.end(.success(outcome))
+                    }
+                } else: {
+                    awaited.end(.failure(.unavailable))
+                }
+                if !isBegun { awaited.end(.failure(.shutDown)) }
+            }
+        } onCancel: {
+            awaited.end(.failure(.cancelled))
+        }
+        return try result.get()
+    }
+}
+
+/// Somebody who waits for a login that the program asked for.
+final class AwaitedLogin: Sendable {
+    private typealias Continuation = CheckedContinuation<Result<LoginOutcome, ClientError>, Never>
+
+    private struct State {
+        var continuation: Continuation?
+        var result: Result<LoginOutcome, ClientError>?
+    }
+
+    private let state = Mutex(State())
+
+    func begin(_ continuation: CheckedContinuation<Result<LoginOutcome, ClientError>, Never>) {
+        let result = state.withLock { state in
+            if state.result == nil { state.continuation = continuation }
+            return state.result
+        }
+        if let result { continuation.resume(returning: result) }
+    }
+
+    func end(_ result: Result<LoginOutcome, ClientError>) {
+        let continuation = state.withLock { state -> Continuation? in
+            guard state.result == nil else { return nil }
+            state.result = result
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume(returning: result)
+    }
+}

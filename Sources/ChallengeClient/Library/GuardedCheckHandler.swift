@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import Synchronization
+
+/// A program's handler of a security check, in one conversation: asked for a limited time, and kept from sending an answer
+/// that was rejected.
+final class GuardedCheckHandler: SecurityCheckChallengeHandler {
+    private let handler: any SecurityCheckChallengeHandler
+    private let calls: HandlerCalls
+    private let rejected: RejectedAnswers
+    /// The answer whose verdict is awaited, where it was made of no stored credential.
+    private let given: Mutex<SecretJSON?>
+
+    /// `given`: what goes out before any challenge.
+    init(
+        _ handler: any SecurityCheckChallengeHandler, calls: HandlerCalls, rejected: RejectedAnswers,
+        given: SecretJSON? = nil
+    ) {
+        self.handler = handler
+        self.calls = calls
+        self.rejected = rejected
+        self.given = Mutex(given)
+    }
+
+    var securityCheck: String { handler.securityCheck }
+    var challengeName: String { handler.challengeName }
+    var latchKey: LatchKey? { handler.latchKey }
+
+    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
+        if case .rejected = challenge.previousAnswer { noteRejection() }
+        let answer = try await calls.run(challengeName) { [handler] in try await handler.handleChallenge(challenge) }
+        guard case .submitChallengeAnswer(let value, from: nil) = answer else { return answer }
+        try rejected.requireNew(value.text, to: securityCheck)
+        given.withLock { $0 = value }
+        return answer
+    }
+
+    func handleSuccess(_ success: JSONValue) async {
+        given.withLock { $0 = nil }
+        // What it does with it is its own affair.
+        try? await calls.run(challengeName) { [handler] in await handler.handleSuccess(success) }
+    }
+
+    func handleFailure(_ failure: JSONValue) async {
+        noteRejection()
+        try? await calls.run(challengeName) { [handler] in await handler.handleFailure(failure) }
+    }
+
+    private func noteRejection() {
+        let answer = given.withLock { given in
+            defer { given = nil }
+            return given
+        }
+        if let answer { rejected.note(answer.text, to: securityCheck) }
+    }
+}
+
+/// Stands in for a check that is answered without a handler.
+struct AnsweredCheck: SecurityCheckChallengeHandler {
+    let securityCheck: String
+
+    /// There is no other answer.
+    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
+        if case .rejected(let failure) = challenge.previousAnswer { throw failure }
+        return .cancel(reason: "The server asks for \"\(securityCheck)\" again, and no handler of it is registered.")
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import EventLoop
+internal import Synchronization
+
+/// Calls the program's challenge handlers: apart from the loop, so that one that blocks holds nobody else up, and each for a
+/// limited time, so that nobody waits for one that never answers.
+final class HandlerCalls: Sendable {
+    private struct State {
+        var loop: EventLoop?
+        var last: UInt64 = 0
+        var running: [UInt64: @Sendable (LoginFailure) -> Void] = [:]
+        var isOver = false
+    }
+
+    let limit: Duration
+    private let state = Mutex(State())
+
+    init(limit: Duration) { self.limit = limit }
+
+    /// Has the time measured by `loop`.
+    func begin(on loop: EventLoop) { state.withLock { $0.loop = loop } }
+
+    /// What `body` returns or throws, or a `LoginFailure` where it takes longer than allowed or the client is shut down; its
+    /// task is cancelled then, and left alone. `challenge` names the handler.
+    func run<Value: Sendable>(
+        _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let race = Race<Value>()
+        let number = state.withLock { state in
+            state.last += 1
+            if !state.isOver { state.running[state.last] = { race.end(.failure($0)) } }
+            return state.isOver ? nil : state.last
+        }
+        guard let number else { throw Self.shutDown(challenge) }
+        defer { state.withLock { _ = $0.running.removeValue(forKey: number) } }
+        let timer = CallTimer { [limit] in
+            race.end(
+                .failure(
+                    LoginFailure(
+                        .timedOut, challenge: challenge,
+                        detail: "The challenge handler of \"\(challenge)\" did not answer within \(limit) "
+                            + "(`timeouts.handler`).")))
+        }
+        guard let loop = state.withLock({ $0.loop }) else { throw Self.shutDown(challenge) }
+        loop.execute { [limit] in timer.start(on: loop, after: limit) }
+        let task = Task.detached {
+            do {
+                race.end(.success(try await body()))
+            } catch {
+                race.end(.failure(error))
+            }
+        }
+        let result = await withCheckedContinuation { race.begin($0) }
+        task.cancel()
+        loop.execute { timer.stop(on: loop) }
+        return try result.get()
+    }
+
+    /// The client is shut down: no handler is waited for any more.
+    func cancelAll() {
+        let running = state.withLock { state in
+            state.isOver = true
+            return state.running.values.map(\.self)
+        }
+        for cancel in running { cancel(Self.shutDown("")) }
+    }
+
+    private static func shutDown(_ challenge: String) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: challenge, detail: "The client was shut down while it logged in.", isCancelled: true)
+    }
+}
+
+/// One call: whatever ends it first does.
+private final class Race<Value: Sendable>: Sendable {
+    private typealias Continuation = CheckedContinuation<Result<Value, any Error>, Never>
+
+    private enum State: Sendable {
+        case begun(Continuation)
+        case ended(Result<Value, any Error>)
+        case over
+        case unbegun
+    }
+
+    private let state = Mutex(State.unbegun)
+
+    func begin(_ continuation: CheckedContinuation<Result<Value, any Error>, Never>) {
+        let result = state.withLock { state -> Result<Value, any Error>? in
+            guard case .ended(let result) = state else {
+                state = .begun(continuation)
+                return nil
+            }
+            state = .over
+            return result
+        }
+        if let result { continuation.resume(returning: result) }
+    }
+
+    func end(_ result: Result<Value, any Error>) {
+        let waiting = state.withLock { state -> Continuation? in
+            switch state {
+            case .begun(let continuation):
+                state = .over
+                return continuation
+            case .unbegun: state = .ended(result)
+            case .ended, .over: break
+            }
+            return nil
+        }
+        waiting?.resume(returning: result)
+    }
+}
+
+/// The time limit of one call, on the loop.
+private final class CallTimer: TimerHandler, Sendable {
+    private let token = Mutex<(token: TimerToken?, isOver: Bool)>((nil, false))
+    private let onExpiry: @Sendable () -> Void
+
+    init(_ onExpiry: @escaping @Sendable () -> Void) { self.onExpiry = onExpiry }
+
+    func start(on loop: EventLoop, after limit: Duration) {
+        token.withLock { state in
+            if !state.isOver { state.token = loop.schedule(at: loop.now + limit, self) }
+        }
+    }
+
+    func stop(on loop: EventLoop) {
+        token.withLock { state in
+            state.isOver = true
+            if let token = state.token { loop.cancel(token) }
+            state.token = nil
+        }
+    }
+
+    func timerFired(tag: UInt64) { onExpiry() }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Credentials
+import DemoUpstream
+import Secrets
+import Synchronization
+import Testing
+
+/// The demonstration's upstream, and a client for it.
+struct Demo {
+    let upstream: DemoUpstream
+    let client: ChallengeClient
+
+    func url(_ path: String) -> String { "http://127.0.0.1:\(upstream.port)\(path)" }
+
+    var balance: String { url("/mfp/api/adapters/bank/balance") }
+}
+
+/// Runs `body` with both, and shuts them down.
+func withDemo(
+    _ change: (inout ClientConfiguration) -> Void = { _ in }, _ body: (Demo) async throws -> Void
+) async throws {
+    let upstream = DemoUpstream()
+    try upstream.start()
+    defer { upstream.stop() }
+    var configuration = ClientConfiguration()
+    let api = try #require(WebURL("http://127.0.0.1:\(upstream.port)/mfp/api"))
+    configuration.mobileFirst = MobileFirstServer(
+        MobileFirstConfiguration(api: api, application: "com.sample.pincode", platform: .ios, version: "1.0"),
+        keys: SharedKeys())
+    change(&configuration)
+    let client = try ChallengeClient(configuration)
+    do {
+        try await body(Demo(upstream: upstream, client: client))
+    } catch {
+        await client.shutdown()
+        throw error
+    }
+    await client.shutdown()
+}
+
+/// One key for all tests: making one takes a second.
+struct SharedKeys: SigningKeys {
+    private static let made = Task { try await RSASigningKeys().generate() }
+
+    func generate() async throws(StateError) -> any SigningKey {
+        do { return try await Self.made.value } catch { throw StateError(reason: "\(error)") }
+    }
+
+    func load(_ serialized: Secret) throws(StateError) -> any SigningKey { try RSASigningKeys().load(serialized) }
+    func load(pem: Secret) throws(StateError) -> any AssertionKey { try RSASigningKeys().load(pem: pem) }
+}
+
+/// What was said, in order.
+final class Notes: Sendable {
+    private let notes = Mutex<[String]>([])
+
+    var all: [String] { notes.withLock { $0 } }
+    var count: Int { all.count }
+
+    func add(_ note: String) { notes.withLock { $0.append(note) } }
+}
+
+/// The error that `body` throws, which is a client's.
+func clientError<Value>(
+    _ location: SourceLocation = #_sourceLocation, _ body: () async throws -> Value
+) async throws -> ClientError {
+    do {
+        _ = try await body()
+    } catch let error as ClientError {
+        return error
+    }
+    Issue.record("no error", sourceLocation: location)
+    throw CancellationError()
+}
