@@ -36,15 +36,32 @@ extension ExpressLine {
         fields.reset()
     }
 
-    /// Sends the head, and the body behind it as far as it is here.
+    /// Sends the head, and the body behind it as far as it is here. Where none of it is here yet, the head waits for it until the
+    /// end of this turn of the loop: mostly both have come from the caller at once, and so leave at once.
     func sendHead() {
         fill()
+        if transfer.awaitsBody, !isHeld {
+            isHeld = true
+            transfer.driver.hold(self)
+        } else {
+            send()
+        }
+    }
+
+    /// The turn ends: a head that waited for the body goes without it.
+    func sendHeld() {
+        guard isHeld, isRunning else { return }
         send()
+        watch()
     }
 
     /// Sends what the connection takes.
     func send() {
         guard let connection else { return }
+        if isHeld {
+            isHeld = false
+            fill()
+        }
         do throws(UpstreamConnection.Broken) {
             while true {
                 try connection.send(&output)

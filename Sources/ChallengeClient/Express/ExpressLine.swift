@@ -37,6 +37,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     private(set) var connection: UpstreamConnection?
     /// What of the request is to be sent; it holds secrets.
     var output = ByteQueue()
+    /// Whether a head in `output` waits for the body.
+    var isHeld = false
     /// What has come and is not fed yet.
     var input = ByteQueue()
     /// How far the line that comes has been searched for its end, and where it begins.
@@ -113,6 +115,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Ends it wherever it stands, with its connection.
     func close() {
         state = .over
+        isHeld = false
         output.erase()
         connection?.close()
         connection = nil
@@ -166,11 +169,11 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     }
 
     /// Has the loop tell of what is waited for; costs nothing where that is the same as before.
-    private func watch() {
+    func watch() {
         guard isRunning, let connection else { return }
         var interest: Interest = []
         if !transfer.isPaused, !transfer.isAnswered { interest.insert(.read) }
-        if !output.isEmpty { interest.insert(.write) }
+        if !output.isEmpty, !isHeld { interest.insert(.write) }
         connection.watch(for: interest, handler: self)
     }
 

@@ -23,6 +23,8 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     private(set) var goes: UInt64 = 0
     /// Those whose answer may have ended without libcurl having told so.
     private var doubtful: [Transfer] = []
+    /// Those whose request's head waits for the end of this turn.
+    private var held: [ExpressLine] = []
 
     /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
@@ -72,6 +74,12 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         // What changes nothing it does not take for a reason.
         transfer.easy.pauseReceiving()
         unpause(transfer)
+    }
+
+    /// `line` is asked at the end of this turn to send what it holds back.
+    func hold(_ line: ExpressLine) {
+        held.append(line)
+        hasWork = true
     }
 
     /// `transfer` has something to tell.
@@ -138,6 +146,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     }
 
     private func settle() {
+        while let line = held.popLast() { line.sendHeld() }
         while let completion = multi.nextCompleted() {
             completion.delegate.transferEnded(completion.handle, error: completion.error)
         }
