@@ -50,6 +50,8 @@ let package = Package(
     name: "countersign",
     products: [
         .executable(name: "countersign", targets: ["countersign"]),
+        // The same, for a daemon with handlers of one's own.
+        .library(name: "CountersignDaemon", targets: ["CountersignDaemon"]),
         .library(name: "ChallengeHandling", targets: ["ChallengeHandling"]),
         .library(name: "ChallengeClient", targets: ["ChallengeClient"]),
         // Apart, for swift-crypto takes longer to build than all the rest, and not every client needs it.
@@ -105,14 +107,17 @@ let package = Package(
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
         module("DemoUpstream", [crypto, cryptoExtras]),
-        .executableTarget(
-            name: "countersign",
+        .target(
+            name: "CountersignDaemon",
             dependencies: [
                 "Admin", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
                 "DemoUpstream", "EventLoop", "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd",
                 arguments, logging, httpTypes,
             ],
-            swiftSettings: settings, linkerSettings: archiveSettings),
+            swiftSettings: settings),
+        .executableTarget(
+            name: "countersign", dependencies: ["CountersignDaemon"], swiftSettings: settings,
+            linkerSettings: archiveSettings),
 
         tests("Secrets"),
         tests("HTTPWire"),
@@ -136,7 +141,7 @@ let package = Package(
         tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
-        tests("countersign", ["Systemd", logging, "Credentials", arguments]),
+        tests("CountersignDaemon", ["ChallengeHandling", "Credentials", "Systemd", logging, arguments]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
@@ -149,7 +154,8 @@ let package = Package(
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
 if let part = Context.environment["COUNTERSIGN_PART"] {
     let leftOut = [
-        "CSystemd", "CVersion", "ClientLibrary", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "countersign",
+        "CSystemd", "CVersion", "ClientLibrary", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "Countersign",
+        "countersign",
     ]
     package.products.removeAll { leftOut.contains($0.name) }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }

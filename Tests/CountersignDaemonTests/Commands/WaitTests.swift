@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 /// A report with one login of `bank` that asks `pin`.
 private func report(_ status: String, _ login: [String: JSONValue], reasons: [JSONValue] = []) -> JSONValue {

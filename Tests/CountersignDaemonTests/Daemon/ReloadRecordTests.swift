@@ -3,7 +3,7 @@
 
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("The record of reloads")
 struct ReloadRecordTests {

@@ -5,7 +5,7 @@ internal import Glibc
 import Logging
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("Loggers on the log's output")
 struct LogOutputTests {

@@ -5,7 +5,7 @@ import Logging
 import Systemd
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("The forms of a log line")
 struct LogFormatTests {

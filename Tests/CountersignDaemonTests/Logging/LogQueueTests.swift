@@ -4,7 +4,7 @@
 internal import Synchronization
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("The queue before the log")
 struct LogQueueTests {

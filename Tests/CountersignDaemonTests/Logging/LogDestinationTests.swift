@@ -3,7 +3,7 @@
 
 import Testing
 
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("Where the log goes")
 struct LogDestinationTests {

@@ -6,7 +6,7 @@ import Glibc
 import Testing
 
 @testable import Credentials
-@testable import countersign
+@testable import CountersignDaemon
 
 @Suite("The keyring commands")
 final class KeyringCommandTests {

@@ -6,10 +6,9 @@ internal import CVersion
 internal import ChallengeHandling
 internal import Glibc
 
-/// The one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
+/// The commands of the one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
 /// main thread for the pool's, and the daemon needs it for its signals.
-@main
-struct Countersign: ParsableCommand {
+struct Program: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "countersign",
         abstract: "An authenticating reverse proxy: programs speak plain HTTP to it, and it answers the upstream's "
@@ -23,11 +22,16 @@ struct Countersign: ParsableCommand {
             DoctorCommand.self, ReloadCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self,
             WaitCommand.self, KeyringCommand.self, DemoCommand.self,
         ])
+}
 
-    static func main() {
+/// The program `countersign`.
+public enum Countersign {
+    /// Runs the command that the process's arguments name; returns, or ends the process, when that is over. To be called on the
+    /// main thread, which then is the program's.
+    public static func main() {
         CoreDumps.forbid()
         do {
-            var command = try parseAsRoot()
+            var command = try Program.parseAsRoot()
             try command.run()
         } catch let failure as Failure {
             Process.complain("countersign: \(failure.description)")
@@ -36,7 +40,7 @@ struct Countersign: ParsableCommand {
             Process.complain("countersign: \(error.reason)")
             Glibc.exit(EX_UNAVAILABLE)
         } catch {
-            exit(withError: error)
+            Program.exit(withError: error)
         }
     }
 }
