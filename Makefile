@@ -34,6 +34,7 @@ test: ## all tests; the running daemon asked from outside what the RFCs demand, 
 	@Tests/Scripts/test
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
+	@Tests/Benchmarks/micro
 	@Tests/Sanitizers/run
 	@RUNS=20000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
 
@@ -74,6 +75,7 @@ bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/B
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
 	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results Tests/Benchmarks/results); \
 	    Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$path"
+	@Tests/Benchmarks/micro
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance

@@ -154,8 +154,8 @@ let package = Package(
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
 if let part = Context.environment["COUNTERSIGN_PART"] {
     let leftOut = [
-        "CSystemd", "CVersion", "ClientLibrary", "Credentials", "DemoUpstream", "EndToEnd", "Systemd", "Countersign",
-        "countersign",
+        "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
+        "LoginExamples", "Systemd", "countersign",
     ]
     package.products.removeAll { leftOut.contains($0.name) }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
@@ -167,6 +167,15 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         package.targets.append(
             .target(name: "MutexForThreadSanitizer", path: "Tests/Sanitizers/MutexForThreadSanitizer"))
         package.targets.first { $0.name == "EventLoopTests" }?.dependencies.append("MutexForThreadSanitizer")
+    }
+    if part == "micro" {
+        package.targets.removeAll { $0.type == .test }
+        package.targets.append(
+            .executableTarget(
+                name: "micro-benchmarks",
+                dependencies: [
+                    "ChallengeClient", "ChallengeHandling", "Curl", "Gateway", "HTTPWire", "Secrets", httpTypes,
+                ], path: "Tests/Benchmarks/Micro", swiftSettings: settings))
     }
     if part == "fuzz" || part == "fuzz-bare" {
         package.targets.removeAll { $0.type == .test }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// One thing that each request does, alone, so that its cost can be counted.
+struct MicroBenchmark: Sendable {
+    /// Its name in the budget.
+    let name: String
+    /// Sets it up, and returns what is counted.
+    let make: @Sendable () throws -> () -> Void
+
+    static let all: [MicroBenchmark] = heads + lookUps
+}
+
+@main
+struct Program {
+    /// `micro-benchmarks`: the names. `micro-benchmarks NAME COUNT`: does that so often, and says how long one took.
+    static func main() throws {
+        let arguments = CommandLine.arguments.dropFirst()
+        guard let name = arguments.first else {
+            for benchmark in MicroBenchmark.all { print(benchmark.name) }
+            return
+        }
+        guard arguments.count == 2, let count = arguments.last.flatMap({ Int($0) }), count > 0,
+            let benchmark = MicroBenchmark.all.first(where: { $0.name == name })
+        else { fatalError("usage: micro-benchmarks [NAME COUNT]; without arguments it prints the names") }
+        let run = try benchmark.make()
+        // Memory that is used again is there before anything is counted.
+        for _ in 0..<16 { run() }
+        let clock = ContinuousClock()
+        let began = clock.now
+        for _ in 0..<count { run() }
+        print((clock.now - began) / .nanoseconds(1) / Double(count))
+    }
+}
