@@ -68,11 +68,15 @@ struct ReloadCommandTests {
     @Test("names the keys that come into force at the next start only")
     func keysOfStart() async throws {
         try await withBank { bank in
-            bank.configure { $0.workers = 3 }
+            bank.configure {
+                $0.workers = 3
+                $0.more.append("limits: { waiters: 7 }")
+            }
             #expect(try await bank.countersign("reload").exit == 0)
             let log = try bank.daemon.log
             #expect(log.contains("comes into force at the next start"))
             #expect(log.contains(#""key":"workers""#))
+            #expect(log.contains(#""key":"limits.waiters""#))
         }
     }
 }

@@ -40,6 +40,7 @@ extension Settings {
         var keys: [String] = []
         if WorkerCount.resolve(workers) != WorkerCount.resolve(other.workers) { keys.append("workers") }
         if log.format != other.log.format { keys.append("log.format") }
+        if limits.waiters != other.limits.waiters { keys.append("limits.waiters") }
         return keys
     }
 }
