@@ -20,7 +20,12 @@ extension Settings {
         _ bytes: [UInt8], file: String, environment: [String: String]
     ) -> (settings: Settings?, problems: [Problem]) {
         let reading = Reading(file: file, environment: environment)
-        let settings: Settings?
+        let settings = parse(bytes, reading)
+        return (reading.hasErrors ? nil : settings, reading.sortedProblems)
+    }
+
+    /// Checks `bytes`; what is found out of them is in `reading`.
+    static func parse(_ bytes: [UInt8], _ reading: Reading) -> Settings? {
         do {
             let (root, duplicates) = try YAMLComposer.compose(bytes)
             for duplicate in duplicates {
@@ -28,12 +33,11 @@ extension Settings {
                     "stands here already, in line \(duplicate.first.line)", at: duplicate.mark,
                     keyPath: duplicate.keyPath)
             }
-            settings = Value(root: root, reading: reading).fields().flatMap(read)
+            return Value(root: root, reading: reading).fields().flatMap(read)
         } catch {
             reading.report(error.message, at: error.mark, keyPath: "")
-            settings = nil
+            return nil
         }
-        return (reading.hasErrors ? nil : settings, reading.sortedProblems)
     }
 
     private static func read(_ fields: Fields) -> Settings {

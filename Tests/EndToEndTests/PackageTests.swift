@@ -43,6 +43,7 @@ struct PackageTests {
             "share/bash-completion/completions/countersign", "share/zsh/vendor-completions/_countersign",
             "share/fish/vendor_completions.d/countersign.fish", "share/doc/countersign/copyright",
             "share/doc/countersign/changelog.gz", "share/doc/countersign/examples/minimal.yaml",
+            "share/doc/countersign/docs/getting-started.md", "share/doc/countersign/docs/challenges/gateways.md",
         ].map { "/usr/\($0)" } + ["/etc/countersign/countersign.yaml"]
 
     @Test("uninstall removes all that install put there, below any prefix, but not the configuration")

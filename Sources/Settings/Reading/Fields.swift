@@ -15,6 +15,7 @@ final class Fields {
     /// The value of `key`; `nil` where it is not there, or there without a value, which means the same.
     subscript(key: String) -> Value? {
         asked.append(key)
+        value.reading.knows(key, at: value.path)
         guard let entry = entries.first(where: { $0.key == key }) else { return nil }
         return entry.value.isNull ? nil : value.child(entry)
     }

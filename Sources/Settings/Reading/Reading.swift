@@ -9,6 +9,8 @@ final class Reading {
     let environment: [String: String]
     /// The names under `upstreams:`, whatever stands under them.
     var upstreamNames: [String] = []
+    /// The keys that the format has, by the way to them, below whatever mapping the file has; the documentation is held against it.
+    private(set) var knownKeys: Set<String> = []
     private(set) var problems: [Problem] = []
     private var marks: [String: Mark] = [:]
 
@@ -38,6 +40,11 @@ final class Reading {
         var path = keyPath[...]
         while marks[String(path)] == nil, let end = path.lastIndex(where: { ".[".contains($0) }) { path = path[..<end] }
         report(message, at: marks[String(path)], keyPath: keyPath, severity: severity)
+    }
+
+    /// The format has `key` in the mapping at `keyPath`.
+    func knows(_ key: String, at keyPath: String) {
+        knownKeys.insert(keyPath.isEmpty ? key : "\(keyPath).\(key)")
     }
 
     /// Remembers where a value stands.
