@@ -16,7 +16,7 @@ struct CommandPageTests {
         let told = text.split(separator: "\n").filter { $0.hasPrefix("### `") }.map {
             $0.dropFirst(4).filter { $0 != "`" }
         }
-        let known = Countersign.configuration.subcommands.compactMap { $0.configuration.commandName }
+        let known = Program.configuration.subcommands.compactMap { $0.configuration.commandName }
         #expect(Set(told) == Set(known))
         #expect(known.count > 10)
     }

@@ -41,12 +41,16 @@ struct ConfigurationPageTests {
 
     /// What the reader of the format asks for in a file that has every mapping, in the words of the page.
     private func knownKeys() -> Set<String> {
-        let more = "\naccess-log: { format: json }\n"
-        let reading = Reading(file: "f", environment: [:])
-        _ = Settings.parse(Array((everything + more).utf8), reading)
+        let byUser = challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }")
+        let texts = [everything + "\naccess-log: { format: json }\n", byUser]
+        let asked = texts.flatMap { text in
+            let reading = Reading(file: "f", environment: [:])
+            _ = Settings.parse(Array(text.utf8), reading)
+            return reading.knownKeys
+        }
         return Set(
-            reading.knownKeys.map { key in
-                key.replacing(#/\[\d+\]/#, with: "").replacing(#/^upstreams\.(bank|ledger)/#, with: "upstreams.*")
+            asked.map { key in
+                key.replacing(#/\[\d+\]/#, with: "").replacing(#/^upstreams\.(bank|ledger|u)(?=\.)/#, with: "upstreams.*")
                     .replacing(#/^challenges\.(login\.)?(detect|success|failed)\./#, with: "challenges.detect.")
                     .replacing(#/^credentials\.sources\./#, with: "credentials.sources.")
             })
