@@ -3,13 +3,15 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
+internal import Settings
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Show where a local request goes and what stands ready there.",
         discussion: """
             Names the listener, the route and the upstream that a local URL meets, and the challenge handlers there in \
-            their order, each with the name of its credential. Nothing is sent, no secret is read.
+            their order, each with the name of its credential. Nothing is sent, no secret is read. Where `users` or `by-user` \
+            tell callers apart, --user says who is meant.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
@@ -20,6 +22,12 @@ struct ExplainCommand: ParsableCommand {
     @Option(name: .shortAndLong, help: "The method of the request.")
     var method = "GET"
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Whose request it is: a user's name or number. Without it, nobody's in particular.", valueName: "user"))
+    var user: String?
+
     @Flag(name: .long, help: "As one JSON object.")
     var json = false
 
@@ -28,9 +36,10 @@ struct ExplainCommand: ParsableCommand {
         guard let address = WebURL(url) else {
             throw Failure("\(url): not an http or https address", code: EX_USAGE)
         }
+        let caller = try user.map(Self.number)
         let explanation: Explanation
         do throws(CompositionError) {
-            explanation = try Explanation(of: address, method: method, settings: settings)
+            explanation = try Explanation(of: address, method: method, user: caller, settings: settings)
         } catch {
             throw Failure(error.description, code: EX_CONFIG)
         }
@@ -40,5 +49,13 @@ struct ExplainCommand: ParsableCommand {
             for line in explanation.lines { Process.say(line) }
         }
         if explanation.upstream == nil { throw ExitCode(1) }
+    }
+
+    private static func number(of user: String) throws(Failure) -> UInt32 {
+        do throws(CompositionError) {
+            return try UserNumbers.uid(of: UInt32(user).map { .uid($0) } ?? .name(user), for: "--user")
+        } catch {
+            throw Failure(error.description, code: EX_USAGE)
+        }
     }
 }

@@ -29,8 +29,14 @@ struct Explanation {
     private(set) var reason: String?
     /// The handlers in their order.
     private(set) var handlers: [Handler] = []
+    /// Who calls; `nil`: nobody in particular.
+    let user: UInt32?
 
-    init(of url: WebURL, method: String, settings: Settings) throws(CompositionError) {
+    /// `user`: the uid of the caller, where it is to be that one's request.
+    init(
+        of url: WebURL, method: String, user: UInt32? = nil, settings: Settings
+    ) throws(CompositionError) {
+        self.user = user
         guard let found = Self.listener(for: url, settings) else {
             reason = "no listener has that address"
             return
@@ -43,7 +49,11 @@ struct Explanation {
             reason = "the host is neither a loopback name nor under `hosts` (421, host-not-allowed)"
             return
         }
-        switch plan.router.decide(host: url.origin.host, path: url.path, method: method, user: nil) {
+        if let user, let users = plan.users, !users.contains(user) {
+            reason = "the listener's `users` do not have this one (403, caller-not-allowed)"
+            return
+        }
+        switch plan.router.decide(host: url.origin.host, path: url.path, method: method, user: user) {
         case .ambiguous: reason = "its path can be read in two ways that two routes take (400, bad-request)"
         case .none: reason = "no route takes it (404, no-route)"
         case .notAllowed: reason = "the routes that take it are for certain users (403, caller-not-allowed)"
@@ -55,6 +65,7 @@ struct Explanation {
             // Without the files of `tls`, which only the daemon's user may be able to read.
             let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
             let callers = try CallerIdentities(of: settings, in: composition.settings)
+            let own = user.flatMap { user in callers.named.first { $0.users.contains(user) }?.settings }
             route = destination.route
             upstream = destination.upstream
             let path = String(url.path.utf8.dropFirst(destination.stripped)) ?? url.path
@@ -62,7 +73,8 @@ struct Explanation {
             self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
             handlers = Self.handlers(
                 at: Location(target), of: settings, logins: upstreamPlan.logins,
-                composition: LoginComposition(settings: callers.others, clients: clients))
+                composition: LoginComposition(settings: own ?? callers.others, clients: clients), isOneUser: user != nil
+            )
         }
     }
 
@@ -85,11 +97,19 @@ struct Explanation {
     }
 
     private static func handlers(
-        at location: Location, of upstream: UpstreamSettings, logins: StandingLogins, composition: LoginComposition
+        at location: Location, of upstream: UpstreamSettings, logins: StandingLogins, composition: LoginComposition,
+        isOneUser: Bool
     ) -> [Handler] {
         var handlers: [Handler] = []
         func add(_ challenge: String, _ kind: String, _ credential: String?) {
-            let byUser = composition.settings.challenges.first { $0.name == challenge }?.credentialsByUser
+            let settings = composition.settings.challenges.first { $0.name == challenge }
+            let byUser = settings?.credentialsByUser
+            if isOneUser, byUser != nil {
+                let own = settings?.isForNobody == true ? nil : settings?.credential
+                let kind = own == nil ? "\(kind), no credential for this user (403, caller-not-allowed)" : kind
+                handlers.append(Handler(challenge: challenge, kind: kind, credential: own, byUser: nil))
+                return
+            }
             handlers.append(
                 Handler(
                     challenge: challenge, kind: kind, credential: byUser == nil ? credential : byUser?.others,
@@ -110,7 +130,8 @@ struct Explanation {
 extension Explanation {
     /// For people.
     var lines: [String] {
-        var lines = ["listener  \(listener ?? "none")"]
+        var lines = user.map { ["user      \($0)"] } ?? []
+        lines.append("listener  \(listener ?? "none")")
         if let upstream {
             lines.append("route     \(route.map { "routes[\($0)]" } ?? "the listener's upstream")")
             lines.append("upstream  \(upstream)")
@@ -128,6 +149,7 @@ extension Explanation {
     /// For programs.
     var json: JSONValue {
         [
+            "user": user.map { .integer(Int64($0)) } ?? .null,
             "listener": listener.map { .string($0) } ?? .null,
             "route": route.map { .integer(Int64($0)) } ?? .null,
             "upstream": upstream.map { .string($0) } ?? .null,
