@@ -73,11 +73,10 @@ package struct StatusPage: Sendable {
     }
 
     private var troubles: [String] {
-        var troubles = report.health.isAccepting ? [] : ["The daemon is shutting down."]
-        for login in report.health.logins {
-            if case .failing(let failure) = login.standing { troubles.append("\(login.challenge): \(failure.detail)") }
+        var troubles = HealthDocument(.healthy, of: report.health).reasons
+        if report.health.isAlive, !report.gateway.late.isEmpty {
+            troubles.append("A worker does not answer: its figures are old.")
         }
-        if !report.gateway.late.isEmpty { troubles.append("A worker does not answer: its figures are old.") }
         return troubles
     }
 }

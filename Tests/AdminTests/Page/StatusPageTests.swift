@@ -32,9 +32,20 @@ struct StatusPageTests {
         let page = html([.held(until: 130_000), .winning(waiters: 3), .down])
         #expect(page.contains("session held") && page.contains("for 60 s, ends in 30 s"))
         #expect(page.contains("logging in") && page.contains("3 wait"))
-        #expect(page.contains("<h2>What is wrong</h2>") && page.contains("pin: The PIN was wrong."))
+        #expect(page.contains("<h2>What is wrong</h2>") && page.contains("bank/pin: login-rejected: The PIN"))
         #expect(page.contains("not ready") && page.contains("<title>! Countersign</title>"))
         #expect(html([.cold]).contains("no session yet") && !html([.cold]).contains("What is wrong"))
+    }
+
+    @Test("says all that keeps the daemon from being ready, as its readiness does")
+    func wrong() {
+        var report = MetricsReport.of([.down])
+        report.health.checks["ledger"] = CheckReading(.down("it answered 503"), since: 0)
+        report.health.isAccepting = false
+        let page = StatusPage(report: report, conversations: [], intervals: []).html(nonce: "n0")
+        let reasons = HealthDocument(.ready, of: report.health).reasons
+        #expect(reasons.count == 3 && page.contains("<li>ledger: its check failed: it answered 503</li>"))
+        #expect(page.contains("<li>listeners: the daemon is shutting down</li>"))
     }
 
     @Test("says how a latch is opened, and shows neither secrets nor addresses")
