@@ -22,6 +22,19 @@ struct FailureListTests {
         }
     }
 
+    @Test("each cause of the list stands in docs/troubleshooting.md, below its code")
+    func documented() {
+        let page = Repository.text(of: "docs/troubleshooting.md")
+        for failure in Failure.all {
+            let section = page.split(separator: "\n### `\(failure.code)`\n").dropFirst().first?
+                .split(separator: "\n##").first
+            let words = section?.split { $0 == " " || $0 == "\n" }.joined(separator: " ") ?? ""
+            // What varies stands behind one of these signs.
+            let cause = failure.cause.prefix { !"\"(:".contains($0) }
+            #expect(words.contains(cause.trimmed), "\(failure.name): \(cause)")
+        }
+    }
+
     private func expect(_ failure: Failure, in answer: Curl) {
         let told = "\(failure.name): \(answer.summary)"
         #expect(answer.status == failure.status && answer.code == failure.code, "\(told)")
@@ -43,4 +56,9 @@ struct FailureListTests {
             #expect(!detail.contains(internals), "\(told)")
         }
     }
+}
+
+extension Substring {
+    /// Without the space at its end.
+    fileprivate var trimmed: Substring { last == " " ? dropLast() : self }
 }
