@@ -146,7 +146,9 @@ let package = Package(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["DemoUpstream", "countersign"], swiftSettings: settings),
+            name: "EndToEndTests",
+            dependencies: ["ChallengeClient", "DemoUpstream", "LoginExamples", "countersign", httpTypes],
+            swiftSettings: settings),
     ]
 )
 

@@ -43,6 +43,8 @@ final class ClientSite {
             for (origin, client) in servers {
                 servers[origin] = UpstreamClient(plan: shared.plan(for: origin), runtime: runtime, after: client)
             }
+            // What somebody has won who is not registered any more is nobody's.
+            _ = runtime.directory.drop { [registry = shared.registry] in !registry.isRegistered($0) }
         }
         if let known = servers[origin] { return known }
         if servers.count >= Self.mostServers { makeRoom() }

@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// Calls the program's challenge handlers: apart from the loop, so that one that blocks holds nobody else up, and each for a
 /// limited time, so that nobody waits for one that never answers.
-final class HandlerCalls: Sendable {
+final class HandlerCalls: HandlerCaller {
     private struct State {
         var loop: EventLoop?
         var last: UInt64 = 0

@@ -11,8 +11,31 @@ final class HandlerRegistry: Sendable {
 
     private struct State {
         var checks: [String: any SecurityCheckChallengeHandler] = [:]
+        var gateways: [PlacedGateway] = []
+        var handlers: [PlacedHandler] = []
+        var books: [BookKey: AnswerBook] = [:]
         var version: UInt64 = 1
     }
+
+    /// A gateway's handler, and where it stands; everywhere without patterns.
+    private struct PlacedGateway {
+        let gateway: HandledGateway
+        let patterns: [LocationPattern]
+    }
+
+    /// A handler of challenges of HTTP; what a dispatcher holds stands where that says, any other everywhere.
+    private struct PlacedHandler {
+        let handler: any ChallengeHandler
+        let number = RegistrationNumber()
+    }
+
+    private struct BookKey: Hashable {
+        let number: RegistrationNumber
+        let origin: Origin
+    }
+
+    /// So many books are kept at most: one for each registration at each server.
+    private static let mostBooks = 4096
 
     /// The client of the MobileFirst server, if the configuration names one.
     let mobileFirst: MobileFirstClient?
@@ -30,7 +53,10 @@ final class HandlerRegistry: Sendable {
     }
 
     /// Moves with everything that changes what stands where.
-    var version: UInt64 { state.withLock { $0.version } }
+    var version: UInt64 {
+        let (version, handlers) = state.withLock { ($0.version, $0.handlers) }
+        return handlers.reduce(version) { $0 &+ (($1.handler as? DispatchChallengeHandler)?.version ?? 0) }
+    }
 
     /// Where logins may send requests besides the origin of the request itself.
     var loginOrigins: Set<Origin> {
@@ -43,7 +69,103 @@ final class HandlerRegistry: Sendable {
         if let server = configuration.mobileFirst, server.resources.contains(origin), let login = mobileFirstLogin {
             logins.stand(login)
         }
+        for (challenges, pattern) in challenges(at: origin) {
+            let login = challenges.login(at: origin, book: book(of: challenges.number, at: origin))
+            if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
+        }
+        for placed in state.withLock({ $0.gateways }) {
+            let login = placed.gateway.login(at: origin)
+            if placed.patterns.isEmpty { logins.stand(login) }
+            for pattern in placed.patterns where pattern.mayCover(origin) { logins.stand(login, at: pattern) }
+        }
         return logins
+    }
+
+    /// Whether a session of that key belongs to somebody who is registered now.
+    func isRegistered(_ key: SessionKey) -> Bool {
+        if key.challenge == Self.mobileFirstName { return true }
+        let (gateways, handlers) = state.withLock { ($0.gateways, $0.handlers) }
+        return gateways.contains { "\($0.gateway.number)" == key.credential }
+            || numbers(of: handlers).contains { "\($0)" == key.credential }
+    }
+
+    private func numbers(of handlers: [PlacedHandler]) -> [RegistrationNumber] {
+        handlers.flatMap { placed in
+            (placed.handler as? DispatchChallengeHandler)?.registrations.map(\.registration.number) ?? [placed.number]
+        }
+    }
+
+    private func challenges(at origin: Origin) -> [(HandledChallenges, LocationPattern?)] {
+        state.withLock { $0.handlers }.flatMap { placed -> [(HandledChallenges, LocationPattern?)] in
+            guard let dispatcher = placed.handler as? DispatchChallengeHandler else {
+                return [(handled(placed.handler, "\(type(of: placed.handler))", placed.number), nil)]
+            }
+            return dispatcher.registrations.filter { $0.pattern.mayCover(origin) }.map { pattern, registration in
+                let name = "\(type(of: registration.handler)) at \(pattern.text)"
+                return (handled(registration.handler, name, registration.number), pattern)
+            }
+        }
+    }
+
+    private func handled(
+        _ handler: any ChallengeHandler, _ name: String, _ number: RegistrationNumber
+    ) -> HandledChallenges {
+        HandledChallenges(handler, name: name, number: number, caller: calls, rejected: rejected)
+    }
+
+    private func book(of number: RegistrationNumber, at origin: Origin) -> AnswerBook {
+        state.withLock { state in
+            let key = BookKey(number: number, origin: origin)
+            if let known = state.books[key] { return known }
+            if state.books.count >= Self.mostBooks { state.books.removeAll() }
+            let book = AnswerBook()
+            state.books[key] = book
+            return book
+        }
+    }
+}
+
+// Gateways and schemes.
+extension HandlerRegistry {
+    func register(_ handler: any GatewayChallengeHandler, at patterns: [String]) throws(RegistrationError) {
+        var places: [LocationPattern] = []
+        for text in patterns {
+            do throws(LocationError) { places.append(try LocationPattern(text)) } catch {
+                throw RegistrationError(error, in: text)
+            }
+        }
+        let gateway = HandledGateway(handler, caller: calls, rejected: rejected)
+        let isFirst = state.withLock { state in
+            guard !state.gateways.contains(where: { $0.gateway.name == handler.gatewayName }) else { return false }
+            state.gateways.append(PlacedGateway(gateway: gateway, patterns: places))
+            state.version += 1
+            return true
+        }
+        if !isFirst { throw RegistrationError(gateway: handler.gatewayName) }
+    }
+
+    func unregister(gatewayName: String) {
+        state.withLock { state in
+            state.gateways.removeAll { $0.gateway.name == gatewayName }
+            state.version += 1
+        }
+    }
+
+    func register(_ handler: any ChallengeHandler) {
+        state.withLock { state in
+            state.handlers.append(PlacedHandler(handler: handler))
+            state.version += 1
+        }
+    }
+
+    func unregister(_ handler: any ChallengeHandler) {
+        // What it counted is added, so that the sum never falls back to what it was.
+        let counted = (handler as? DispatchChallengeHandler)?.version ?? 0
+        state.withLock { state in
+            guard let index = state.handlers.firstIndex(where: { $0.handler === handler }) else { return }
+            state.handlers.remove(at: index)
+            state.version &+= counted &+ 1
+        }
     }
 }
 
@@ -55,7 +177,7 @@ extension HandlerRegistry {
             state.checks[handler.securityCheck] = handler
             return true
         }
-        if !isFirst { throw RegistrationError(.alreadyRegistered, securityCheck: handler.securityCheck) }
+        if !isFirst { throw RegistrationError(securityCheck: handler.securityCheck) }
     }
 
     func unregister(securityCheck: String) {

@@ -96,7 +96,9 @@ struct GuardedSideRequests: SideRequests {
 
 extension StandingLogin {
     /// Whether it is a gateway's.
-    fileprivate var isLoginPage: Bool { trigger.detector is GatewayDetector }
+    fileprivate var isLoginPage: Bool {
+        trigger.detector is GatewayDetector || trigger.detector is HandledGatewayDetector
+    }
 }
 
 extension ClientRuntime {
@@ -104,7 +106,7 @@ extension ClientRuntime {
     package func sideRequests(
         for login: any SessionLogin, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
-        guard !(login is GatewayLogin), plan.logins.all.contains(where: \.isLoginPage) else {
+        guard !(login is GatewayLogin || login is HandledGatewayLogin), plan.logins.all.contains(where: \.isLoginPage) else {
             return LoopSideRequests(runtime: self, plan: plan)
         }
         return GuardedSideRequests(runtime: self, plan: plan, cause: cause)

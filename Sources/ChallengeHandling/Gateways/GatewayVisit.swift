@@ -78,6 +78,11 @@ struct GatewayVisit {
             status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
     }
 
+    /// Keeps a cookie of a response that came outside of the visit.
+    mutating func keep(_ setCookie: String, from url: WebURL) {
+        jar.store(setCookie, from: url, now: conversation.now())
+    }
+
     /// Takes from the answer to a step, which was sent at `sentAt`, what the step wants of it: its life counts from then.
     mutating func extract(
         _ extraction: GatewayExtraction, from answer: ExaminedResponse, sentAt: Int64

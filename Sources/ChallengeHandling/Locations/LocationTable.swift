@@ -13,7 +13,7 @@ public struct LocationTable<Handler> {
     }
 
     // The most specific first; those of equal rank, which cover nothing in common, as they came.
-    private var entries: [(pattern: LocationPattern, handlers: [Handler])] = []
+    private(set) var entries: [(pattern: LocationPattern, handlers: [Handler])] = []
 
     /// A table without handlers.
     public init() {}

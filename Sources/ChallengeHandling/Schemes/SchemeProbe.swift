@@ -18,6 +18,8 @@ struct SchemeProbe {
     /// say. Throws where there was none, and for 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         var request = SideRequest(method: .get, url: url)
+        // Only the head tells; what stands behind it may have no end.
+        request.isLook = true
         var check: (any AnswerCheck)?
         if let session {
             let signed = try session.signer?.sign(SigningRequest(method: "GET", target: url.target)) ?? SignedFields()

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
-internal import Secrets
+package import Secrets
 internal import Synchronization
 
 /// The answers of challenge handlers that servers have rejected: the latch for what comes from no stored credential
 /// (CONTRIBUTING, rule 3).
-final class RejectedAnswers: Sendable {
+package final class RejectedAnswers: Sendable {
     /// So many are remembered; beyond, the oldest is forgotten.
     private static let most = 256
 
     private let known = Mutex<[(challenge: String, answer: Secret)]>([])
 
+    /// None.
+    package init() {}
+
     /// Throws `login-latched` where `answer` was rejected before.
-    func requireNew(_ answer: Secret, to challenge: String) throws(LoginFailure) {
+    package func requireNew(_ answer: Secret, to challenge: String) throws(LoginFailure) {
         guard known.withLock({ $0.contains { $0.challenge == challenge && $0.answer == answer } }) else { return }
         throw LoginFailure(
             .latched, challenge: challenge,
@@ -24,7 +26,7 @@ final class RejectedAnswers: Sendable {
     }
 
     /// The server rejected `answer`.
-    func note(_ answer: Secret, to challenge: String) {
+    package func note(_ answer: Secret, to challenge: String) {
         known.withLock { known in
             guard !known.contains(where: { $0.challenge == challenge && $0.answer == answer }) else { return }
             if known.count >= Self.most { known.removeFirst() }
@@ -33,5 +35,5 @@ final class RejectedAnswers: Sendable {
     }
 
     /// Forgets all.
-    func removeAll() { known.withLock { $0.removeAll() } }
+    package func removeAll() { known.withLock { $0.removeAll() } }
 }

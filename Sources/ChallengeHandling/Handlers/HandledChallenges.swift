@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Secrets
+
+/// A `ChallengeHandler` as the machinery has it: what finds its challenges, and what wins its session.
+package struct HandledChallenges: Sendable {
+    let handler: any ChallengeHandler
+    /// What failures call it.
+    package let name: String
+    /// What its sessions are told apart by.
+    package let number: RegistrationNumber
+    let caller: any HandlerCaller
+    let rejected: RejectedAnswers
+
+    /// The challenges of `handler`, which failures call `name` and which is called by `caller`.
+    package init(
+        _ handler: any ChallengeHandler, name: String, number: RegistrationNumber, caller: any HandlerCaller,
+        rejected: RejectedAnswers
+    ) {
+        self.number = number
+        self.handler = handler
+        self.name = name
+        self.caller = caller
+        self.rejected = rejected
+    }
+
+    /// The login that stands ready at `origin`, with the answers in `book`.
+    package func login(at origin: Origin, book: AnswerBook) -> StandingLogin {
+        StandingLogin(
+            name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
+            key: SessionKey(origin: origin, challenge: name, credential: "\(number)"), credentials: [],
+            makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge) })
+    }
+}
+
+extension ChallengeHandler {
+    /// The first of the challenges in `fields` that it can answer.
+    fileprivate func firstChallenge(
+        in fields: HTTPFields, at url: WebURL, isRepeated: Bool = false, _ conversation: Conversation? = nil
+    ) -> ChallengeRequest? {
+        SchemePlan.challenges(in: fields).lazy
+            .map { ChallengeRequest(url: url, challenge: $0, isRepeated: isRepeated, conversation: conversation) }
+            .first { self.canHandle($0) }
+    }
+}
+
+/// Asks a handler whether it can answer a 401.
+struct HandledChallengesDetector: ChallengeDetector {
+    let handler: any ChallengeHandler
+
+    var kind: String { "\(type(of: handler))" }
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        guard response.status == 401 else { return .notAChallenge }
+        return handler.firstChallenge(in: response.fields, at: response.url) == nil ? .notAChallenge : .challenge
+    }
+}
+
+/// Has a handler answer, and makes sure by a GET of the same address that the answer is right.
+struct HandledChallengesLogin: SessionLogin {
+    /// So many times a handler is asked in one conversation.
+    private static let rounds = 8
+
+    let challenges: HandledChallenges
+    let book: AnswerBook
+    let met: ExaminedResponse?
+
+    private var name: String { challenges.name }
+
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        // Ahead of any challenge there is nothing to answer; what is known already goes along.
+        guard let met else { return session }
+        var request = challenges.handler.firstChallenge(in: met.fields, at: met.url, conversation)
+        for _ in 0..<Self.rounds {
+            guard let asked = request else { return session }
+            let space = AnswerBook.Space(asked.challenge)
+            let response = try await challenges.caller.ask(name) { [handler = challenges.handler] in
+                try await handler.handle(asked)
+            }
+            guard let answer = response?.session else {
+                // What the exchange sends again meets the challenge again, and that passes.
+                conversation.report(ConversationStep(challenge: name, text: "the handler gives up"))
+                book.remove(space)
+                return session
+            }
+            let fingerprint = answer.fields.first { $0.name == .authorization }?.value
+            if let fingerprint { try challenges.rejected.requireNew(fingerprint, to: name) }
+            request = try await again(asked, answered: answer, conversation)
+            guard request != nil else {
+                book.enter(answer, for: space, at: met.url)
+                return session
+            }
+            if let fingerprint { challenges.rejected.note(fingerprint, to: name) }
+        }
+        throw LoginFailure(
+            .rejected, challenge: name, detail: "The server rejected \(Self.rounds) answers, one after the other.")
+    }
+
+    private var session: Session {
+        var session = Session(expiresAt: book.expiresAt)
+        session.signer = book
+        return session
+    }
+
+    /// The same challenge once more, where the server does not take the answer.
+    private func again(
+        _ asked: ChallengeRequest, answered answer: Session, _ conversation: Conversation
+    ) async throws(LoginFailure) -> ChallengeRequest? {
+        let occasion = SchemeOccasion(name: name, url: asked.url, use: nil, conversation: conversation)
+        guard let response = try await SchemeProbe(asked.url, occasion).ask(with: answer), response.status == 401 else {
+            return nil
+        }
+        let next = challenges.handler.firstChallenge(
+            in: response.fields, at: asked.url, isRepeated: true, conversation)
+        // Another space asks now: that one's turn comes with the request itself.
+        guard let next, AnswerBook.Space(next.challenge) == AnswerBook.Space(asked.challenge) else { return nil }
+        return next
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+
+/// A `GatewayChallengeHandler` as the machinery has it: what finds its challenges, and what wins its session.
+package struct HandledGateway: Sendable {
+    let handler: any GatewayChallengeHandler
+    let caller: any HandlerCaller
+    let rejected: RejectedAnswers
+    /// What its sessions are told apart by.
+    package let number = RegistrationNumber()
+
+    /// The gateway of `handler`, which is called by `caller`.
+    package init(_ handler: any GatewayChallengeHandler, caller: any HandlerCaller, rejected: RejectedAnswers) {
+        self.handler = handler
+        self.caller = caller
+        self.rejected = rejected
+    }
+
+    /// The handler's name for it.
+    package var name: String { handler.gatewayName }
+
+    /// The login that stands ready at `origin`.
+    package func login(at origin: Origin) -> StandingLogin {
+        let name = handler.gatewayName
+        let challenged = ChallengedAddress()
+        return StandingLogin(
+            name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
+            key: SessionKey(origin: origin, challenge: name, credential: "\(number)"), credentials: [],
+            makeLogin: { occasion in
+                HandledGatewayLogin(
+                    gateway: self, met: occasion.challenge,
+                    address: challenged.address(for: occasion) ?? WebURL(origin: origin, path: "/"))
+            })
+    }
+}
+
+/// Asks a handler whether a response is its own.
+package struct HandledGatewayDetector: ChallengeDetector {
+    let handler: any GatewayChallengeHandler
+
+    /// For `explain`.
+    package var kind: String { "gateway \(handler.gatewayName)" }
+
+    /// Login pages have any status.
+    package var looksAtPages: Bool { true }
+
+    /// A challenge where the handler says so, first by the head alone.
+    package func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+        if handler.canHandleResponse(response) { return .challenge }
+        return response.body == nil && mayHaveBody(response) ? .needsBody : .notAChallenge
+    }
+
+    private func mayHaveBody(_ response: ExaminedResponse) -> Bool {
+        guard response.method != .head, ![204, 206, 304].contains(response.status) else { return false }
+        let type = (response.fields[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
+        return handler.bodyTypes.contains(type.lowercased())
+    }
+}
+
+/// Has a gateway's handler win its session.
+package struct HandledGatewayLogin: SessionLogin {
+    /// So many times a handler is asked in one conversation.
+    private static let rounds = 8
+
+    let gateway: HandledGateway
+    /// The response that led to the login; `nil` ahead of any.
+    let met: ExaminedResponse?
+    /// The address that was challenged, or is asked for where none was.
+    let address: WebURL
+
+    private var handler: any GatewayChallengeHandler { gateway.handler }
+
+    /// Wins a session, or says why not. A form that was rejected is not submitted again.
+    package func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        var visit = GatewayVisit(name: handler.gatewayName, conversation: conversation, markers: [])
+        let entrance = try await look(at: address, "page", on: &visit)
+        var page = entrance.response
+        if !entrance.isChallenge {
+            // It may ask for other methods only; else nobody asks any more.
+            guard let met, met.method != .get, met.method != .head else { return Session() }
+            for value in met.fields[values: .setCookie] { visit.keep(value, from: met.url) }
+            page = met
+        }
+        var last: LoginForm?
+        for _ in 0..<Self.rounds {
+            if let last { gateway.rejected.note(last.fingerprint, to: visit.name) }
+            let challenge = GatewayChallenge(response: page, isRepeated: last != nil, conversation: conversation)
+            let answer = try await gateway.caller.ask(visit.name) { [handler] in
+                try await handler.handleChallenge(challenge)
+            }
+            guard let again = try await carryOut(answer, at: page, last: &last, on: &visit) else {
+                return session(visit)
+            }
+            page = again
+        }
+        throw visit.failure("The gateway asked \(Self.rounds) times in one login.")
+    }
+
+    /// Carries an answer out until the handler says that all is well. Returns the page where the gateway asks again.
+    private func carryOut(
+        _ first: GatewayAnswer, at page: ExaminedResponse, last: inout LoginForm?, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> ExaminedResponse? {
+        var (answer, page) = (first, page)
+        for _ in 0..<Self.rounds {
+            switch answer {
+            case .cancel(let reason):
+                throw LoginFailure(.failed, challenge: visit.name, detail: reason, isCancelled: true)
+            case .submitSuccess:
+                // Nothing was submitted: the request is sent again, and what it meets is its answer.
+                guard last != nil else { return nil }
+                let proof = try await look(at: address, "proof", on: &visit)
+                return proof.isChallenge ? proof.response : nil
+            case .submitForm(let form):
+                last = form
+                let submitted = try await submit(form, from: page, on: &visit)
+                page = submitted.response
+                if submitted.isChallenge { return page }
+                let response = page
+                answer = try await gateway.caller.ask(visit.name) { [handler] in
+                    response.status == 200
+                        ? try await handler.onSuccess(response) : try await handler.onFailure(response)
+                }
+            }
+        }
+        throw visit.failure("The gateway's handler submitted \(Self.rounds) forms, one after the other.")
+    }
+
+    private func submit(
+        _ form: LoginForm, from page: ExaminedResponse, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> Page {
+        try gateway.rejected.requireNew(form.fingerprint, to: visit.name)
+        guard let request = form.request(from: page) else {
+            throw visit.failure("The address of the login form is none, or its method is neither POST nor GET.")
+        }
+        let answer = try await visit.send(request, "form")
+        if answer.status >= 500 || answer.status == 429, let trouble = visit.trouble(in: answer, "form") {
+            throw trouble
+        }
+        let isChallenge = handler.canHandleResponse(answer)
+        // With GET, on the login's own cookies: Tomcat would take the next request there for the saved one.
+        guard let next = GatewayVisit.redirect(in: answer), next.origin == answer.url.origin else {
+            return Page(response: answer, isChallenge: isChallenge)
+        }
+        var page = try await look(at: next, "redirect", on: &visit)
+        page.isChallenge = page.isChallenge || isChallenge
+        return page
+    }
+
+    /// A response, and whether the handler knows it, or a redirect on the way to it, for the gateway's.
+    private struct Page {
+        var response: ExaminedResponse
+        var isChallenge: Bool
+    }
+
+    /// Fetches a page by redirects within its origin.
+    private func look(
+        at address: WebURL, _ step: String, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> Page {
+        var (address, isChallenge) = (address, false)
+        for _ in 0..<Self.rounds {
+            let response = try await visit.look(at: address, step, follows: false).response
+            isChallenge = isChallenge || handler.canHandleResponse(response)
+            guard let next = GatewayVisit.redirect(in: response), next.origin == address.origin else {
+                return Page(response: response, isChallenge: isChallenge)
+            }
+            address = next
+        }
+        throw visit.failure("The server answers with \(Self.rounds) redirects, one after the other.")
+    }
+
+    private func session(_ visit: GatewayVisit) -> Session {
+        let jar = visit.jar
+        return Session(expiresAt: jar.expiresAt, cookies: jar.isEmpty ? nil : SessionCookies(jar))
+    }
+}
