@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@Suite("docs/getting-started.md")
+struct GettingStartedTests {
+    @Test("leads from the package to the first request through a login, under a real systemd")
+    func steps() async throws {
+        let page = Repository.text(of: "docs/getting-started.md")
+        let configurations = page.split(separator: "```yaml\n").dropFirst().compactMap {
+            $0.split(separator: "```").first
+        }
+        .map { String($0.replacing("https://wiki.example.com/", with: "http://127.0.0.1:8081/basic/")) }
+        try #require(configurations.count == 2)
+        var scenario = SystemdScenario()
+        scenario.package = (try await DebianPackage(), "/srv/countersign.deb")
+        scenario.configuration = ""
+        scenario.dropIn = nil
+        scenario.files = ["/srv/first.yaml": configurations[0], "/srv/second.yaml": configurations[1]]
+        // Its own commands, with what a person would type on their standard input.
+        try await scenario.run(
+            #"""
+            step "2. install"
+            rm -rf /etc/countersign
+            dpkg --force-unsafe-io --no-triggers --install /srv/countersign.deb >dpkg.log 2>&1 || { cat dpkg.log; exit 1; }
+            test -e /usr/share/doc/countersign/docs/getting-started.md
+
+            step "3. say where requests go"
+            cp /srv/first.yaml /etc/countersign/countersign.yaml
+            countersign check
+            countersign doctor >doctor.log
+            grep -F 'without a login: 401, WWW-Authenticate: Basic; no challenge stands ready there' doctor.log
+
+            step "4. say what answers the login"
+            cp /srv/second.yaml /etc/countersign/countersign.yaml
+            countersign check
+
+            step "5. keep the secret"
+            export COUNTERSIGN_KEYRING_PASSPHRASE=correct-horse
+            countersign keyring init
+            printf ann | countersign keyring set wiki username
+            printf demo | countersign keyring set wiki password
+            printf correct-horse | systemd-creds encrypt --name=keyring-passphrase - /etc/countersign/keyring-passphrase.cred
+            mkdir -p /etc/systemd/system/countersign.service.d
+            printf '[Service]\nLoadCredentialEncrypted=keyring-passphrase:/etc/countersign/keyring-passphrase.cred\n' \
+                >/etc/systemd/system/countersign.service.d/keyring.conf
+            systemctl daemon-reload
+
+            step "6. try the login by itself"
+            countersign login wiki | grep -F 'session won'
+
+            step "7. start it"
+            systemctl enable --now countersign
+            countersign wait && countersign status
+
+            step "8. the first request"
+            curl -fsS --max-time 20 http://127.0.0.1:8080/ >/dev/null
+            countersign sessions list | grep -F 'wiki: held'
+            countersign explain http://127.0.0.1:8080/ | grep -F 'credential wiki'
+
+            step "a changed password is taken without a restart"
+            printf wrong | countersign keyring set wiki password
+            printf demo | countersign keyring set wiki password
+            countersign sessions drop wiki
+            curl -fsS --max-time 20 http://127.0.0.1:8080/ >/dev/null
+            systemctl reload countersign
+            step end
+            """#)
+    }
+}
