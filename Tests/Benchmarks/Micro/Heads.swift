@@ -70,7 +70,8 @@ extension MicroBenchmark {
                     try sessions.write(into: fields)
                 } catch { fatalError("it is right") }
                 fields.forEachField { line, isEmpty in
-                    _ = isEmpty
+                    _ =
+                        isEmpty
                         ? RequestWriter.emptyField(line, to: &output) : RequestWriter.line(line, to: &output)
                 }
                 fields.reset()
