@@ -2,6 +2,7 @@
 # Copyright the Countersign authors
 """What must hold, asked of the results of one run. What was not measured in it is not judged."""
 
+from contestants import TWO_WORKERS
 from scenarios import MANY, ONE
 
 MEGABYTE = 1_000_000
@@ -29,6 +30,8 @@ def _measured(results, plan):
     yield f"{cpu}, on the express path, to nginx's", "≤", 1.25, _ratio(requests, MANY.name, "cpu", "nginx")
     yield "p50 at one connection, to nginx's", "≤", 1.3, _ratio(requests, ONE.name, "p50", "nginx")
     yield "p99 at 64 connections, to nginx's", "≤", 1.5, _ratio(requests, MANY.name, "p99", "nginx")
+    workers = results.get("workers", {})
+    yield "CPU per request with two workers, to that with one", "≤", 1.15, _ratio(workers, MANY.name, "cpu", "countersign", TWO_WORKERS)
     down = f"{plan.transfer_mib} MiB down"
     yield f"{down}, MB per second of CPU, to nginx's", "≥", 0.9, _ratio(transfers, down, "per_cpu_second", "nginx")
     idle = results.get("idle_kib", {}).get("countersign")
@@ -47,8 +50,8 @@ def _measured(results, plan):
     yield "stripped binary, MB", "≤", 30, size and size / MEGABYTE, "{:.1f}"
 
 
-def _ratio(results, scenario, measure, to):
+def _ratio(results, scenario, measure, to, of="countersign"):
     entry = results.get(scenario, {})
-    if "countersign" not in entry or not entry.get(to, {}).get("medians", {}).get(measure):
+    if of not in entry or not entry.get(to, {}).get("medians", {}).get(measure):
         return None
-    return entry["countersign"]["medians"][measure] / entry[to]["medians"][measure]
+    return entry[of]["medians"][measure] / entry[to]["medians"][measure]

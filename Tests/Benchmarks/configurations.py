@@ -85,7 +85,7 @@ def static_proxy(folder, ports, upstreams, authority):
     return nginx(folder, servers, connections=MOST_CONNECTIONS)
 
 
-def countersign(folder, ports, upstreams, authority, token_port=None):
+def countersign(folder, ports, upstreams, authority, token_port=None, workers=1):
     """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session.
 
     `token_port`: a server of tokens elsewhere than at the upstream.
@@ -111,7 +111,7 @@ upstreams:
 {challenges}credentials:
   sources: [env]
 limits: {{ callers: {MOST_CONNECTIONS}, exchanges: {MOST_CONNECTIONS}, waiters: {MOST_CONNECTIONS} }}
-workers: 1
+workers: {workers}
 log: {{ level: warning, format: text }}
 """
 

@@ -18,6 +18,8 @@ from processes import Server, free_port, wait_until
 
 # The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and the one of long bodies.
 KINDS = ("plain", "tls", "h2", "bodies")
+# The daemon again, with a worker for each of two cores.
+TWO_WORKERS = "two workers"
 
 
 class NotReady(Exception):
@@ -140,7 +142,7 @@ def _proxy(ends, folder, name, path, behind, token_port):
         command = [path, "run", "--config", f"{own}/configuration", "--adapter", "caddyfile"]
         environment["GOMAXPROCS"] = "1"
     else:
-        text = configurations.countersign(own, ports, targets, authority, token_port)
+        text = configurations.countersign(own, ports, targets, authority, token_port, workers=2 if name == TWO_WORKERS else 1)
         command = [path, "serve", "--config", f"{own}/configuration"]
         environment = configurations.countersign_environment(own)
     with open(f"{own}/configuration", "w") as file:

@@ -3,6 +3,7 @@
 """The results for people: what must hold, then medians and ratios, in Markdown."""
 
 import bounds
+import contestants
 import measure
 import transfers
 
@@ -28,6 +29,10 @@ def markdown(document, plan):
             lines += _table(scenario, measure.MEASURES, entry, names)
             if "nginx" not in entry:
                 lines += ["nginx speaks no HTTP/2 to upstreams.", ""]
+    if results.get("workers"):
+        lines += ["## One worker and two", ""]
+        for scenario, entry in results["workers"].items():
+            lines += _table(scenario, measure.MEASURES, entry, [NAME, contestants.TWO_WORKERS])
     if results.get("transfers"):
         lines += ["## Long bodies, every mebibyte compared", ""]
         for scenario, entry in results["transfers"].items():

@@ -40,6 +40,11 @@ class Plan:
             wanted = tuple(replace(scenario, rounds=rounds) for scenario in wanted)
         return replace(self, scenarios=wanted)
 
+    def of_workers(self):
+        """What is asked of one worker and of two."""
+        wanted = [scenario for scenario in self.scenarios if scenario.name.startswith("GET 65 B") and scenario.connections > 1]
+        return replace(self, scenarios=tuple(scenario for scenario in wanted if scenario.upstream == "plain"))
+
 
 # What the bounds speak of has more rounds: what else the machine does comes in bursts, and the median passes over them.
 MANY = Scenario("GET 65 B, 64 connections", 64, rounds=15)
