@@ -159,7 +159,7 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
         "LoginExamples", "Systemd", "countersign",
     ]
-    package.products.removeAll { leftOut.contains($0.name) }
+    package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
     package.dependencies.removeAll { dependency in
         guard case .sourceControl(_, let location, _) = dependency.kind else { return false }

@@ -79,7 +79,7 @@ struct ForwardedResponse {
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
         // RFC 9110 §6.6.1: whoever forwards a response without one adds the time at which it came.
         if !head.fields.contains(where: { $0.kind == .date && !$0.isNominated }) {
-            ResponseWriter.field("Date", date(), to: &output)
+            ResponseWriter.field("Date", date().utf8.span, to: &output)
         }
         output.append(Self.via(head))
         // RFC 9110 §15.5.22: it must say what is required.

@@ -45,13 +45,13 @@ extension MicroBenchmark {
             var parser = RequestHeadParser()
             return {
                 parser.reset()
-                guard case .complete = parser.parse(request.span) else { fatalError("it is whole") }
+                guard case .complete = parser.parse(request.span) else { preconditionFailure("it is whole") }
             }
         },
         MicroBenchmark(name: "parse a response's head") {
             var scanner = ResponseHeadScanner()
             return {
-                do { try scanner.scan(response.span) } catch { fatalError("it is right") }
+                do { try scanner.scan(response.span) } catch { preconditionFailure("it is right") }
             }
         },
         MicroBenchmark(name: "rewrite a request's head") {
@@ -68,7 +68,7 @@ extension MicroBenchmark {
                     try ForwardedRequest.write(
                         parser.head, in: request.span, authority: authority, overriddenBy: sessions, to: fields)
                     try sessions.write(into: fields)
-                } catch { fatalError("it is right") }
+                } catch { preconditionFailure("it is right") }
                 fields.forEachField { line, isEmpty in
                     _ =
                         isEmpty

@@ -25,9 +25,9 @@ extension MicroBenchmark {
             }
             let asked = target("/path/57?query")
             return {
-                guard let route = memory.route(method: .get, target: asked) else { fatalError("it is known") }
+                guard let route = memory.route(method: .get, target: asked) else { preconditionFailure("it is known") }
                 route.refresh(from: directory, now: 0)
-                guard route.fields !== SessionFields.none else { fatalError("it is held") }
+                guard route.fields !== SessionFields.none else { preconditionFailure("it is held") }
             }
         },
         MicroBenchmark(name: "find the pattern of 100 that matches") {
@@ -38,7 +38,7 @@ extension MicroBenchmark {
             table.register(100, at: try LocationPattern("https://*.example.com/**"))
             let location = try Location("https://www.example.com/app57/orders/4711")
             return {
-                guard table.match(location)?.handlers == [57] else { fatalError("it matches") }
+                guard table.match(location)?.handlers == [57] else { preconditionFailure("it matches") }
             }
         },
     ]

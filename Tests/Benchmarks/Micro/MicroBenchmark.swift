@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Glibc
+
 /// One thing that each request does, alone, so that its cost can be counted.
 struct MicroBenchmark: Sendable {
     /// Its name in the budget.
@@ -22,7 +24,10 @@ struct Program {
         }
         guard arguments.count == 2, let count = arguments.last.flatMap({ Int($0) }), count > 0,
             let benchmark = MicroBenchmark.all.first(where: { $0.name == name })
-        else { fatalError("usage: micro-benchmarks [NAME COUNT]; without arguments it prints the names") }
+        else {
+            print("usage: micro-benchmarks [NAME COUNT]; without arguments it prints the names")
+            exit(64)
+        }
         let run = try benchmark.make()
         // Memory that is used again is there before anything is counted.
         for _ in 0..<16 { run() }
