@@ -29,9 +29,10 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 	@$(SWIFT) build --product countersign
 	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
 
-test: ## all tests; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
+test: ## all tests; the examples; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test
 	@Tests/Scripts/test
+	@Tests/Scripts/examples
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/micro

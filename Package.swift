@@ -52,7 +52,7 @@ let package = Package(
         .executable(name: "countersign", targets: ["countersign"]),
         // The same, for a daemon with handlers of one's own.
         .library(name: "CountersignDaemon", targets: ["CountersignDaemon"]),
-        .library(name: "ChallengeHandling", targets: ["ChallengeHandling"]),
+        .library(name: "ChallengeHandling", targets: ["ChallengeHandling", "Secrets"]),
         .library(name: "ChallengeClient", targets: ["ChallengeClient"]),
         // Apart, for swift-crypto takes longer to build than all the rest, and not every client needs it.
         .library(name: "Credentials", targets: ["Credentials"]),
@@ -141,7 +141,7 @@ let package = Package(
         tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
-        tests("CountersignDaemon", ["ChallengeHandling", "Credentials", "Systemd", logging, arguments]),
+        tests("CountersignDaemon", ["ChallengeHandling", "Credentials", "Settings", "Systemd", logging, arguments]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),

@@ -26,9 +26,17 @@ struct Program: ParsableCommand {
 
 /// The program `countersign`.
 public enum Countersign {
-    /// Runs the command that the process's arguments name; returns, or ends the process, when that is over. To be called on the
-    /// main thread, which then is the program's.
-    public static func main() {
+    /// Runs the command that the process's arguments name; returns, or ends the process, when that is over. To be called once, on
+    /// the main thread, which then is the program's.
+    ///
+    /// `handlers` are challenge handlers of the program's own, by the names that the configuration has them stand somewhere by:
+    ///
+    /// ```yaml
+    /// challenges:
+    ///   - { name: portal, at: portal.example.com/*, handler: corporate-portal }
+    /// ```
+    public static func main(handlers: [String: OwnHandler] = [:]) {
+        OwnHandlers.set(handlers)
         CoreDumps.forbid()
         do {
             var command = try Program.parseAsRoot()

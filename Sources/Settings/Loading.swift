@@ -5,11 +5,12 @@ extension Settings {
     /// Reads and checks the file at `path`. Every problem of it at once, in the order of the file; the settings where
     /// none of these is an error.
     ///
-    /// `environment` is what `${NAME}` in a value stands for.
-    package static func load(path: String, environment: [String: String]) -> (settings: Settings?, problems: [Problem])
-    {
+    /// `environment` is what `${NAME}` in a value stands for, `handlers` what the program brings along for `handler`.
+    package static func load(
+        path: String, environment: [String: String], handlers: Set<String> = []
+    ) -> (settings: Settings?, problems: [Problem]) {
         do {
-            return parse(try readFile(path), file: path, environment: environment)
+            return parse(try readFile(path), file: path, environment: environment, handlers: handlers)
         } catch {
             return (nil, [Problem(file: path, mark: nil, keyPath: "", message: error.reason, severity: .error)])
         }
@@ -17,9 +18,9 @@ extension Settings {
 
     /// Checks `bytes` as `load` does; `file` is what problems call them.
     package static func parse(
-        _ bytes: [UInt8], file: String, environment: [String: String]
+        _ bytes: [UInt8], file: String, environment: [String: String], handlers: Set<String> = []
     ) -> (settings: Settings?, problems: [Problem]) {
-        let reading = Reading(file: file, environment: environment)
+        let reading = Reading(file: file, environment: environment, handlers: handlers)
         let settings = parse(bytes, reading)
         return (reading.hasErrors ? nil : settings, reading.sortedProblems)
     }

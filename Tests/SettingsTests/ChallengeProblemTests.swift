@@ -15,7 +15,7 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, credential: x",
                 [
-                    "5:5: challenges[0]: has no kind: one of `security-check`, `gateway`, `scheme`, `inject` is missing"
+                    "5:5: challenges[0]: has no kind: one of `security-check`, `gateway`, `scheme`, `inject`, `handler` is missing"
                 ]
             ),
             (

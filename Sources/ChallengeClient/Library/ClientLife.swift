@@ -43,7 +43,7 @@ final class ClientLife: Sendable {
             throw ClientError(.unavailable, detail: "The client could not be made: \(error.description).")
         }
         let loop = loop
-        shared.calls.begin(on: loop)
+        shared.calls.begin { loop }
         shared.logins.watch { loop.execute { box.value?.loginEnded() } }
     }
 

@@ -18,7 +18,7 @@ final class ClientShared: Sendable {
 
     init(_ configuration: ClientConfiguration) {
         self.configuration = configuration
-        calls = HandlerCalls(limit: configuration.timeouts.handler)
+        calls = HandlerCalls(limit: configuration.timeouts.handler, isApart: true)
         logins = RunningLogins(onStep: configuration.onStep)
         registry = HandlerRegistry(configuration, calls: calls)
         connections = configuration.connections.settings

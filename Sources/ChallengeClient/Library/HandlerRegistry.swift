@@ -30,7 +30,7 @@ final class HandlerRegistry: Sendable {
     }
 
     private struct BookKey: Hashable {
-        let number: RegistrationNumber
+        let registration: String
         let origin: Origin
     }
 
@@ -70,7 +70,7 @@ final class HandlerRegistry: Sendable {
             logins.stand(login)
         }
         for (challenges, pattern) in challenges(at: origin) {
-            let login = challenges.login(at: origin, book: book(of: challenges.number, at: origin))
+            let login = challenges.login(at: origin, book: book(of: challenges.identity, at: origin))
             if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
         }
         for placed in state.withLock({ $0.gateways }) {
@@ -85,7 +85,7 @@ final class HandlerRegistry: Sendable {
     func isRegistered(_ key: SessionKey) -> Bool {
         if key.challenge == Self.mobileFirstName { return true }
         let (gateways, handlers) = state.withLock { ($0.gateways, $0.handlers) }
-        return gateways.contains { "\($0.gateway.number)" == key.credential }
+        return gateways.contains { $0.gateway.identity == key.credential }
             || numbers(of: handlers).contains { "\($0)" == key.credential }
     }
 
@@ -110,12 +110,12 @@ final class HandlerRegistry: Sendable {
     private func handled(
         _ handler: any ChallengeHandler, _ name: String, _ number: RegistrationNumber
     ) -> HandledChallenges {
-        HandledChallenges(handler, name: name, number: number, caller: calls, rejected: rejected)
+        HandledChallenges(handler, name: name, identity: "\(number)", caller: calls, rejected: rejected)
     }
 
-    private func book(of number: RegistrationNumber, at origin: Origin) -> AnswerBook {
+    private func book(of registration: String, at origin: Origin) -> AnswerBook {
         state.withLock { state in
-            let key = BookKey(number: number, origin: origin)
+            let key = BookKey(registration: registration, origin: origin)
             if let known = state.books[key] { return known }
             if state.books.count >= Self.mostBooks { state.books.removeAll() }
             let book = AnswerBook()
@@ -134,7 +134,8 @@ extension HandlerRegistry {
                 throw RegistrationError(error, in: text)
             }
         }
-        let gateway = HandledGateway(handler, caller: calls, rejected: rejected)
+        let gateway = HandledGateway(
+            handler, identity: "\(RegistrationNumber())", caller: calls, rejected: rejected)
         let isFirst = state.withLock { state in
             guard !state.gateways.contains(where: { $0.gateway.name == handler.gatewayName }) else { return false }
             state.gateways.append(PlacedGateway(gateway: gateway, patterns: places))

@@ -9,17 +9,17 @@ package struct HandledChallenges: Sendable {
     let handler: any ChallengeHandler
     /// What failures call it.
     package let name: String
-    /// What its sessions are told apart by.
-    package let number: RegistrationNumber
+    /// What tells its sessions from those of another registration of that name; empty where the name does.
+    package let identity: String
     let caller: any HandlerCaller
     let rejected: RejectedAnswers
 
     /// The challenges of `handler`, which failures call `name` and which is called by `caller`.
     package init(
-        _ handler: any ChallengeHandler, name: String, number: RegistrationNumber, caller: any HandlerCaller,
+        _ handler: any ChallengeHandler, name: String, identity: String = "", caller: any HandlerCaller,
         rejected: RejectedAnswers
     ) {
-        self.number = number
+        self.identity = identity
         self.handler = handler
         self.name = name
         self.caller = caller
@@ -30,7 +30,7 @@ package struct HandledChallenges: Sendable {
     package func login(at origin: Origin, book: AnswerBook) -> StandingLogin {
         StandingLogin(
             name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
-            key: SessionKey(origin: origin, challenge: name, credential: "\(number)"), credentials: [],
+            key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
             makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge) })
     }
 }

@@ -8,26 +8,28 @@ package struct HandledGateway: Sendable {
     let handler: any GatewayChallengeHandler
     let caller: any HandlerCaller
     let rejected: RejectedAnswers
-    /// What its sessions are told apart by.
-    package let number = RegistrationNumber()
+    /// What failures call it.
+    package let name: String
+    /// What tells its sessions from those of another registration of that name; empty where the name does.
+    package let identity: String
 
     /// The gateway of `handler`, which is called by `caller`.
-    package init(_ handler: any GatewayChallengeHandler, caller: any HandlerCaller, rejected: RejectedAnswers) {
+    package init(
+        _ handler: any GatewayChallengeHandler, name: String? = nil, identity: String = "",
+        caller: any HandlerCaller, rejected: RejectedAnswers
+    ) {
+        self.name = name ?? handler.gatewayName
+        self.identity = identity
         self.handler = handler
         self.caller = caller
         self.rejected = rejected
     }
 
-    /// The handler's name for it.
-    package var name: String { handler.gatewayName }
-
     /// The login that stands ready at `origin`.
-    package func login(at origin: Origin) -> StandingLogin {
-        let name = handler.gatewayName
-        let challenged = ChallengedAddress()
+    package func login(at origin: Origin, challenged: ChallengedAddress = ChallengedAddress()) -> StandingLogin {
         return StandingLogin(
             name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
-            key: SessionKey(origin: origin, challenge: name, credential: "\(number)"), credentials: [],
+            key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
             makeLogin: { occasion in
                 HandledGatewayLogin(
                     gateway: self, met: occasion.challenge,
@@ -74,7 +76,7 @@ package struct HandledGatewayLogin: SessionLogin {
 
     /// Wins a session, or says why not. A form that was rejected is not submitted again.
     package func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        var visit = GatewayVisit(name: handler.gatewayName, conversation: conversation, markers: [])
+        var visit = GatewayVisit(name: gateway.name, conversation: conversation, markers: [])
         let entrance = try await look(at: address, "page", on: &visit)
         var page = entrance.response
         if !entrance.isChallenge {

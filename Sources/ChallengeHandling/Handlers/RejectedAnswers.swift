@@ -22,7 +22,7 @@ package final class RejectedAnswers: Sendable {
             .latched, challenge: challenge,
             detail:
                 "The server has rejected this answer to \"\(challenge)\" before, so it is not sent again. Give another "
-                + "one, or call `unlatch()` where it has become right.")
+                + "one, or open the latch (`unlatch`) where it has become right.")
     }
 
     /// The server rejected `answer`.
@@ -33,6 +33,9 @@ package final class RejectedAnswers: Sendable {
             known.append((challenge, answer))
         }
     }
+
+    /// Forgets those to `challenge`.
+    package func remove(_ challenge: String) { known.withLock { $0.removeAll { $0.challenge == challenge } } }
 
     /// Forgets all.
     package func removeAll() { known.withLock { $0.removeAll() } }

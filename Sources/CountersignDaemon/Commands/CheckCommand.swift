@@ -16,7 +16,8 @@ struct CheckCommand: ParsableCommand {
         let libcurl = CurlFeatures.installed
         Process.say(libcurl.summary)
         for sentence in libcurl.missing() { Process.complain(sentence) }
-        var (settings, problems) = Settings.load(path: configuration.config, environment: Process.environment)
+        var (settings, problems) = Settings.load(
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
         OpenFiles.raiseLimit()
         if let limits = settings?.limits, let shortage = OpenFiles.shortage(for: limits) {
             problems.append(

@@ -15,7 +15,8 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads and resolves the file; prints every problem, and ends with 78 (EX_CONFIG) if one is an error.
     func load() throws -> Settings {
-        let (settings, problems) = Settings.load(path: config, environment: Process.environment)
+        let (settings, problems) = Settings.load(
+            path: config, environment: Process.environment, handlers: OwnHandlers.names)
         for problem in problems { Process.complain(problem.description) }
         guard let settings else { throw ExitCode(EX_CONFIG) }
         return settings

@@ -37,7 +37,8 @@ struct DoctorCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let (loaded, problems) = Settings.load(path: configuration.config, environment: Process.environment)
+        let (loaded, problems) = Settings.load(
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
         guard let settings = loaded else {
             for problem in problems { Process.complain(problem.description) }
             throw ExitCode(EX_CONFIG)

@@ -55,6 +55,8 @@ struct LoginComposition {
             platform: .init(rawValue: settings.platform.rawValue) ?? .web, version: settings.version,
             scope: Scope(settings.scope).union(Scope(keptChecks(of: upstream))))
         let handlers = securityChecks(of: upstream, api: settings.api)
+        let own = ownChecks(of: upstream, api: settings.api)
+        let material = clients.own
         let identity = identity(of: handlers)
         let client = clients.client(named: upstream.name, identity: identity, configuration)
         let leaving = handlers.filter { logsOut($0.challengeName) }.map(\.securityCheck)
@@ -64,9 +66,14 @@ struct LoginComposition {
             key: SessionKey(
                 origin: upstream.url.origin, challenge: upstream.name, credential: identity,
                 scope: configuration.scope.description),
-            credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName),
+            credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName) + own.map(\.challengeName),
             logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving),
-            makeLogin: { client.login(scope: $0.scope.words, handlers: handlers) })
+            makeLogin: { occasion in
+                let guarded: [any SecurityCheckChallengeHandler] = own.map {
+                    GuardedCheckHandler($0, calls: material.calls, rejected: material.rejected)
+                }
+                return client.login(scope: occasion.scope.words, handlers: handlers + guarded)
+            })
         return refusal(of: handlers).map(login.refusing) ?? login
     }
 
@@ -133,6 +140,9 @@ struct LoginComposition {
         {
             return login
         }
+        if case .own(let name) = challenge.kind {
+            return ownLogin(name, of: challenge, at: upstream).map { ($0, []) }
+        }
         guard let credential = challenge.credential else { return nil }
         let origin = upstream.url.origin
         switch challenge.kind {
@@ -150,7 +160,7 @@ struct LoginComposition {
             return tokenLogin(challenge, credential, scheme, at: upstream)
         case .gateway:
             return gatewayLogins(challenge, at: upstream).map { ($0.login, []) }
-        case .securityCheck:
+        case .own, .securityCheck:
             return nil
         }
     }

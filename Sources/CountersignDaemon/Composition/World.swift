@@ -55,6 +55,7 @@ final class World: Sendable {
         ) { [latches] names in
             latches.all(now: Process.wallClock()).contains { names.contains($0.key.challenge) }
         }
+        mobileFirstClients.own.calls.begin { [services] in services.roster.loop }
     }
 
     /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.
@@ -97,6 +98,7 @@ extension World {
         let latched = latches.all(now: Process.wallClock()).filter { $0.key.challenge == challenge }
         sources.forgetAnswers(of: Set(latched.map(\.key.credential)))
         let opened = latches.unlatch(challenge: challenge)
+        mobileFirstClients.own.rejected.remove(challenge)
         // A pause after that failure would only keep the operator waiting.
         services.directory.forgetFailures(of: challenge)
         return opened
@@ -109,6 +111,8 @@ final class MobileFirstClients: Sendable {
     let tokens = TokenMaterial()
     /// Where gateways asked last.
     let challengedAddresses = ChallengedAddresses()
+    /// What logins by the program's own handlers share.
+    let own = OwnHandlerMaterial()
     private let clients = Mutex<[String: MobileFirstClient]>([:])
 
     /// The client of that upstream: the same one as before a reload, if nothing about it changed.

@@ -175,7 +175,8 @@ final class Daemon {
 
     /// Puts the configuration as it is now in force, or nothing of it: then says why.
     private func takeUpConfiguration() -> String? {
-        let (loaded, problems) = Settings.load(path: path, environment: Process.environment)
+        let (loaded, problems) = Settings.load(
+            path: path, environment: Process.environment, handlers: OwnHandlers.names)
         for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
         guard let loaded else { return Self.reason(problems) }
         do {

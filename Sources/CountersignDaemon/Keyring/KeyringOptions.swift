@@ -24,7 +24,8 @@ struct KeyringOptions: ParsableArguments {
     /// The keyring and its passphrase; the configuration is read only where it is needed.
     func location() throws -> KeyringLocation {
         if let keyring { return KeyringLocation(path: keyring, keyFile: keyFile) }
-        let (settings, problems) = Settings.load(path: configuration.config, environment: Process.environment)
+        let (settings, problems) = Settings.load(
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
         guard let settings else {
             // Warnings would only be in the way here.
             for problem in problems where problem.severity == .error { Process.complain(problem.description) }

@@ -28,7 +28,7 @@ extension ChallengeSettings {
                 guard case .address(.absolute(let url))? = step.target else { return nil }
                 return (url, "login")
             }
-        case .inject:
+        case .inject, .own:
             []
         case .scheme(let scheme):
             (scheme.token?.url.map { [($0, "token.url")] } ?? [])

@@ -135,4 +135,18 @@ extension Value {
         }
         return text
     }
+
+    /// The name of a handler that the program brings along.
+    func handlerName() -> String? {
+        guard let text = text() else { return nil }
+        guard reading.handlerNames.contains(text) else {
+            let known = reading.handlerNames.sorted()
+            report(
+                known.isEmpty
+                    ? "this program has no handlers of its own: build one that calls Countersign.main(handlers:)"
+                    : "there is no handler \"\(text)\" in this program\(didYouMean(text, among: known))")
+            return nil
+        }
+        return text
+    }
 }

@@ -9,12 +9,15 @@ final class Reading {
     let environment: [String: String]
     /// The names under `upstreams:`, whatever stands under them.
     var upstreamNames: [String] = []
+    /// The names of the handlers that the program brings along.
+    let handlerNames: Set<String>
     /// The keys that the format has, by the way to them, below whatever mapping the file has; the documentation is held against it.
     private(set) var knownKeys: Set<String> = []
     private(set) var problems: [Problem] = []
     private var marks: [String: Mark] = [:]
 
-    init(file: String, environment: [String: String]) {
+    init(file: String, environment: [String: String], handlers: Set<String> = []) {
+        handlerNames = handlers
         self.file = file
         self.environment = environment
     }

@@ -10,6 +10,7 @@ extension ChallengeSettings {
         ("gateway", ["detect", "success", "failed", "logout"]),
         ("scheme", ["realm", "spn", "token"]),
         ("inject", []),
+        ("handler", []),
     ]
 
     /// `challenges:`, each with the way to it; `upstreams` fill in what a challenge leaves to its upstream.
@@ -32,6 +33,11 @@ extension ChallengeSettings {
         fields.finish()
         let retryRejected = retry?.isNever == true ? nil : retry?.duration()
         guard let name, let place, let kind else { return nil }
+        if case .own = kind {
+            let why =
+                "is the handler's own affair: it finds its credentials itself, and wins its session when it is asked"
+            for value in [credentialValue, retry, login] { value?.report(why) }
+        }
         let settings = ChallengeSettings(
             name: name, place: place, credential: credential, credentialsByUser: byUser, kind: kind,
             login: loginTime ?? .onDemand, retryRejected: retryRejected)
@@ -85,6 +91,7 @@ extension ChallengeSettings {
         }
         switch key {
         case "gateway": return GatewaySettings.read(fields, login: login).map(ChallengeKind.gateway)
+        case "handler": return fields.required("handler")?.handlerName().map(ChallengeKind.own)
         case "inject": return inject(fields).map(ChallengeKind.inject)
         case "scheme": return SchemeSettings.read(fields, place: place, upstreams: upstreams).map(ChallengeKind.scheme)
         default: return SecurityCheckSettings.read(fields).map(ChallengeKind.securityCheck)
@@ -105,6 +112,7 @@ extension ChallengeSettings {
         // Negotiate does with what GSS-API has: the ticket cache or keytab of the process.
         case .scheme(let settings): settings.schemes != [.negotiate]
         case .inject(let templates): templates.contains { !$0.value.fieldNames.isEmpty }
+        case .own: false
         case .securityCheck(let settings): !settings.answer.fieldNames.isEmpty
         }
     }

@@ -74,6 +74,8 @@ package enum ChallengeKind: Sendable, Equatable {
     case gateway(GatewaySettings)
     /// `inject:` fixed fields, no challenge needed.
     case inject([InjectedTemplate])
+    /// `handler:` a handler that the program brings along, by its name there.
+    case own(String)
     /// `scheme:` HTTP authentication and bearer tokens.
     case scheme(SchemeSettings)
     /// `security-check:` a server-side rule, by name.

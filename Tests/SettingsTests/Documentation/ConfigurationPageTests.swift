@@ -42,7 +42,8 @@ struct ConfigurationPageTests {
     /// What the reader of the format asks for in a file that has every mapping, in the words of the page.
     private func knownKeys() -> Set<String> {
         let byUser = challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }")
-        let texts = [everything + "\naccess-log: { format: json }\n", byUser]
+        let own = challenge("name: c, upstream: u, handler: h")
+        let texts = [own, everything + "\naccess-log: { format: json }\n", byUser]
         let asked = texts.flatMap { text in
             let reading = Reading(file: "f", environment: [:])
             _ = Settings.parse(Array(text.utf8), reading)

@@ -2,30 +2,35 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import EventLoop
+package import EventLoop
 internal import Synchronization
 
-/// Calls the program's challenge handlers: apart from the loop, so that one that blocks holds nobody else up, and each for a
-/// limited time, so that nobody waits for one that never answers.
-final class HandlerCalls: HandlerCaller {
+/// Calls the program's challenge handlers, each for a limited time, so that nobody waits for one that never answers.
+package final class HandlerCalls: HandlerCaller {
     private struct State {
-        var loop: EventLoop?
+        var loop: @Sendable () -> EventLoop? = { nil }
         var last: UInt64 = 0
         var running: [UInt64: @Sendable (LoginFailure) -> Void] = [:]
         var isOver = false
     }
 
-    let limit: Duration
+    private let limit: Duration
+    private let isApart: Bool
     private let state = Mutex(State())
 
-    init(limit: Duration) { self.limit = limit }
+    /// Calls that may take `limit`. `isApart`: on the runtime's own threads, so that a handler that blocks holds nobody else up;
+    /// otherwise on the loop.
+    package init(limit: Duration, isApart: Bool) {
+        self.limit = limit
+        self.isApart = isApart
+    }
 
-    /// Has the time measured by `loop`.
-    func begin(on loop: EventLoop) { state.withLock { $0.loop = loop } }
+    /// Has the time measured by the loop that `loop` names.
+    package func begin(on loop: @escaping @Sendable () -> EventLoop?) { state.withLock { $0.loop = loop } }
 
     /// What `body` returns or throws, or a `LoginFailure` where it takes longer than allowed or the client is shut down; its
     /// task is cancelled then, and left alone. `challenge` names the handler.
-    func run<Value: Sendable>(
+    package func run<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let race = Race<Value>()
@@ -44,15 +49,16 @@ final class HandlerCalls: HandlerCaller {
                         detail: "The challenge handler of \"\(challenge)\" did not answer within \(limit) "
                             + "(`timeouts.handler`).")))
         }
-        guard let loop = state.withLock({ $0.loop }) else { throw Self.shutDown(challenge) }
+        guard let loop = state.withLock({ $0.loop })() else { throw Self.shutDown(challenge) }
         loop.execute { [limit] in timer.start(on: loop, after: limit) }
-        let task = Task.detached {
+        let call: @Sendable () async -> Void = {
             do {
                 race.end(.success(try await body()))
             } catch {
                 race.end(.failure(error))
             }
         }
+        let task = isApart ? Task.detached(operation: call) : Task(executorPreference: loop, operation: call)
         let result = await withCheckedContinuation { race.begin($0) }
         task.cancel()
         loop.execute { timer.stop(on: loop) }
@@ -60,7 +66,7 @@ final class HandlerCalls: HandlerCaller {
     }
 
     /// The client is shut down: no handler is waited for any more.
-    func cancelAll() {
+    package func cancelAll() {
         let running = state.withLock { state in
             state.isOver = true
             return state.running.values.map(\.self)

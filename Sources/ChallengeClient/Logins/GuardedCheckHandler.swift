@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 internal import Synchronization
 
 /// A program's handler of a security check, in one conversation: asked for a limited time, and kept from sending an answer
 /// that was rejected.
-final class GuardedCheckHandler: SecurityCheckChallengeHandler {
+package final class GuardedCheckHandler: SecurityCheckChallengeHandler {
     private let handler: any SecurityCheckChallengeHandler
     private let calls: HandlerCalls
     private let rejected: RejectedAnswers
@@ -14,7 +14,7 @@ final class GuardedCheckHandler: SecurityCheckChallengeHandler {
     private let given: Mutex<SecretJSON?>
 
     /// `given`: what goes out before any challenge.
-    init(
+    package init(
         _ handler: any SecurityCheckChallengeHandler, calls: HandlerCalls, rejected: RejectedAnswers,
         given: SecretJSON? = nil
     ) {
@@ -24,26 +24,32 @@ final class GuardedCheckHandler: SecurityCheckChallengeHandler {
         self.given = Mutex(given)
     }
 
-    var securityCheck: String { handler.securityCheck }
-    var challengeName: String { handler.challengeName }
-    var latchKey: LatchKey? { handler.latchKey }
+    /// The handler's.
+    package var securityCheck: String { handler.securityCheck }
+    /// The handler's.
+    package var challengeName: String { handler.challengeName }
+    /// The handler's.
+    package var latchKey: LatchKey? { handler.latchKey }
 
-    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
+    /// The handler's answer, if it is not one that was rejected.
+    package func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
         if case .rejected = challenge.previousAnswer { noteRejection() }
         let answer = try await calls.run(challengeName) { [handler] in try await handler.handleChallenge(challenge) }
         guard case .submitChallengeAnswer(let value, from: nil) = answer else { return answer }
-        try rejected.requireNew(value.text, to: securityCheck)
+        try rejected.requireNew(value.text, to: challengeName)
         given.withLock { $0 = value }
         return answer
     }
 
-    func handleSuccess(_ success: JSONValue) async {
+    /// Tells the handler.
+    package func handleSuccess(_ success: JSONValue) async {
         given.withLock { $0 = nil }
         // What it does with it is its own affair.
         try? await calls.run(challengeName) { [handler] in await handler.handleSuccess(success) }
     }
 
-    func handleFailure(_ failure: JSONValue) async {
+    /// Tells the handler.
+    package func handleFailure(_ failure: JSONValue) async {
         noteRejection()
         try? await calls.run(challengeName) { [handler] in await handler.handleFailure(failure) }
     }
@@ -53,7 +59,7 @@ final class GuardedCheckHandler: SecurityCheckChallengeHandler {
             defer { given = nil }
             return given
         }
-        if let answer { rejected.note(answer.text, to: securityCheck) }
+        if let answer { rejected.note(answer.text, to: challengeName) }
     }
 }
 
