@@ -21,9 +21,7 @@ struct PackageTests {
             let folder = try await package.unpacked()
             let root = folder.path(of: "package")
             #expect(readFile("\(root)/DEBIAN/conffiles") == Array("/etc/countersign/countersign.yaml\n".utf8))
-            let completion =
-                "source \(root)/usr/share/bash-completion/completions/countersign && complete -p countersign"
-            #expect(try await Command.run(["bash", "-c", completion], in: folder).exit == 0)
+            try await expectCompletions(below: "\(root)/usr/share", in: folder)
 
             // A debug binary looks for Swift's libraries where the toolchain has them.
             let judged = try await Command.run(
@@ -34,6 +32,19 @@ struct PackageTests {
                 in: folder)
             #expect(judged.exit == 0, "\(judged.output)\(judged.errors)")
         }
+    }
+
+    /// Each shell takes up what is there for it; fish, which can be asked, completes by it.
+    private func expectCompletions(below share: String, in folder: Folder) async throws {
+        let bash = "source \(share)/bash-completion/completions/countersign && complete -p countersign"
+        #expect(try await Command.run(["bash", "-c", bash], in: folder).exit == 0)
+        let zsh = "fpath=(\(share)/zsh/vendor-completions $fpath); autoload -U compinit; compinit -D -u; "
+        let known = try await Command.run(
+            ["zsh", "-f", "-c", "\(zsh) autoload +X _countersign && echo $_comps[countersign]"], in: folder)
+        #expect(known.output == "_countersign\n", "\(known)")
+        let fish = "source \(share)/fish/vendor_completions.d/countersign.fish; complete -C 'countersign sess'"
+        let completed = try await Command.run(["fish", "--no-config", "-c", fish], in: folder)
+        #expect(completed.output.hasPrefix("sessions\t"), "\(completed)")
     }
 
     private static let files =
