@@ -106,7 +106,8 @@ extension ClientRuntime {
     package func sideRequests(
         for login: any SessionLogin, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
-        guard !(login is GatewayLogin || login is HandledGatewayLogin), plan.logins.all.contains(where: \.isLoginPage) else {
+        guard !(login is GatewayLogin || login is HandledGatewayLogin), plan.logins.all.contains(where: \.isLoginPage)
+        else {
             return LoopSideRequests(runtime: self, plan: plan)
         }
         return GuardedSideRequests(runtime: self, plan: plan, cause: cause)

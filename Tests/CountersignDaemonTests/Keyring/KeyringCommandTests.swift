@@ -5,8 +5,8 @@ import ArgumentParser
 import Glibc
 import Testing
 
-@testable import Credentials
 @testable import CountersignDaemon
+@testable import Credentials
 
 @Suite("The keyring commands")
 final class KeyringCommandTests {
