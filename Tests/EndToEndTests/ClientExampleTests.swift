@@ -39,6 +39,28 @@ struct ClientExampleTests {
         }
     }
 
+    @Test("over TLS a server proves itself, by the authorities that the configuration names")
+    func overTLS() async throws {
+        try await withFake(.webSEALBehindTLS) { bank, fake in
+            let address = "https://localhost:\(fake.port)/app/"
+            for isTrusted in [true, false] {
+                var configuration = ClientConfiguration()
+                if isTrusted { configuration.connections.authorities = bank.folder.bytes(of: "ca.pem") }
+                let client = try ChallengeClient(configuration)
+                try client.registerChallengeHandler(WebSEALHandler(user: "ann", password: "demo"))
+                if isTrusted {
+                    let text = try await client.send(to: address).text(upTo: 10_000)
+                    #expect(text.contains("\"principal\""))
+                } else {
+                    let error = await #expect(throws: ClientError.self) { try await client.send(to: address) }
+                    #expect(error?.kind == .upstreamTLS)
+                }
+                await client.shutdown()
+            }
+            #expect(fake.logins == ["ann ok"])
+        }
+    }
+
     @Test("containers of Java EE take the form of j_security_check", arguments: [FakeKind.jetty, .undertow, .liberty])
     func javaEE(_ kind: FakeKind) async throws {
         try await withFake(kind) { _, fake in

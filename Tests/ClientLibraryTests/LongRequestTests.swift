@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import DemoUpstream
+import HTTPTypes
+import LoginExamples
+import Testing
+
+@Suite("Requests that are long, late or many", .timeLimit(.minutes(1)))
+struct LongRequestTests {
+    private let ann = FixedLogin(LoginCredentials(username: "ann", password: "demo"))
+
+    @Test("a body in pieces is sent again after a login")
+    func piecesAgain() async throws {
+        try await withDemo { demo in
+            demo.client.registerChallengeHandler(BasicChallengeHandler(ann))
+            let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
+            for _ in 0..<10 { continuation.yield(Array(repeating: 7, count: 1000)) }
+            continuation.finish()
+            let response = try await demo.client.send(.post, to: demo.url("/basic/"), body: .stream(stream))
+            #expect(response.status == .ok)
+            #expect(demo.upstream.recorder.record.hits.filter { $0.method == "POST" }.map(\.size) == [10_000])
+        }
+    }
+
+    @Test("a body too long to be kept fails where it meets a challenge, and the next try has the session")
+    func notReplayable() async throws {
+        try await withDemo {
+            $0.limits.replay = 10_000
+        } _: { demo in
+            demo.client.registerChallengeHandler(BasicChallengeHandler(ann))
+            // Without a length, so that nobody knows beforehand how long it is.
+            func send() async throws -> ClientResponse {
+                let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
+                for _ in 0..<50 { continuation.yield(Array(repeating: 7, count: 20_000)) }
+                continuation.finish()
+                return try await demo.client.send(.post, to: demo.url("/basic/"), body: .stream(stream))
+            }
+            let error = try await clientError { try await send() }
+            #expect(error.kind == .bodyNotReplayable)
+            // The session is won meanwhile.
+            while try await demo.client.send(to: demo.url("/basic/")).status != .ok {}
+            let response = try await send()
+            #expect(response.status == .ok)
+        }
+    }
+
+    @Test("a response whose body does not go on is given up")
+    func idle() async throws {
+        try await withDemo {
+            $0.timeouts.idle = .milliseconds(200)
+        } _: { demo in
+            demo.upstream.override { _ in
+                var response = FakeResponse(200)
+                response.body = .chunks([.init("a"), .init("b", after: .seconds(30))])
+                return response
+            }
+            let response = try await demo.client.send(to: demo.url("/"))
+            let error = try await clientError { try await response.collect(upTo: 100) }
+            #expect(error.kind == .timedOut)
+        }
+    }
+
+    @Test("the program's own cookies go along, and those of the login stay with the client")
+    func cookies() async throws {
+        try await withDemo { demo in
+            let seen = Notes()
+            demo.upstream.override { request in
+                seen.add(request.field("Cookie") ?? "")
+                return nil
+            }
+            try demo.client.registerChallengeHandler(FormHandler { again in again ? nil : ("ann", "demo") })
+            let response = try await demo.client.send(to: demo.url("/form/a"), fields: [.cookie: "own=1"])
+            #expect(response.head.headerFields[values: .setCookie].isEmpty)
+            #expect(seen.all.first == "own=1")
+            #expect(seen.all.last?.contains("own=1") == true && seen.all.last?.contains("JSESSIONID=") == true)
+        }
+    }
+
+    @Test("200 requests at once are answered, with one login")
+    func many() async throws {
+        try await withDemo { demo in
+            demo.client.registerChallengeHandler(BasicChallengeHandler(ann))
+            try await withThrowingTaskGroup(of: HTTPResponse.Status.self) { group in
+                for number in 0..<200 {
+                    group.addTask {
+                        let response = try await demo.client.send(to: demo.url("/basic/\(number)"))
+                        _ = try await response.collect(upTo: 10_000)
+                        return response.status
+                    }
+                }
+                for try await status in group { #expect(status == .ok) }
+            }
+            #expect(demo.upstream.recorder.record.wrongAnswers["basic"] == nil)
+        }
+    }
+}
