@@ -56,6 +56,7 @@ let package = Package(
         .library(name: "ChallengeClient", targets: ["ChallengeClient"]),
         // Apart, for swift-crypto takes longer to build than all the rest, and not every client needs it.
         .library(name: "Credentials", targets: ["Credentials"]),
+        .library(name: "Kerberos", targets: ["Kerberos"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import CGSSAPI
-package import ChallengeHandling
+public import ChallengeHandling
 internal import Secrets
 
 /// Kerberos tickets by the GSS-API library of the system.
@@ -10,16 +10,22 @@ internal import Secrets
 /// libcurl speaks Negotiate, too, but with the one default credential of the process only, and it waits for the KDC on the
 /// thread that all other requests are on. Here each challenge has its own credential, a thread of its own asks the KDC, and
 /// a request costs a token from memory.
-package struct SystemTicketOffice: TicketOffice {
+///
+/// ```swift
+/// NegotiateChallengeHandler(office: SystemTicketOffice { Thread.detachNewThread($0) })
+/// ```
+///
+/// The library (`libgssapi_krb5.so.2`) is looked for when the first ticket is wanted; without it there are none.
+public struct SystemTicketOffice: TicketOffice {
     private let startThread: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    /// An office that does what may block by `startThread`.
-    package init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+    /// An office that does what may block by `startThread`, which is to run what it is given on a thread of its own.
+    public init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         self.startThread = startThread
     }
 
     /// A ticket, after its first token: the cache then holds the service's ticket, and no later token asks the KDC.
-    package func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
+    public func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
         let result: Result<any Ticket, TicketError> = await withCheckedContinuation { continuation in
             startThread { continuation.resume(returning: Self.acquire(request)) }
         }
