@@ -124,7 +124,7 @@ struct PackageLifeTests {
             step "a purge removes the state, and no file of the administrator's"
             package --purge countersign
             [ "$(find /etc/systemd/system -type l -name 'countersign*' | wc -l)" = 0 ]
-            [ "$(find /var/lib /var/lib/private -maxdepth 1 '(' -name countersign -o -name 'countersign@*' ')' | wc -l)" = 0 ]
+            [ "$(find /var/lib /var/lib/private /var/log /var/log/private -maxdepth 1 '(' -name countersign -o -name 'countersign@*' ')' | wc -l)" = 0 ]
             fails test -e /etc/countersign/countersign.yaml
             test -e /etc/countersign/bank-pin.pin.cred
             step end

@@ -12,7 +12,7 @@ struct ServiceSecrecyTests {
     private static let configuration = """
         listeners:
           - { address: "systemd:countersign", upstream: server }
-        access-log: json
+        access-log: { format: json, to: /var/log/countersign/access.log, query: false }
         admin: { address: ["unix:/run/countersign/admin.sock", "127.0.0.1:8099"] }
         upstreams:
           server: { url: "http://127.0.0.1:8081/" }
@@ -113,6 +113,8 @@ struct ServiceSecrecyTests {
                 seen show systemctl show countersign.service
                 seen unit-status systemctl status --no-pager --lines=1000 countersign.service
                 cp -r /var/lib/private/countersign seen/state
+                cp -rL /var/log/countersign seen/logs
+                [ "$(grep -c '"path":"/form/"' seen/logs/access.log)" -ge 2 ]
                 cp -r /run/countersign seen/runtime 2>/dev/null || true
 
                 step "a crash leaves no core dump"
