@@ -108,6 +108,26 @@ struct AuthorizationTests {
         }
     }
 
+    @Test("a logout that the server does not answer ends with the client")
+    func unansweredLogout() async throws {
+        try await withDemo { demo in
+            try await demo.client.login(securityCheck: "PinCodeAttempts", credentials: ["pin": "1234"])
+            demo.upstream.override { request in
+                guard request.path.hasSuffix("/logout") else { return nil }
+                var response = FakeResponse(200)
+                response.delivery.hangs = true
+                return response
+            }
+            let logout = Task { try await demo.client.logout(securityCheck: "PinCodeAttempts") }
+            #expect(
+                await demo.upstream.recorder.waitUntil { $0.count("POST", "/mfp/api/preauth/v1/logout") == 1 })
+            let shutdown = Task { await demo.client.shutdown() }
+            let error = try await clientError { try await logout.value }
+            #expect(error.kind == .shutDown)
+            await shutdown.value
+        }
+    }
+
     @Test("a client without a server says so")
     func noServer() async throws {
         try await withDemo {

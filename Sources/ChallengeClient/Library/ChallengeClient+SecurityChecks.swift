@@ -74,20 +74,14 @@ extension ChallengeClient {
         guard let client = life.shared.registry.mobileFirst, let login = life.shared.registry.mobileFirstLogin else {
             throw ClientError.noServer
         }
-        let (stream, continuation) = AsyncStream<Result<Void, LoginFailure>>.makeStream()
-        let isBegun = life.perform { site in
+        let outcome = try await life.wait { site, finish in
             site.logOut(login) { (conversation) throws(LoginFailure) in
                 try await client.logOut(of: securityCheck, conversation)
-            } done: { result in
-                continuation.yield(result)
-                continuation.finish()
+            } _: { result in
+                if case .failure(let failure) = result { finish(.failed(failure)) } else { finish(.askAgain) }
             }
         }
-        guard isBegun else { throw ClientError.shutDown }
-        for await result in stream {
-            do throws(LoginFailure) { try result.get() } catch { throw ClientError(error) }
-        }
-        if Task.isCancelled { throw ClientError.cancelled }
+        if case .failed(let failure) = outcome { throw ClientError(failure) }
     }
 
     /// Lets all answers that were rejected be sent again, such as that of a person whose account was unlocked. Latches of a

@@ -66,19 +66,12 @@ final class ClientLife: Sendable {
     func feed(_ body: RequestBody, to number: UInt64) {
         guard case .pieces(_, let run) = body.content else { return }
         let (loop, site) = (loop, site)
-        let task = Task.detached {
+        let task = Task.detached { [weak self] in
             let failure: (any Error)?
             do {
-                try await run { piece in
-                    await withCheckedContinuation { continuation in
-                        loop.execute {
-                            if let exchange = site.value?.exchange(number) {
-                                exchange.take(piece, continuation)
-                            } else {
-                                continuation.resume(returning: false)
-                            }
-                        }
-                    }
+                try await run { [weak self] piece in
+                    guard let self else { return false }
+                    return await self.hand(piece, to: number)
                 }
                 failure = nil
             } catch {
@@ -90,6 +83,19 @@ final class ClientLife: Sendable {
             if let exchange = site.exchange(number) { exchange.pieces = task } else { task.cancel() }
         }
         if !isHeld { task.cancel() }
+    }
+
+    /// Hands one piece over, as soon as there is room for it. Whether more is wanted.
+    private func hand(_ piece: [UInt8], to number: UInt64) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let isTaken = perform { site in
+                guard let exchange = site.exchange(number) else { return continuation.resume(returning: false) }
+                exchange.take(piece, continuation)
+            } else: {
+                continuation.resume(returning: false)
+            }
+            if !isTaken { continuation.resume(returning: false) }
+        }
     }
 
     /// A number for the next request.

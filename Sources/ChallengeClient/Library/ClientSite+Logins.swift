@@ -11,7 +11,7 @@ typealias LoginOutcome = SessionTable<ExchangeTicket>.Outcome
 // Logins that the program asks for itself.
 extension ClientSite {
     /// Has the session of `login` for `scope` used or won.
-    func requestSession(of login: StandingLogin, scope: Scope, _ finish: @escaping (LoginOutcome) -> Void) {
+    func requestSession(of login: StandingLogin, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
         runtime.requestSession(
             slot, rejected: nil, at: shared.plan(for: login.key.origin), challenge: nil, cause: LoginCause(.command),
@@ -19,7 +19,7 @@ extension ClientSite {
     }
 
     /// Runs `login` whether or not a session is held, in whose place its own comes.
-    func logIn(_ login: StandingLogin, scope: Scope, _ finish: @escaping (LoginOutcome) -> Void) {
+    func logIn(_ login: StandingLogin, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
         let directory = runtime.directory
         _ = directory.drop { $0.isSibling(of: slot.key) }
@@ -40,7 +40,7 @@ extension ClientSite {
     func logOut(
         _ login: StandingLogin,
         _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Void,
-        done: @escaping @Sendable (Result<Void, LoginFailure>) -> Void
+        _ finish: @escaping @Sendable (Result<Void, LoginFailure>) -> Void
     ) {
         let plan = shared.plan(for: login.key.origin)
         let services = shared.services
@@ -59,7 +59,7 @@ extension ClientSite {
                 result = .failure(error)
             }
             _ = services.directory.drop { $0.isSibling(of: login.key) }
-            done(result)
+            finish(result)
             logins.ended()
         }
     }
@@ -78,7 +78,7 @@ extension ClientLife {
     /// How what `begin` starts on the loop ends; an error where the task is cancelled, the client shut down or
     /// `ClientConfiguration.Timeouts.login` passes before. The login goes on then.
     func wait(
-        _ begin: @escaping @Sendable (ClientSite, @escaping (LoginOutcome) -> Void) -> Void
+        _ begin: @escaping @Sendable (ClientSite, @escaping @Sendable (LoginOutcome) -> Void) -> Void
     ) async throws(ClientError) -> LoginOutcome {
         let awaited = AwaitedLogin()
         let limit = shared.configuration.timeouts.login
@@ -96,11 +96,14 @@ extension ClientLife {
                                     detail: "The login took longer than \(limit) (`timeouts.login`). It goes on.")))
                     }
                     timer.arm(at: loop.now + limit)
+                    let bound = LoopBound(timer, to: loop)
                     let number = site.hold(awaited)
                     begin(site) { outcome in
-                        timer.cancel()
-                        site.stopAwaiting(number)
                         awaited.end(.success(outcome))
+                        _ = self.perform { site in
+                            bound.value.cancel()
+                            site.stopAwaiting(number)
+                        }
                     }
                 } else: {
                     awaited.end(.failure(.unavailable))
