@@ -148,7 +148,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["ChallengeClient", "DemoUpstream", "LoginExamples", "countersign", httpTypes],
+            dependencies: [
+                "ChallengeClient", "ChallengeHandling", "DemoUpstream", "LoginExamples", "Secrets", "countersign",
+                httpTypes,
+            ],
             swiftSettings: settings),
     ]
 )

@@ -38,7 +38,13 @@ public final class ChallengeClient: Sendable {
     public func send(
         _ request: HTTPRequest, body: RequestBody = .none, timeout: Duration? = nil
     ) async throws(ClientError) -> ClientResponse {
-        let request = try ClientRequest(request, body: body, timeout: timeout)
+        try await perform(try ClientRequest(request, body: body, timeout: timeout)).response
+    }
+
+    /// Sends a request; the number is what the loop knows it by.
+    func perform(
+        _ request: ClientRequest
+    ) async throws(ClientError) -> (response: ClientResponse, number: UInt64) {
         guard !Task.isCancelled else { throw ClientError.cancelled }
         let number = life.nextNumber()
         let life = life
@@ -60,7 +66,7 @@ public final class ChallengeClient: Sendable {
         } onCancel: {
             pipe.breakOff(.cancelled)
         }
-        return try result.get()
+        return (try result.get(), number)
     }
 
     /// Sends a request to `address`, which has to be absolute; see `send(_:body:timeout:)`.

@@ -40,11 +40,17 @@ extension ClientExchange: ExchangeCaller {
         }
         if let merged = cookies?.merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
         if !hasAccept { fields.suppress("Accept") }
+        if let upgrade = request.upgrade {
+            try fields.append(name: "Connection", value: "Upgrade")
+            try fields.append(name: "Upgrade", value: upgrade.utf8.span)
+        }
     }
 
-    func exchangeDelivers(headOf transfer: Transfer) {
+    func exchangeDelivers(headOf transfer: Transfer) { deliver(head(of: transfer)) }
+
+    private func head(of transfer: Transfer) -> HTTPResponse {
         let held = heldSessions
-        let head = transfer.head.withSpan { bytes in
+        return transfer.head.withSpan { bytes in
             var response = HTTPResponse(status: .init(code: transfer.answer.status))
             for line in transfer.answer.fields where !line.isHopByHop {
                 if line.kind == .setCookie, let held, held.holdsCookie(bytes.extracting(line.value.bounds)) { continue }
@@ -53,7 +59,6 @@ extension ClientExchange: ExchangeCaller {
             }
             return response
         }
-        deliver(head)
     }
 
     func exchangeDelivers(bodyOf transfer: Transfer) {
@@ -79,9 +84,15 @@ extension ClientExchange: ExchangeCaller {
 
     func exchangeWantsBody() { wantsBody() }
 
-    /// Never asked for.
+    /// Only to what was asked for (RFC 9110 section 15.2.2).
     func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
-        throw WireError(upstream: .switchInvalid)
+        let offered = transfer.head.withSpan { bytes in
+            transfer.answer.fields.filter { $0.kind == .upgrade }.map { bytes.text($0.value).lowercased() }
+        }
+        guard let wanted = request.upgrade?.lowercased(), offered == [wanted] else {
+            throw WireError(upstream: .switchInvalid)
+        }
+        switched(to: connection, head: head(of: transfer))
     }
 
     /// Nobody is told.

@@ -35,6 +35,7 @@ final class ClientExchange {
     /// Whose turn it is when there is room for the next piece.
     private var feeder: CheckedContinuation<Bool, Never>?
     private var hasEnded = false
+    private var tunnel: TunnelPump?
     /// What hands over a body that comes in pieces.
     var pieces: Task<Void, Never>?
 
@@ -81,7 +82,8 @@ final class ClientExchange {
         let method = Array(request.method.utf8)
         let outbound = ExchangeRequest(
             method: RequestMethod(method.span, ByteRange(start: 0, end: method.count)), otherMethod: request.method,
-            framing: framing, keepsCredentials: request.fields[.authorization] != nil)
+            framing: framing, keepsCredentials: request.fields[.authorization] != nil,
+            isUpgrade: request.upgrade != nil)
         if let timeout = request.timeout { deadline.arm(at: site.loop.now + timeout) }
         exchange.begin(outbound, path: request.path.utf8.span, to: client)
         exchange.start()
@@ -161,7 +163,7 @@ final class ClientExchange {
     /// What the reader of the response does.
     func hear(_ call: BodyPipe.Call) {
         switch call {
-        case .room: exchange?.resumeResponse()
+        case .room: if let tunnel { tunnel.pump() } else { exchange?.resumeResponse() }
         case .broken: fail(.cancelled)
         }
     }
@@ -169,7 +171,7 @@ final class ClientExchange {
     /// Gives the request up, and says why.
     func fail(_ error: ClientError) {
         guard !hasEnded else { return }
-        end()
+        end(error)
         answer?.resume(returning: .failure(error))
         answer = nil
         pipe.finish(.failure(error))
@@ -187,7 +189,7 @@ final class ClientExchange {
         pipe.finish(.success(()))
     }
 
-    private func end() {
+    private func end(_ error: ClientError = .cancelled) {
         hasEnded = true
         deadline.cancel()
         bodyTimer.cancel()
@@ -197,8 +199,31 @@ final class ClientExchange {
         source = .done
         exchange?.close()
         exchange = nil
+        tunnel?.end(.failure(error))
+        tunnel = nil
         site.forget(number)
     }
+
+    // MARK: Another protocol
+
+    /// The connection has the other protocol now; the response's body is what comes over it.
+    func switched(to connection: UpstreamConnection, head: HTTPResponse) {
+        let tunnel = TunnelPump(connection, pipe: pipe, on: site.loop) { [unowned self] in
+            self.tunnel = nil
+            finish()
+        }
+        self.tunnel = tunnel
+        deliver(head)
+        tunnel.pump()
+    }
+
+    /// Sends on the connection; `done` as `TunnelPump.send` has it.
+    func send(_ bytes: [UInt8], _ done: CheckedContinuation<Bool, Never>) {
+        if let tunnel { tunnel.send(bytes, done) } else { done.resume(returning: false) }
+    }
+
+    /// The program has done with the connection.
+    func endTunnel() { tunnel?.end(.failure(.cancelled)) }
 }
 
 extension ClientExchange {

@@ -13,6 +13,8 @@ struct ClientRequest: Sendable {
     let fields: HTTPFields
     let body: RequestBody
     let timeout: Duration?
+    /// The protocol that is asked for, if one is.
+    var upgrade: String?
 
     /// Throws `badRequest` where `request` cannot be sent as it is.
     init(_ request: HTTPRequest, body: RequestBody, timeout: Duration?) throws(ClientError) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import DemoUpstream
+import HTTPTypes
+import Secrets
+import Testing
+
+@Suite("The client's handshakes, at a real WebSocket server", .timeLimit(.minutes(2)))
+struct ClientUpgradeTests {
+    /// Has a token for whoever asks.
+    private final class TokenHandler: ChallengeHandler {
+        func canHandle(_ request: ChallengeRequest) -> Bool { request.challenge.isScheme("Bearer") }
+
+        func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
+            request.isRepeated ? nil : ChallengeResponse(credentials: Secret("Bearer token"))
+        }
+    }
+
+    private func withServer(
+        _ options: String..., body: (ChallengeClient, HTTPRequest) async throws -> Void
+    ) async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let server =
+                options.isEmpty
+                ? try await WebSocketServer(in: bank.folder)
+                : try await WebSocketServer("--protected", in: bank.folder)
+            let client = try ChallengeClient()
+            var request = HTTPRequest(
+                method: .get, scheme: "http", authority: "127.0.0.1:\(server.port)", path: "/")
+            request.headerFields[.secWebSocketKey] = "dGhlIHNhbXBsZSBub25jZQ=="
+            request.headerFields[.secWebSocketVersion] = "13"
+            try await body(client, request)
+            await client.shutdown()
+            await server.stop()
+        }
+    }
+
+    /// A text message as a client sends it (RFC 6455 section 5.2), its mask all zero.
+    private func message(_ text: String) -> [UInt8] {
+        [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8)
+    }
+
+    @Test("bytes go both ways, and the server's end is the end")
+    func echo() async throws {
+        try await withServer { client, request in
+            guard case .switched(let tunnel) = try await client.upgrade(request, to: "websocket") else {
+                Issue.record("no switch")
+                return
+            }
+            // Of the sample key (RFC 6455 section 1.3).
+            #expect(tunnel.head.headerFields[.secWebSocketAccept] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+            var received: [UInt8] = []
+            var pieces = tunnel.incoming.makeAsyncIterator()
+            for number in 0..<20 {
+                try await tunnel.send(message("number \(number)"))
+                let wanted = [0x81, UInt8("number \(number)".utf8.count)] + Array("number \(number)".utf8)
+                while received.count < wanted.count, let piece = try await pieces.next() { received += piece }
+                #expect(received == wanted)
+                received = []
+            }
+            // Close (section 5.5.1), which is answered, and then the connection ends.
+            try await tunnel.send([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8])
+            while let piece = try await pieces.next() { received += piece }
+            #expect(received == [0x88, 0x02, 0x03, 0xE8])
+            tunnel.close()
+            await #expect(throws: ClientError.self) { try await tunnel.send([0]) }
+        }
+    }
+
+    @Test("a challenge on the handshake is answered as on any request")
+    func challenged() async throws {
+        try await withServer("--protected") { client, request in
+            if case .response(let refused) = try await client.upgrade(request, to: "websocket") {
+                #expect(refused.status == .unauthorized)
+            } else {
+                Issue.record("it switched")
+            }
+            client.registerChallengeHandler(TokenHandler())
+            if case .response(let refused) = try await client.upgrade(request, to: "websocket") {
+                Issue.record("it answered \(refused.status)")
+            }
+        }
+    }
+
+    @Test("what is still open ends with the client")
+    func shutdown() async throws {
+        try await withServer { client, request in
+            guard case .switched(let tunnel) = try await client.upgrade(request, to: "websocket") else {
+                Issue.record("no switch")
+                return
+            }
+            let reading = Task { try await tunnel.incoming.reduce(0) { $0 + $1.count } }
+            await client.shutdown()
+            await #expect(throws: ClientError.self) { try await reading.value }
+            await #expect(throws: ClientError.self) { try await tunnel.send([0]) }
+        }
+    }
+}
