@@ -40,13 +40,17 @@ struct HandlerCallsTests {
     func late(isApart: Bool) async throws {
         try await withCalls(.milliseconds(50), isApart: isApart) { calls in
             let (stream, continuation) = AsyncStream<Int>.makeStream()
+            let (end, ending) = AsyncStream<Void>.makeStream()
             await #expect(throws: LoginFailure.self) {
                 try await calls.run("x") {
                     await Task { for await _ in stream {} }.value
+                    ending.finish()
                     return 0
                 }
             }
             continuation.finish()
+            // On a loop that has stopped it would never come to its end.
+            for await _ in end {}
         }
     }
 
