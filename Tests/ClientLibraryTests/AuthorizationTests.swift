@@ -9,7 +9,7 @@ import LoginExamples
 import Secrets
 import Testing
 
-@Suite("The authorization manager", .timeLimit(.minutes(1)))
+@Suite("The authorization manager", .timeLimit(.minutes(10)))
 struct AuthorizationTests {
     @Test("a token is had for a scope, held, and taken by the resource")
     func token() async throws {

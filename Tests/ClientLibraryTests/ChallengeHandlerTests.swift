@@ -9,7 +9,7 @@ import LoginExamples
 import Secrets
 import Testing
 
-@Suite("Handlers of challenges of HTTP", .timeLimit(.minutes(1)))
+@Suite("Handlers of challenges of HTTP", .timeLimit(.minutes(10)))
 struct ChallengeHandlerTests {
     private let ann = LoginCredentials(username: "ann", password: "demo")
 

@@ -5,7 +5,7 @@ import ChallengeClient
 import DemoUpstream
 import Testing
 
-@Suite("A client's requests end", .timeLimit(.minutes(1)))
+@Suite("A client's requests end", .timeLimit(.minutes(10)))
 struct EndingTests {
     @Test("with the deadline of the request")
     func deadline() async throws {

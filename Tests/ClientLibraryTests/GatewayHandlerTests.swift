@@ -8,7 +8,7 @@ import HTTPTypes
 import LoginExamples
 import Testing
 
-@Suite("Handlers of gateways", .timeLimit(.minutes(1)))
+@Suite("Handlers of gateways", .timeLimit(.minutes(10)))
 struct GatewayHandlerTests {
     /// A person who tries these passwords, one after the other, and then gives up.
     private func person(_ passwords: String..., notes: Notes = Notes()) -> FormHandler {

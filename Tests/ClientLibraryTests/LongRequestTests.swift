@@ -8,7 +8,7 @@ import HTTPTypes
 import LoginExamples
 import Testing
 
-@Suite("Requests that are long, late or many", .timeLimit(.minutes(1)))
+@Suite("Requests that are long, late or many", .timeLimit(.minutes(10)))
 struct LongRequestTests {
     private let ann = FixedLogin(LoginCredentials(username: "ann", password: "demo"))
 

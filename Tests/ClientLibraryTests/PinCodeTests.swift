@@ -8,7 +8,7 @@ import HTTPTypes
 import LoginExamples
 import Testing
 
-@Suite("The PIN of the bank", .timeLimit(.minutes(1)))
+@Suite("The PIN of the bank", .timeLimit(.minutes(10)))
 struct PinCodeTests {
     /// A person who tries these PINs, one after the other, and then gives up.
     private func person(_ pins: String..., notes: Notes = Notes()) -> PinCodeHandler {

@@ -7,7 +7,7 @@ import DemoUpstream
 import HTTPTypes
 import Testing
 
-@Suite("A client sends requests", .timeLimit(.minutes(1)))
+@Suite("A client sends requests", .timeLimit(.minutes(10)))
 struct SendTests {
     @Test("a response has its status, fields and body")
     func wholeResponse() async throws {

@@ -8,7 +8,7 @@ import HTTPTypes
 import Secrets
 import Testing
 
-@Suite("The client's handshakes, at a real WebSocket server", .timeLimit(.minutes(2)))
+@Suite("The client's handshakes, at a real WebSocket server", .timeLimit(.minutes(10)))
 struct ClientUpgradeTests {
     /// Has a token for whoever asks.
     private final class TokenHandler: ChallengeHandler {

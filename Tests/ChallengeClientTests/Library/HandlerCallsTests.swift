@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChallengeClient
 
-@Suite("Calls of a program's handlers", .timeLimit(.minutes(1)))
+@Suite("Calls of a program's handlers", .timeLimit(.minutes(10)))
 struct HandlerCallsTests {
     private struct Own: Error {}
 
