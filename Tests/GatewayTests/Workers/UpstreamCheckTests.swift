@@ -61,6 +61,8 @@ struct UpstreamCheckTests {
         }
         let proxy = try Proxy(plan(upstream.port, statuses: [204], logins: [login]))
         proxy.wait("the login") { proxy.log.count == 1 }
+        // The login has begun just before the check is told that it waits for it.
+        proxy.wait("the check to be none of the waiters") { proxy.waiters == 0 }
         for _ in 0..<20 { #expect(proxy.waiters == 0) }
         gate.open()
         proxy.wait("the answer") { state(proxy) == .up }
