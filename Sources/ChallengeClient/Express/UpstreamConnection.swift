@@ -9,7 +9,7 @@ package import HTTPWire
 /// A connection to an upstream that libcurl has made, with all that the upstream's settings say of it, and on which we
 /// speak ourselves: the handshake, and what comes after a 101.
 ///
-/// It belongs to whoever has it, and lives until `close`; nothing else ends it.
+/// It belongs to whoever has it, and lives until `close`, or as long as whoever has it; nothing else ends it.
 package final class UpstreamConnection {
     /// What one attempt to receive brought.
     package enum Received: Equatable, Sendable {
@@ -46,16 +46,29 @@ package final class UpstreamConnection {
         self.isSecure = isSecure
     }
 
+    deinit {
+        // The loop has ended with the connection open, and has forgotten it.
+        if !isSecure, descriptor >= 0 { _ = Glibc.close(descriptor) }
+    }
+
     /// Has libcurl connect; `delegate` is told of the end of that, not from within this call.
     func open(telling delegate: any TransferDelegate) throws(CurlError) {
         try driver.start(easy, delegate: delegate)
     }
 
     /// libcurl has connected. False where it has no socket to show for it.
+    ///
+    /// Without TLS the socket is ours from here on: whenever libcurl connects, it closes what has rested for two minutes, and that
+    /// counts a connection by which it has sent and received nothing itself. (The first `curl_easy_send` makes it one in use.)
     func take() -> Bool {
         guard let socket = easy.activeSocket else { return false }
-        descriptor = socket
-        return true
+        if isSecure {
+            descriptor = socket
+        } else {
+            descriptor = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+            driver.stop(easy)
+        }
+        return descriptor >= 0
     }
 
     /// Tells `handler` of events at the descriptor.
@@ -127,7 +140,12 @@ package final class UpstreamConnection {
             var option = linger(l_onoff: 1, l_linger: 0)
             _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
         }
+        if !isSecure, descriptor >= 0 {
+            loop.forget(descriptor)
+            _ = Glibc.close(descriptor)
+        } else {
+            driver.stop(easy)
+        }
         descriptor = -1
-        driver.stop(easy)
     }
 }
