@@ -3,10 +3,12 @@
 
 internal import ChallengeHandling
 internal import EventLoop
-internal import Synchronization
 
 /// How a login that was asked for ended.
 typealias LoginOutcome = SessionTable<ExchangeTicket>.Outcome
+
+/// A program's wait for a login, which that login, its time limit, the task's cancellation and the client's end may end.
+typealias AwaitedLogin = Race<Result<LoginOutcome, ClientError>>
 
 // Logins that the program asks for itself.
 extension ClientSite {
@@ -114,35 +116,5 @@ extension ClientLife {
             awaited.end(.failure(.cancelled))
         }
         return try result.get()
-    }
-}
-
-/// Somebody who waits for a login that the program asked for.
-final class AwaitedLogin: Sendable {
-    private typealias Continuation = CheckedContinuation<Result<LoginOutcome, ClientError>, Never>
-
-    private struct State {
-        var continuation: Continuation?
-        var result: Result<LoginOutcome, ClientError>?
-    }
-
-    private let state = Mutex(State())
-
-    func begin(_ continuation: CheckedContinuation<Result<LoginOutcome, ClientError>, Never>) {
-        let result = state.withLock { state in
-            if state.result == nil { state.continuation = continuation }
-            return state.result
-        }
-        if let result { continuation.resume(returning: result) }
-    }
-
-    func end(_ result: Result<LoginOutcome, ClientError>) {
-        let continuation = state.withLock { state -> Continuation? in
-            guard state.result == nil else { return nil }
-            state.result = result
-            defer { state.continuation = nil }
-            return state.continuation
-        }
-        continuation?.resume(returning: result)
     }
 }

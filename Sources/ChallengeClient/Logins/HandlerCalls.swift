@@ -33,7 +33,7 @@ package final class HandlerCalls: HandlerCaller {
     package func run<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let race = Race<Value>()
+        let race = Race<Result<Value, any Error>>()
         let number = state.withLock { state in
             state.last += 1
             if !state.isOver { state.running[state.last] = { race.end(.failure($0)) } }
@@ -77,46 +77,6 @@ package final class HandlerCalls: HandlerCaller {
     private static func shutDown(_ challenge: String) -> LoginFailure {
         LoginFailure(
             .failed, challenge: challenge, detail: "The client was shut down while it logged in.", isCancelled: true)
-    }
-}
-
-/// One call: whatever ends it first does.
-private final class Race<Value: Sendable>: Sendable {
-    private typealias Continuation = CheckedContinuation<Result<Value, any Error>, Never>
-
-    private enum State: Sendable {
-        case begun(Continuation)
-        case ended(Result<Value, any Error>)
-        case over
-        case unbegun
-    }
-
-    private let state = Mutex(State.unbegun)
-
-    func begin(_ continuation: CheckedContinuation<Result<Value, any Error>, Never>) {
-        let result = state.withLock { state -> Result<Value, any Error>? in
-            guard case .ended(let result) = state else {
-                state = .begun(continuation)
-                return nil
-            }
-            state = .over
-            return result
-        }
-        if let result { continuation.resume(returning: result) }
-    }
-
-    func end(_ result: Result<Value, any Error>) {
-        let waiting = state.withLock { state -> Continuation? in
-            switch state {
-            case .begun(let continuation):
-                state = .over
-                return continuation
-            case .unbegun: state = .ended(result)
-            case .ended, .over: break
-            }
-            return nil
-        }
-        waiting?.resume(returning: result)
     }
 }
 
