@@ -40,12 +40,9 @@ extension ExpressLine {
     /// end of this turn of the loop: mostly both have come from the caller at once, and so leave at once.
     func sendHead() {
         fill()
-        if transfer.awaitsBody, !isHeld {
-            isHeld = true
-            transfer.driver.hold(self)
-        } else {
-            send()
-        }
+        guard transfer.awaitsBody else { return send() }
+        isHeld = true
+        transfer.driver.hold(self)
     }
 
     /// The turn ends: a head that waited for the body goes without it.

@@ -183,20 +183,11 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         rest.exchangeMemory(with: &input)
         defer { rest.exchangeMemory(with: &input) }
         while isRunning {
-            var outcome: UpstreamConnection.Received?
-            var wasFull = false
-            unsafe input.withUnsafeFreeSpace(minimum: Self.piece) { space in
-                let space = unsafe UnsafeMutableRawBufferPointer(rebasing: space.prefix(Self.piece))
-                outcome = try? unsafe connection.receive(into: space)
-                guard case .bytes(let count) = outcome else { return 0 }
-                wasFull = count == space.count
-                return count
-            }
-            switch outcome {
-            case .bytes:
+            switch try? connection.receive(into: &input, atMost: Self.piece) {
+            case .bytes(let count):
                 hasHeard = true
                 // Over TLS more may wait although the descriptor is not readable.
-                guard feed(), wasFull || connection.isSecure else { return }
+                guard feed(), count == Self.piece || connection.isSecure else { return }
             case .nothing: return
             case .end where transfer.isHeadComplete: finish(nil)
             case .end: finish(hasHeard ? .weirdServerReply : .gotNothing)

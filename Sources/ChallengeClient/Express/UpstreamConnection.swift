@@ -92,16 +92,25 @@ package final class UpstreamConnection {
         }
     }
 
-    /// Receives into `space`. Over TLS bytes may wait while the descriptor is not readable: whoever has stopped asking
-    /// before there was nothing asks again on its own account.
-    package func receive(into space: UnsafeMutableRawBufferPointer) throws(Broken) -> Received {
-        do throws(CurlError) {
-            let received = try unsafe isSecure ? easy.receive(into: space) : receiveDirectly(into: space)
-            guard let count = received else { return .nothing }
-            return count > 0 ? .bytes(count) : .end
-        } catch {
-            throw Broken()
+    /// Receives at most `most` bytes behind those of `queue`. Over TLS bytes may wait while the descriptor is not readable: whoever
+    /// has stopped asking before there was nothing asks again on its own account.
+    package func receive(into queue: inout ByteQueue, atMost most: Int) throws(Broken) -> Received {
+        var outcome = Received.nothing
+        var isBroken = false
+        unsafe queue.withUnsafeFreeSpace(minimum: most) { space in
+            do throws(CurlError) {
+                let space = unsafe UnsafeMutableRawBufferPointer(rebasing: space.prefix(most))
+                let received = try unsafe isSecure ? easy.receive(into: space) : receiveDirectly(into: space)
+                guard let count = received else { return 0 }
+                outcome = count > 0 ? .bytes(count) : .end
+                return count
+            } catch {
+                isBroken = true
+                return 0
+            }
         }
+        if isBroken { throw Broken() }
+        return outcome
     }
 
     // Without TLS in between the descriptor is all that there is: libcurl would look for the connection among all others, at

@@ -63,13 +63,7 @@ extension ClientExchange: ExchangeCaller {
 
     func exchangeDelivers(bodyOf transfer: Transfer) {
         guard pipe.hasRoom else { return }
-        pipe.put(
-            transfer.body.withSpan { bytes in
-                var copy: [UInt8] = []
-                copy.reserveCapacity(bytes.count)
-                for index in bytes.indices { copy.append(bytes[index]) }
-                return copy
-            })
+        pipe.put(transfer.body.copy())
         transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
     }
 

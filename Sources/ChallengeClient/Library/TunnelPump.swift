@@ -103,23 +103,11 @@ final class TunnelPump: ReadinessHandler {
         for _ in 0..<Self.rounds {
             if !input.isEmpty {
                 guard pipe.hasRoom else { return true }
-                pipe.put(
-                    input.withSpan { bytes in
-                        var copy: [UInt8] = []
-                        for index in bytes.indices { copy.append(bytes[index]) }
-                        return copy
-                    })
+                pipe.put(input.copy())
                 input.removeAll(keepingCapacity: Self.portion)
             }
             guard !hasEnded else { return true }
-            var outcome: UpstreamConnection.Received?
-            unsafe input.withUnsafeFreeSpace(minimum: Self.portion) { space in
-                outcome = try? unsafe connection.receive(
-                    into: UnsafeMutableRawBufferPointer(rebasing: space.prefix(Self.portion)))
-                if case .bytes(let count) = outcome { return count }
-                return 0
-            }
-            switch outcome {
+            switch try? connection.receive(into: &input, atMost: Self.portion) {
             case .bytes: timer.arm(at: loop.now + connection.idleDelay)
             case .nothing: return true
             case .end:

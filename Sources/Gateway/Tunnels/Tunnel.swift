@@ -131,15 +131,7 @@ final class Tunnel: ReadinessHandler {
     private func receive() -> Bool {
         let asked = down.appetite
         while down.bytes.count < asked {
-            let room = asked - down.bytes.count
-            var outcome: UpstreamConnection.Received?
-            unsafe down.bytes.withUnsafeFreeSpace(minimum: room) { space in
-                outcome = try? unsafe upstream.receive(
-                    into: UnsafeMutableRawBufferPointer(rebasing: space.prefix(room)))
-                if case .bytes(let count) = outcome { return count }
-                return 0
-            }
-            switch outcome {
+            switch try? upstream.receive(into: &down.bytes, atMost: asked - down.bytes.count) {
             case .bytes: progress()
             case .nothing:
                 down.sourceIsReady = false

@@ -80,6 +80,9 @@ package struct ByteQueue: ~Copyable {
         start += count
     }
 
+    /// All that it holds, copied.
+    package func copy() -> [UInt8] { withSpan { $0.copy(ByteRange(start: 0, end: $0.count)) } }
+
     /// Forgets every byte, and the memory too where it is more than `maximum` bytes.
     package mutating func removeAll(keepingCapacity maximum: Int = .max) {
         start = 0
