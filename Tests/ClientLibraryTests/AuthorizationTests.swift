@@ -74,13 +74,7 @@ struct AuthorizationTests {
     @Test("a second login while one is under way is refused")
     func inProcess() async throws {
         try await withDemo { demo in
-            let asked = Notes()
-            try demo.client.registerChallengeHandler(
-                PinCodeHandler { _ in
-                    asked.add("asked")
-                    try? await Task.sleep(for: .seconds(1000))
-                    return nil
-                })
+            let asked = try demo.registerSilentHandler()
             let first = Task { try await balance(by: demo.client, at: demo.balance) }
             while asked.count == 0 { await Task.yield() }
             let error = try await clientError {
@@ -141,13 +135,7 @@ struct AuthorizationTests {
     @Test("whoever waits for a token ends with the task and with the client")
     func waiting() async throws {
         try await withDemo { demo in
-            let asked = Notes()
-            try demo.client.registerChallengeHandler(
-                PinCodeHandler { _ in
-                    asked.add("asked")
-                    try? await Task.sleep(for: .seconds(1000))
-                    return nil
-                })
+            let asked = try demo.registerSilentHandler()
             let first = Task { try await demo.client.obtainAccessToken(scope: "accessRestricted") }
             let second = Task { try await demo.client.obtainAccessToken(scope: "accessRestricted") }
             while asked.count == 0 { await Task.yield() }

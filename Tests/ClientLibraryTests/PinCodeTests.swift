@@ -95,11 +95,7 @@ struct PinCodeTests {
         try await withDemo {
             $0.timeouts.handler = .milliseconds(100)
         } _: { demo in
-            try demo.client.registerChallengeHandler(
-                PinCodeHandler { _ in
-                    try? await Task.sleep(for: .seconds(1000))
-                    return nil
-                })
+            _ = try demo.registerSilentHandler()
             let error = try await clientError { try await balance(by: demo.client, at: demo.balance) }
             #expect(error.loginFailure?.code == .timedOut)
         }

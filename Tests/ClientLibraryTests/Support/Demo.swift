@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Credentials
 import DemoUpstream
+import LoginExamples
 import Secrets
 import Synchronization
 import Testing
@@ -17,6 +18,18 @@ struct Demo {
     func url(_ path: String) -> String { "http://127.0.0.1:\(upstream.port)\(path)" }
 
     var balance: String { url("/mfp/api/adapters/bank/balance") }
+
+    /// Registers a handler of the PIN that never answers; what it returns has a note as soon as that was asked.
+    func registerSilentHandler() throws -> Notes {
+        let asked = Notes()
+        try client.registerChallengeHandler(
+            PinCodeHandler { _ in
+                asked.add("asked")
+                try? await Task.sleep(for: .seconds(1000))
+                return nil
+            })
+        return asked
+    }
 }
 
 /// Runs `body` with both, and shuts them down.
