@@ -137,6 +137,8 @@ struct CommandTests {
             let status = try await bank.countersign("status", "--json")
             #expect(status.exit == 0)
             #expect(JSON(parsing: Array(status.output.utf8))?["upstreams"]?["bank"] != nil)
+            let alive = try await bank.countersign("status", "--live")
+            #expect(alive.exit == 0 && alive.output.isEmpty, "\(alive)")
             let dropped = try await bank.countersignSessionsDrop()
             #expect(dropped.exit == 0)
             try await bank.expect("/balance", status: 200)
@@ -147,6 +149,7 @@ struct CommandTests {
             let gone = try await bank.countersign("status")
             #expect(gone.exit == 69)
             #expect(gone.errors.split(separator: "\n").count == 1)
+            #expect(try await bank.countersign("status", "--live").exit == 69)
         }
     }
 

@@ -7,14 +7,25 @@ internal import ChallengeHandling
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Show how the running daemon and its logins stand.",
-        discussion: "Ends with 0 if it is ready, with 69 if not or if it does not run.")
+        discussion: """
+            Ends with 0 if it is ready, with 69 if not or if it does not run. With --live it only asks whether the daemon's \
+            loops turn, whatever upstreams and logins do: for a supervisor that starts it anew where not.
+            """)
 
     @OptionGroup var admin: AdminOptions
+
+    @Flag(name: .long, help: "Print nothing; end with 0 if the daemon lives.")
+    var live = false
 
     @Flag(name: .long, help: "As one JSON object.")
     var json = false
 
+    func validate() throws {
+        if live, json { throw ValidationError("--live prints nothing: leave out one of --live and --json") }
+    }
+
     func run() throws {
+        if live { return try checkLife() }
         let answer = try admin.client().send("GET", "/status")
         if json {
             Process.say(String(decoding: answer.body.serialized(), as: UTF8.self))
@@ -22,6 +33,14 @@ struct StatusCommand: ParsableCommand {
             for line in StatusLines.lines(of: answer.body) { Process.say(line) }
         }
         if answer.body["status"]?.stringValue != "ready" { throw ExitCode(EX_UNAVAILABLE) }
+    }
+
+    private func checkLife() throws {
+        var client = try admin.client()
+        client.patience = .seconds(5)
+        guard try client.send("GET", "/livez").status == 200 else {
+            throw Failure("a worker's loop does not turn", code: EX_UNAVAILABLE)
+        }
     }
 }
 
