@@ -42,7 +42,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Secrets", "Settings", httpTypes,
+    "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "run", "seeds"]
 
@@ -70,6 +70,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: "CLinux"),
         // The version: a file of its own, so that no other is built anew because of it.
@@ -80,6 +81,10 @@ let package = Package(
         module("HTTPWire"),
         module("EventLoop", ["CLinux"]),
         module("Curl", ["CCurl"]),
+        .target(
+            name: "Redis", dependencies: ["CHiredis"], swiftSettings: settings,
+            // The archive, as for YAML.
+            linkerSettings: [.linkedLibrary(":libhiredis.a")]),
         module("Systemd", ["CLinux", "CSystemd"]),
 
         // Challenges and what answers them.
@@ -88,7 +93,9 @@ let package = Package(
         module("Credentials", ["Secrets", "ChallengeHandling", "CLinux", crypto, cryptoExtras]),
         .target(
             name: "ChallengeClient",
-            dependencies: ["ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "CZlib", httpTypes],
+            dependencies: [
+                "ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "Redis", "CZlib", httpTypes,
+            ],
             swiftSettings: settings,
             // The archive, as for YAML.
             linkerSettings: [.linkedLibrary(":libz.a")]),
@@ -125,9 +132,12 @@ let package = Package(
         tests("EventLoop"),
         tests("Curl", ["EventLoop"]),
         tests("Systemd"),
+        tests("Redis"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
-        tests("ChallengeClient", ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", httpTypes]),
+        tests(
+            "ChallengeClient",
+            ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Redis", "Secrets", httpTypes]),
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [
@@ -186,7 +196,7 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
     if part == "fuzz" || part == "fuzz-bare" {
         package.targets.removeAll { $0.type == .test }
         // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
-        let instrumented = ["ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Settings"]
+        let instrumented = ["ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Settings"]
         // Telling it each comparison takes a third of the time, which the bare one puts into more inputs. Where there is no
         // sanitizer for all, the compiler takes the option together with one only.
         let coverage =

@@ -23,6 +23,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "certificates", run: fuzzCertificates),
         FuzzTarget(name: "pages", run: fuzzPages),
         FuzzTarget(name: "sessions", run: fuzzSessions),
+        FuzzTarget(name: "replies", run: fuzzReplies),
     ]
 }
 
