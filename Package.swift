@@ -105,6 +105,11 @@ let package = Package(
             name: "LoginExamples", dependencies: ["ChallengeClient", "ChallengeHandling", httpTypes],
             path: "Examples/Sources/LoginExamples", swiftSettings: settings),
 
+        // The session engine as a value, for tests: simulated fleets run on it, real engines are compared with it.
+        .target(
+            name: "EngineModel", dependencies: ["ChallengeHandling"], path: "Tests/EngineModel", swiftSettings: settings
+        ),
+
         // The daemon.
         module(
             "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
@@ -157,6 +162,9 @@ let package = Package(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
         .testTarget(
+            name: "FleetSimulationTests", dependencies: ["ChallengeHandling", "EngineModel", "Secrets", httpTypes],
+            path: "Tests/FleetSimulation", exclude: ["run"], swiftSettings: settings),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "ChallengeClient", "ChallengeHandling", "DemoUpstream", "LoginExamples", "Secrets", "countersign",
@@ -171,7 +179,7 @@ let package = Package(
 if let part = Context.environment["COUNTERSIGN_PART"] {
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
-        "LoginExamples", "Systemd", "countersign",
+        "FleetSimulation", "LoginExamples", "Systemd", "countersign",
     ]
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }

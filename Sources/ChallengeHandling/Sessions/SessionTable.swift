@@ -152,6 +152,12 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return tellAll(key, outcome) + wakeSiblings(of: key)
     }
 
+    /// What was to lead to a session of `key` is over, and nothing has come of it: another host is at it. Whoever waits asks again.
+    package mutating func abandon(_ key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
+        entries[key]?.isWinning = false
+        return tellAll(key, .askAgain) + wakeSiblings(of: key)
+    }
+
     /// Takes over a session that an earlier process has won at `wonAt` and used since. Whether it is held now: not where it has
     /// ended, or where this process is about to win one itself.
     /// `chance` is a random number in 0..<1.

@@ -40,6 +40,15 @@ struct SessionTableTests {
         #expect(table.request(key, rejected: nil, waiter: 3, now: 1) == .lead)
     }
 
+    @Test("what was left to another host has not failed: whoever waits asks again, and the next may lead")
+    mutating func abandoned() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.request(key, rejected: nil, waiter: 2, now: 0)
+        #expect(table.abandon(key).map(\.outcome) == [.askAgain, .askAgain])
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 0) == .wait)
+    }
+
     @Test("the rejection of an older generation only means to use the newer session")
     mutating func generations() throws {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
