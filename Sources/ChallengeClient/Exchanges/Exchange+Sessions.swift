@@ -20,6 +20,7 @@ extension Exchange {
         case .use:
             return sessionIsThere(wonNow: false)
         case .prove(let session):
+            if request.isSubrequest { return decline(session, of: slot) }
             trial = (slot, session)
             return sessionIsThere(wonNow: true)
         case .lead where request.isCheck, .wait where request.isCheck:
@@ -51,6 +52,7 @@ extension Exchange {
             perform(sessionIsThere(wonNow: true))
         case .prove(_, let session):
             guard let slot = machine.waitingSlot else { return }
+            if request.isSubrequest { return perform(decline(session, of: slot)) }
             trial = (slot, session)
             perform(sessionIsThere(wonNow: true))
         case .failed(let failure):
@@ -63,7 +65,7 @@ extension Exchange {
 
     private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
         guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
-        let missing = client.missing(in: route, for: request, aheadOfBody: isTooLong, besides: trial?.slot)
+        let missing = client.missing(in: route, for: request, aheadOfBody: winsAhead, besides: trial?.slot)
         return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
     }
 }

@@ -93,7 +93,7 @@ package final class Exchange: TransferOwner {
     /// Starts what `begin` took over. The exchange may be over when this returns.
     package func start() {
         guard let client, let route else { return }
-        perform(machine.start(missing: client.missing(in: route, for: request, aheadOfBody: isTooLong)))
+        perform(machine.start(missing: client.missing(in: route, for: request, aheadOfBody: winsAhead)))
     }
 
     // MARK: The request's body
@@ -155,7 +155,7 @@ package final class Exchange: TransferOwner {
                 guard let next = win(slot) else { return }
                 action = next
             case .send:
-                guard let next = send() else { return }
+                guard let next = request.isSubrequest ? authorize() : send() else { return }
                 action = next
             case .deliver:
                 deliverHead()

@@ -11,6 +11,8 @@ package protocol ExchangeCaller: AnyObject {
     func writeFields(
         into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) throws(CurlError)
+    /// The answer to a sub-request; `exchangeEnded` follows.
+    func exchangeAuthorizes(_ answer: SubrequestAnswer)
     /// An interim response, well-formed, whose ranges mean `bytes` (RFC 9110 §15.2). More may follow, the final one will.
     func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>)
     /// The response begins; `transfer.head` is the upstream's head, raw but well-formed, and `transfer.answer` what it says.
@@ -37,4 +39,9 @@ package protocol ExchangeCaller: AnyObject {
     func exchangeWantsBody()
     /// The caller's uid, asked of the kernel where that is not done yet; `nil` where it does not tell.
     var callerUser: UInt32? { get }
+}
+
+extension ExchangeCaller {
+    /// Only some ask for it.
+    package func exchangeAuthorizes(_ answer: SubrequestAnswer) {}
 }

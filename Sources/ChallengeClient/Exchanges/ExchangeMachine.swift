@@ -176,6 +176,13 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .deliver
     }
 
+    /// The request was answered without the upstream, by what the sessions are.
+    package mutating func answered() -> Action {
+        guard state == .sending else { return .doNothing }
+        state = .ended
+        return .finish
+    }
+
     /// The upstream refused to say 100 before it gets the body (RFC 9110 §15.5.18): the request is sent again without that.
     package mutating func expectationRefused(canReplay: Bool) -> Action {
         guard state == .sending else { return .doNothing }

@@ -19,6 +19,9 @@ package struct ExchangeRequest {
     /// Whether it is ours, to see whether the upstream serves: it waits for no login, and nothing is counted of it.
     package var isCheck: Bool
 
+    /// Whether another proxy asks about it and sends it: it is answered with the sessions' fields, and nothing goes upstream.
+    package var isSubrequest: Bool
+
     /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
     /// no body.
     package var expectsContinue: Bool
@@ -26,9 +29,10 @@ package struct ExchangeRequest {
     /// A request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
-        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false
+        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false, isSubrequest: Bool = false
     ) {
         self.isCheck = isCheck
+        self.isSubrequest = isSubrequest
         self.expectsContinue = expectsContinue
         self.keepsCredentials = keepsCredentials
         self.isUpgrade = isUpgrade

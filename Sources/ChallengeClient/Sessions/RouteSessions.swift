@@ -41,6 +41,9 @@ package final class RouteSessions {
     /// When the first of them is to be renewed, in milliseconds since 1970.
     private(set) var renewAt = Int64.max
 
+    /// When the first of them is to be renewed or ends, in milliseconds since 1970, whatever was done about it.
+    private(set) var dueAt = Int64.max
+
     /// Per slot, the session held.
     private var sessions: [Session?]
     private let noFields: SessionFields
@@ -76,6 +79,7 @@ package final class RouteSessions {
             renewAt = min(renewAt, session.renewAt ?? .max)
             sessions[index] = session.session
         }
+        dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)
         let held = sessions.compactMap(\.self)
         fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: looksAtPages)

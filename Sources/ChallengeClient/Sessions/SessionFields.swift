@@ -74,6 +74,13 @@ package final class SessionFields {
         }
     }
 
+    /// Shows each field that is always the same to `body`; without `Authorization` where the caller's own goes.
+    func forEach(keepingCredentials: Bool, _ body: (Span<UInt8>, Span<UInt8>) -> Void) {
+        for field in fields where !(keepingCredentials && field.isAuthorization) {
+            field.value.withBytes { body(field.name.span, $0) }
+        }
+    }
+
     /// Whether the requests of others may have used them up.
     var wearsOut: Bool { signers.contains(where: \.wearsOut) }
     /// Whether some fields are made for each request.

@@ -7,23 +7,24 @@ internal import HTTPWire
 
 // Upstream.
 extension CallerConnection {
-    func forward(_ request: RequestHead, to destination: Router.Destination) {
+    /// Makes ready the exchange of a request; `false`: it was answered.
+    func prepare(_ request: RequestHead, to destination: Router.Destination) -> Bool {
         guard var client = worker.client(named: destination.upstream) else {
             reply(LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
-            return
+            return false
         }
         if client.plan.dependsOnCaller {
-            guard let own = ownClient(at: client) else { return }
+            guard let own = ownClient(at: client) else { return false }
             client = own
         }
-        guard setTerms(for: request, of: client) else { return }
+        guard setTerms(for: request, of: client) else { return false }
         guard worker.admitExchange() else {
             reply(
                 LocalReply(
                     .overloaded,
                     detail: "As many exchanges run as `limits.exchanges` allows. Try again shortly, or raise it.",
                     retryAfter: 1), of: client)
-            return
+            return false
         }
         isAdmitted = true
         tally.begin(at: worker.loop.now)
@@ -33,13 +34,13 @@ extension CallerConnection {
         isBodyHeld = awaitsContinue
         setTimeLimit(isBodyComplete || awaitsContinue ? nil : worker.limits.bodyTime)
         let otherMethod = request.method == .other ? head.withSpan { $0.text(request.methodRange) } : ""
-        offer = upgradeOffer(of: request, to: client)
+        offer = listener.isAuthority ? nil : upgradeOffer(of: request, to: client)
         if offer != nil { keepsAlive = false }
         // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
         let outbound = ExchangeRequest(
             method: request.method, otherMethod: otherMethod, framing: request.body,
             expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
-            keepsCredentials: terms.keepsCredentials, isUpgrade: offer != nil)
+            keepsCredentials: terms.keepsCredentials, isUpgrade: offer != nil, isSubrequest: listener.isAuthority)
         let exchange = makeExchange()
         let path = request.target.pathAndQuery
         if request.method == .options, path.isEmpty {
@@ -49,8 +50,12 @@ extension CallerConnection {
             let start = min(path.start + destination.stripped, path.end)
             head.withSpan { exchange.begin(outbound, path: $0.extracting(start..<path.end), to: client) }
         }
-        // Apart, for an exchange that fails at once gives the head up.
-        exchange.start()
+        return true
+    }
+
+    /// Starts what was made ready. Apart, for an exchange that is over at once gives the head up.
+    func start() {
+        exchange?.start()
         tally.handedOver()
     }
 

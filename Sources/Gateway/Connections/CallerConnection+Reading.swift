@@ -95,6 +95,10 @@ extension CallerConnection {
             answer(by: service, request)
             return
         }
+        if listener.isAuthority {
+            if prepareSubrequest() { start() }
+            return
+        }
         let verdict = head.withSpan { Admission.decide(request, in: $0, plan: listener, user: user) }
         switch verdict {
         case .refused(let refusal):
@@ -102,7 +106,7 @@ extension CallerConnection {
         case .answered(let answer):
             deliver(answer)
         case .admitted(let destination):
-            forward(request, to: destination)
+            if prepare(request, to: destination) { start() }
         }
     }
 }

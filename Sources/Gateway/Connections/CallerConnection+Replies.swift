@@ -21,8 +21,10 @@ extension CallerConnection {
             accessNote.upstream = upstream?.plan.name
         }
         worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
-        let reply = reply.identified(by: id)
-        deliver(reply.answer(allow: reply.status == 405 ? Admission.methods : nil))
+        let reply = (listener.isAuthority ? reply.denial : reply).identified(by: id)
+        var answer = reply.answer(allow: reply.status == 405 ? Admission.methods : nil)
+        if listener.isAuthority { answer.fields += reply.denialFields }
+        deliver(answer)
     }
 
     /// The id of the present request; one of its own where no exchange has begun.

@@ -177,6 +177,13 @@ struct ForwardedResponse {
         isWhole = true
     }
 
+    /// A whole answer without a body is in the output.
+    mutating func answered() {
+        hasBegun = true
+        isWhole = true
+        framing = .none
+    }
+
     /// Writes a whole answer of our own.
     func write(_ answer: LocalAnswer, date: String, keepsAlive: Bool, to output: inout ByteQueue) {
         ResponseWriter.statusLine(answer.status, to: &output)

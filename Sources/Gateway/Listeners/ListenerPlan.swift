@@ -9,6 +9,8 @@ package import HTTPWire
 package final class ListenerPlan: Sendable {
     /// What the listener is there for.
     package enum Service: Sendable {
+        /// Sub-requests of another proxy are answered, nothing goes upstream by itself.
+        case authority
         /// Answers of our own: the admin listener.
         case local(any LocalService)
         /// Requests go upstream.
@@ -36,6 +38,9 @@ package final class ListenerPlan: Sendable {
     /// Whether the gateway serves without it where its address cannot be had: nobody has asked for it.
     package let isOptional: Bool
 
+    /// Whether it answers sub-requests of another proxy.
+    let isAuthority: Bool
+
     /// Whether it answers by itself: its callers do not count among those whom `limits.callers` bounds.
     var isLocal: Bool {
         if case .local = service { true } else { false }
@@ -51,6 +56,7 @@ package final class ListenerPlan: Sendable {
         self.callers = callers
         self.name = name
         self.service = service
+        if case .authority = service { isAuthority = true } else { isAuthority = false }
         self.router = router
         self.hosts = hosts
         self.users = users

@@ -57,6 +57,14 @@ package struct LocalReply: Sendable, Equatable {
         self.members = members
     }
 
+    /// The same reply with another status.
+    init(_ other: LocalReply, status: Int) {
+        self.init(
+            other.code, status: status, detail: other.detail, retryAfter: other.retryAfter, members: other.members,
+            proxyError: other.proxyError ?? (other.status == 508 ? "proxy_loop_detected" : nil))
+        exchangeID = other.exchangeID
+    }
+
     /// The same reply, naming the request that it answers.
     func identified(by id: ExchangeID) -> LocalReply {
         var reply = self

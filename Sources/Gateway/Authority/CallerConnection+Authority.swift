@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import HTTPWire
+
+// The authority: another proxy asks whether a request of its caller may pass, and with which fields.
+extension CallerConnection {
+    /// An answer is good for no longer than this, in seconds: a session that the upstream ends by itself costs the other
+    /// proxy one handing back for each request until then.
+    private static let longestLifetime: Int64 = 10
+
+    /// Begins with the request that the present one asks about. Whether the exchange can start: else there is an answer.
+    ///
+    /// Apart from the start, at which the answer may be there: until then a copy holds the memory of the parser's table.
+    func prepareSubrequest() -> Bool {
+        let read: Result<RequestHead, SubrequestFault> = head.withSpan { bytes in
+            do throws(SubrequestFault) {
+                return .success(try parser.head.original(in: bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch read {
+        case .failure(let fault):
+            reply(LocalReply(fault, listener: listener.name))
+            return false
+        case .success(let original):
+            switch head.withSpan({ Admission.decide(original, in: $0, plan: listener, user: user) }) {
+            case .refused(let refusal): reply(refusal)
+            // Whoever sends it to the upstream answers for `Max-Forwards`, too.
+            case .answered: reply(.unanswerable)
+            case .admitted(let destination): return prepare(original, to: destination)
+            }
+            return false
+        }
+    }
+
+    /// Writes the answer; its body is empty.
+    func exchangeAuthorizes(_ answer: SubrequestAnswer) {
+        tally.status = 200
+        accessNote?.status = 200
+        ResponseWriter.statusLine(200, to: &output)
+        ResponseWriter.field("Date", worker.date().utf8.span, to: &output)
+        answer.forEachField { ResponseWriter.field($0, $1, to: &output) }
+        if let cookies = answer.cookies { write(cookies) }
+        if answer.lifetime > 0 {
+            writeVary(hasCookies: answer.cookies != nil)
+            output.append("Cache-Control: max-age=")
+            output.append(decimal: UInt64(min(answer.lifetime, Self.longestLifetime)))
+            output.append("\r\n")
+        } else {
+            ResponseWriter.field("Cache-Control", "no-store", to: &output)
+        }
+        ResponseWriter.contentLength(0, to: &output)
+        // What there is of a body is not read.
+        if !isBodyComplete { keepsAlive = false }
+        ResponseWriter.connection(keepsAlive: staysOpen, to: response.version, in: &output)
+        ResponseWriter.endOfHead(to: &output)
+        response.answered()
+        worker.note(self)
+    }
+
+    /// All cookies that are to go upstream: the caller's, less those that the sessions have of the same names, and theirs.
+    private func write(_ cookies: RequestCookies) {
+        let lines = head.withSpan { bytes in
+            parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.text($0.value) }
+        }
+        if let merged = cookies.merged(with: lines) {
+            ResponseWriter.field("Cookie", merged.span, to: &output)
+        } else if !lines.isEmpty {
+            // None of the caller's may go, and there is none to take their place.
+            ResponseWriter.field("Countersign-Remove", "Cookie", to: &output)
+            ResponseWriter.field("X-Envoy-Auth-Headers-To-Remove", "cookie", to: &output)
+        }
+    }
+
+    /// What of the caller's fields this answer depends on (RFC 9110 §12.5.5). Method, host and target are the cache's key.
+    private func writeVary(hasCookies: Bool) {
+        var separator: StaticString = "Vary: "
+        func add(_ name: StaticString) {
+            output.append(separator)
+            output.append(name)
+            separator = ", "
+        }
+        if terms.policy.callerCredentials != .replace { add("Authorization") }
+        if hasCookies { add("Cookie") }
+        if !listener.allowsBrowsers { add("Origin, Sec-Fetch-Site") }
+        if terms.policy.callerCredentials != .replace || hasCookies || !listener.allowsBrowsers {
+            output.append("\r\n")
+        }
+    }
+}
+
+extension LocalReply {
+    /// The sub-request does not say which request it is about.
+    init(_ fault: SubrequestFault, listener: String) {
+        let said =
+            switch fault {
+            case .elsewhere:
+                "An authority is asked at /authority, or at /authority followed by the path of the request."
+            case .fieldsIncomplete:
+                "Asked at /authority, it takes X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host, each once."
+            case .fieldInvalid:
+                "X-Forwarded-Method is no method, X-Forwarded-Uri is no path with its query, or X-Forwarded-Host is no host."
+            }
+        self.init(
+            .badRequest,
+            detail: "\(said) The proxy that asks listener \(listener) has to be configured so; see the examples.")
+    }
+
+    /// A request that an ordinary listener would answer by itself.
+    fileprivate static let unanswerable = LocalReply(
+        .badRequest, detail: "The request ends here, for its Max-Forwards is 0 (RFC 9110 §7.6.2).")
+
+    /// The same as other proxies understand it. nginx takes 401 and 403 for a denial, and Envoy what is below 500; anything else is
+    /// a fault of the authority to them, and hides the reason. 401 would have nginx ask again elsewhere.
+    var denial: LocalReply {
+        LocalReply(self, status: 403)
+    }
+
+    /// What nginx can hand to the caller, which never sees the document.
+    var denialFields: [(name: String, value: String)] {
+        [
+            ("Countersign-Code", code.rawValue),
+            ("Countersign-Detail", String(decoding: detail.utf8.map(Self.visible), as: UTF8.self)),
+        ]
+    }
+
+    private static func visible(_ byte: UInt8) -> UInt8 {
+        (0x20...0x7E).contains(byte) ? byte : UInt8(ascii: "?")
+    }
+}
