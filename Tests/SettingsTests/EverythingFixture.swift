@@ -12,6 +12,7 @@ let everything = """
           - { host: ledger.localhost, upstream: ledger }
           - { path: /accounts/, methods: [GET, HEAD], users: [ann], upstream: bank, strip-prefix: true }
         browsers: allow
+        authority: false
       - { address: "unix:/run/c.sock?mode=0660", upstream: bank, callers: 7 }
       - { address: "systemd:http", upstream: bank }
     admin: { address: [unix:/run/admin.sock, "[::1]:9180"] }

@@ -141,11 +141,11 @@ struct WholeFileTests {
     func warnings() {
         #expect(
             problems(everything) == [
-                "f:16:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
-                "f:16:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
-                "f:16:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
-                "f:47:10: challenges[1].at[0]: warning: covers nothing at any upstream",
-                "f:47:42: challenges[1].at[1]: warning: covers nothing at any upstream",
+                "f:17:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
+                "f:17:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
+                "f:17:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
+                "f:48:10: challenges[1].at[0]: warning: covers nothing at any upstream",
+                "f:48:42: challenges[1].at[1]: warning: covers nothing at any upstream",
             ])
     }
 

@@ -19,6 +19,8 @@ struct Explanation {
 
     /// The listener's address; `nil`: none listens there.
     private(set) var listener: String?
+    /// Whether that listener is an authority: another proxy asks it about the request, and sends it itself.
+    private(set) var isAuthority = false
     /// The route's number in the configuration, from 0; `nil`: the listener's own upstream.
     private(set) var route: Int?
     /// The upstream's name; `nil`: the request goes nowhere, for `reason`.
@@ -42,6 +44,7 @@ struct Explanation {
             return
         }
         listener = "\(found.address)"
+        isAuthority = found.isAuthority
         let clients = MobileFirstClients()
         let composition = GatewayComposition(settings: settings, clients: clients)
         let plan = try composition.plan(found)
@@ -131,7 +134,9 @@ extension Explanation {
     /// For people.
     var lines: [String] {
         var lines = user.map { ["user      \($0)"] } ?? []
-        lines.append("listener  \(listener ?? "none")")
+        lines.append(
+            "listener  \(listener ?? "none")\(isAuthority ? ", an authority: the proxy that asks it sends the request" : "")"
+        )
         if let upstream {
             lines.append("route     \(route.map { "routes[\($0)]" } ?? "the listener's upstream")")
             lines.append("upstream  \(upstream)")
@@ -151,6 +156,7 @@ extension Explanation {
         [
             "user": user.map { .integer(Int64($0)) } ?? .null,
             "listener": listener.map { .string($0) } ?? .null,
+            "authority": .bool(isAuthority),
             "route": route.map { .integer(Int64($0)) } ?? .null,
             "upstream": upstream.map { .string($0) } ?? .null,
             "address": target.map { .string("\($0.origin)\($0.path)") } ?? .null,

@@ -87,7 +87,7 @@ struct GatewayComposition {
                     upstream: route.upstream, stripsPrefix: route.stripPrefix))
         }
         return ListenerPlan(
-            name: "\(listener.address)", service: .proxy,
+            name: "\(listener.address)", service: listener.isAuthority ? .authority : .proxy,
             router: Router(routes: routes, fallback: listener.upstream),
             hosts: HostPolicy(
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),

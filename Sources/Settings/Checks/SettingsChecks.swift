@@ -18,6 +18,7 @@ struct SettingsChecks {
         checkAddresses()
         checkUsers()
         checkUpstreamsAreUsed()
+        checkAuthorities()
         checkChallengeNames()
         checkRivals()
         checkReach()

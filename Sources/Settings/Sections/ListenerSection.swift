@@ -24,6 +24,7 @@ extension ListenerSettings {
         let users = fields["users"]?.users()
         let callers = fields["callers"]?.integer(in: LimitSettings.counts)
         let browsers = fields["browsers"]?.choice(BrowserPolicy.self)
+        let isAuthority = fields["authority"]?.flag()
         fields.finish()
         if upstreamValue == nil, routesValue == nil {
             fields.value.report("has neither an upstream nor routes: no request could go anywhere")
@@ -36,7 +37,7 @@ extension ListenerSettings {
         return address.map {
             ListenerSettings(
                 address: $0, upstream: upstream, hosts: hosts ?? [], users: users, callers: callers, routes: routes,
-                browsers: browsers ?? .refuse)
+                browsers: browsers ?? .refuse, isAuthority: isAuthority ?? false)
         }
     }
 }

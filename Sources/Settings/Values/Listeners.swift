@@ -19,6 +19,8 @@ package struct ListenerSettings: Sendable, Equatable {
     package var routes: [RouteSettings]
     /// Whether requests that a web page of another site caused are served.
     package var browsers: BrowserPolicy
+    /// Whether it answers another proxy's sub-requests in place of forwarding.
+    package var isAuthority = false
 }
 
 /// Host, path, methods and users of a local request → upstream. What is `nil` takes all.
