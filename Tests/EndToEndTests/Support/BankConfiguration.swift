@@ -35,8 +35,12 @@ struct BankConfiguration: Sendable {
         answer: { pin: "{pin}" }
         """
 
+    /// The whole file, in place of all else but the environment.
+    var whole: String?
+
     /// The text of the file.
     func text(port: UInt16, upstreamPort: UInt16, folder: Folder) -> String {
+        if let whole { return whole }
         let server = "http://127.0.0.1:\(upstreamPort)"
         let usual = """
             address: 127.0.0.1:\(port)

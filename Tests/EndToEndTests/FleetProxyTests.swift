@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+import Testing
+
+@Suite("A fleet's proxy with the shipped configuration")
+struct FleetProxyTests {
+    private static let path = "/oauth/api/echo"
+    private static let askers: [FleetProxy.Kind] = [.envoy, .nginx]
+
+    private func expectAll(_ count: Int, _ proxy: FleetProxy, _ path: String = Self.path) async throws {
+        try await withThrowingTaskGroup(of: Curl.self) { group in
+            for number in 0..<count { group.addTask { try await proxy.curl("\(path)?n=\(number)") } }
+            for try await answer in group { #expect(answer.status == 200, "\(answer.summary)\(proxy.log)") }
+        }
+    }
+
+    @Test(
+        "many callers at once on a cold session cost one login, and more of them none",
+        arguments: FleetProxy.Kind.allCases)
+    func cold(_ kind: FleetProxy.Kind) async throws {
+        try await withFleet(kind) { bank, proxy in
+            try await expectAll(20, proxy)
+            try await expectAll(5, proxy)
+            #expect(bank.record.tokens.count == 1)
+        }
+    }
+
+    @Test("one that asks the authority meets no challenge, and no request goes through countersign", arguments: askers)
+    func authority(_ kind: FleetProxy.Kind) async throws {
+        try await withFleet(kind) { bank, proxy in
+            let answer = try await proxy.curl(Self.path, "--data", "some body", "-H", "Cookie: own=1")
+            #expect(answer.status == 200, "\(answer.summary)\(proxy.log)")
+            #expect(answer.field("via") == nil)
+            try await expectAll(5, proxy)
+            #expect(bank.record.challenges["oauth"] == nil)
+        }
+    }
+
+    @Test(
+        "a session that ends early is seen by no caller: each request is handed over once",
+        arguments: FleetProxy.Kind.allCases)
+    func ended(_ kind: FleetProxy.Kind) async throws {
+        try await withFleet(kind) { bank, proxy in
+            try await expectAll(1, proxy)
+            bank.upstream.oauth.revokeTokens()
+            let posted = try await proxy.curl("\(Self.path)?posted", "--data", "some body")
+            #expect(posted.status == 200, "\(posted.summary)\(proxy.log)")
+            // Once by the other proxy, and once by the listener that it was handed to, which had the same session.
+            let most = kind == .haproxy ? 1 : 2
+            #expect((1...most).contains(bank.record.count("POST", Self.path, status: 401)))
+            try await expectAll(5, proxy)
+            #expect(bank.record.tokens.count == 2)
+        }
+    }
+
+    @Test("a rejected credential is sent once, and each denial says why", arguments: askers)
+    func rejected(_ kind: FleetProxy.Kind) async throws {
+        try await withFleet(kind, secret: "wrong") { bank, proxy in
+            for code in ["login-rejected", "login-latched", "login-latched"] {
+                let answer = try await proxy.curl(Self.path)
+                #expect(answer.status == 403, "\(answer.summary)\(proxy.log)")
+                #expect(answer.field("countersign-code") == code)
+                #expect(answer.field("countersign-detail")?.contains("bank") == true)
+            }
+            #expect(bank.record.count("POST", "/oauth/token") == 1)
+            #expect(bank.record.count("GET", Self.path) == 0)
+        }
+    }
+
+    @Test("HAProxy sends a challenge that it meets to countersign once, and what is open to the upstream")
+    func haproxy() async throws {
+        try await withFleet(.haproxy) { bank, proxy in
+            let open = try await proxy.curl("/open/echo")
+            #expect(open.status == 200 && open.field("via") == nil, "\(open.summary)")
+            let own = try await proxy.curl(Self.path, "-H", "Authorization: Bearer none", "--data", "some body")
+            #expect(own.status == 200 && own.field("via") == "1.1 countersign", "\(own.summary)\(proxy.log)")
+            #expect(bank.record.tokens.count == 1)
+        }
+    }
+
+    @Test("HAProxy passes on why a login failed")
+    func haproxyRejected() async throws {
+        try await withFleet(.haproxy, secret: "wrong") { bank, proxy in
+            for code in ["login-rejected", "login-latched"] {
+                let answer = try await proxy.curl(Self.path)
+                #expect(answer.code == code, "\(answer.summary)\(proxy.log)")
+            }
+            #expect(bank.record.count("POST", "/oauth/token") == 1)
+        }
+    }
+}
