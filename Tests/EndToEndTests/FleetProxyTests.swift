@@ -90,4 +90,22 @@ struct FleetProxyTests {
             #expect(bank.record.count("POST", "/oauth/token") == 1)
         }
     }
+
+    @Test("Digest is signed for each request, once the first one has been handed over", arguments: askers)
+    func digest(_ kind: FleetProxy.Kind) async throws {
+        @Sendable func digest(_ text: String) -> String {
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            return lines.filter { !$0.contains("token:") }.joined(separator: "\n")
+                .replacing("scheme: bearer", with: "scheme: digest")
+        }
+        try await withFleet(kind, changing: digest) { bank, proxy in
+            for number in 0..<4 {
+                let answer = try await proxy.curl("/digest/a?n=\(number)", "--data", "some body")
+                #expect(answer.status == 200, "\(answer.summary)\(proxy.log)")
+                #expect((answer.field("via") == nil) == (number > 0))
+            }
+            try await expectAll(10, proxy, "/digest/b")
+            #expect(bank.record.wrongAnswers.isEmpty)
+        }
+    }
 }

@@ -18,11 +18,13 @@ final class FleetProxy: Sendable {
     private let child: Child
     private let folder: Folder
 
-    /// Starts it with the addresses of a scenario in place of those of the shipped configuration.
-    init(_ kind: Kind, at addresses: FleetAddresses) async throws {
+    /// Starts it with the addresses of a scenario in place of those of the shipped configuration; and with what that shows commented
+    /// out, where `isWhole`.
+    init(_ kind: Kind, at addresses: FleetAddresses, isWhole: Bool) async throws {
         folder = try Folder()
         port = addresses.callers
-        let shipped = addresses.put(into: Repository.text(of: "config/\(kind.rawValue)"))
+        let text = Repository.text(of: "config/\(kind.rawValue)")
+        let shipped = addresses.put(into: isWhole ? text.replacing("#error_page", with: "error_page") : text)
         child = try await Child.start(
             Child.Start(
                 arguments: try await Self.command(kind, shipped, in: folder), environment: baseEnvironment(folder),
@@ -99,8 +101,8 @@ struct FleetAddresses: Sendable {
 
 /// Runs a scenario with the bank's upstream, the daemon with `config/authority.yaml`, and the proxy in front of both.
 func withFleet(
-    _ kind: FleetProxy.Kind, secret: String = "demo:secret+%", changing: @Sendable (String) -> String = { $0 },
-    _ scenario: (Bank, FleetProxy) async throws -> Void
+    _ kind: FleetProxy.Kind, secret: String = "demo:secret+%", isWhole: Bool = false,
+    changing: @Sendable (String) -> String = { $0 }, _ scenario: (Bank, FleetProxy) async throws -> Void
 ) async throws {
     try await withBank(startsDaemon: false) { bank in
         let addresses = FleetAddresses(ordinary: bank.port, upstream: bank.upstream.port)
@@ -108,10 +110,11 @@ func withFleet(
             configuration.whole = addresses.put(into: changing(Repository.text(of: "config/authority.yaml")))
             configuration.environment = [
                 "COUNTERSIGN_BANK__CLIENT_ID": "demo", "COUNTERSIGN_BANK__CLIENT_SECRET": secret,
+                "COUNTERSIGN_BANK__USERNAME": "ann", "COUNTERSIGN_BANK__PASSWORD": "demo",
             ]
         }
         try await bank.startDaemon()
-        let proxy = try await FleetProxy(kind, at: addresses)
+        let proxy = try await FleetProxy(kind, at: addresses, isWhole: isWhole)
         do {
             try await scenario(bank, proxy)
             await proxy.stop()
