@@ -59,11 +59,12 @@ extension Settings {
             audit: fields["audit"]?.choice(AuditDestination.self) ?? .journal,
             workers: fields["workers"].map(WorkerCount.read) ?? .automatic,
             log: fields["log"].map(LogSettings.read) ?? LogSettings(),
-            accessLog: fields["access-log"].map(AccessLogSettings.read) ?? AccessLogSettings())
+            accessLog: fields["access-log"].map(AccessLogSettings.read) ?? AccessLogSettings(),
+            sessions: fields["sessions"].flatMap(SharedSessionSettings.read))
         fields.finish()
         SettingsChecks(
             reading: reading, listeners: listeners, admin: admin, upstreams: upstreams, challenges: challenges,
-            credentials: settings.credentials, limits: limits
+            credentials: settings.credentials, sessions: settings.sessions, limits: limits
         ).run()
         return settings
     }

@@ -89,4 +89,12 @@ let everything = """
     audit: none
     workers: 2
     log: { level: debug, format: json }
+    sessions:
+      store: rediss://sessions.example.com/2
+      prefix: blue
+      key: fleet
+      credential: engine
+      tls: { ca: /ca.pem }
+      lease: 20s
+      spread: 3s
     """

@@ -11,6 +11,7 @@ struct SettingsChecks {
     let upstreams: [Placed<UpstreamSettings>]
     let challenges: [Placed<ChallengeSettings>]
     let credentials: CredentialSettings
+    let sessions: SharedSessionSettings?
     let limits: LimitSettings
 
     /// Reports all of it.
@@ -98,8 +99,11 @@ struct SettingsChecks {
     }
 
     private func checkAsked() {
+        let others = [sessions?.key, sessions?.credential].compactMap(\.self)
         for (name, fields) in credentials.asked
-        where !fields.isEmpty && !challenges.contains(where: { $0.value.credentialNames.contains(name) }) {
+        where !fields.isEmpty && !others.contains(name)
+            && !challenges.contains(where: { $0.value.credentialNames.contains(name) })
+        {
             reading.report(
                 "no challenge uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
         }

@@ -44,7 +44,8 @@ extension UpstreamSettings {
 }
 
 extension TLSSettings {
-    fileprivate static func read(_ value: Value) -> TLSSettings? {
+    /// `upstreams.*.tls`, and `sessions.tls`.
+    static func read(_ value: Value) -> TLSSettings? {
         guard let fields = value.fields() else { return nil }
         let settings = TLSSettings(
             ca: fields["ca"]?.filePath(), certificate: fields["certificate"]?.filePath(),

@@ -23,6 +23,8 @@ package struct Settings: Sendable, Equatable {
     package var log: LogSettings
     /// Whether there is an access log.
     package var accessLog = AccessLogSettings()
+    /// The sessions that the hosts of a fleet share; `nil`: none.
+    package var sessions: SharedSessionSettings?
 
     /// The upstream of that name. Every name within these settings has one.
     package func upstream(named name: String) -> UpstreamSettings? {

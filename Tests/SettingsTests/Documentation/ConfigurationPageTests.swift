@@ -52,10 +52,11 @@ struct ConfigurationPageTests {
         return Set(asked.map(Self.documented))
     }
 
-    /// How the page writes it: no numbers, `*` for a name, and the matchers of all places as one.
+    /// How the page writes it: no numbers, `*` for a name, and the matchers of all places as one, as all that TLS has.
     private static func documented(_ key: String) -> String {
         key.replacing(#/\[\d+\]/#, with: "")
             .replacing(#/^upstreams\.(bank|ledger|u)(?=\.)/#, with: "upstreams.*")
+            .replacing(#/^sessions\.tls\./#, with: "upstreams.*.tls.")
             .replacing(#/^challenges\.(login\.)?(detect|success|failed)\./#, with: "challenges.detect.")
     }
 }
