@@ -14,6 +14,8 @@ package struct EasyOption<Value>: Sendable {
 
 /// Options that are a `long` of 0 or 1.
 extension EasyOption<Bool> {
+    /// Tell the server by ALPN which protocol is meant (default).
+    package static var alpn: Self { Self(CURLOPT_SSL_ENABLE_ALPN) }
     /// Keep what the server's certificates say; see `EasyHandle.shownCertificates`.
     package static var certificateInfo: Self { Self(CURLOPT_CERTINFO) }
     /// Never use a connection that is there already.
@@ -45,7 +47,7 @@ extension EasyOption<Bool> {
 
     static var all: [Self] {
         [
-            .certificateInfo, .connectOnly, .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel,
+            .alpn, .certificateInfo, .connectOnly, .freshConnect, .forbidReuse, .httpGet, .httpProxyTunnel,
             .httpContentDecoding,
             .httpTransferDecoding, .noBody, .pipeWait, .post,
             .sslVerifyPeer, .tcpKeepAlive, .upload, .verbose, .disallowUsername, .followLocation, .http09, .noProgress,

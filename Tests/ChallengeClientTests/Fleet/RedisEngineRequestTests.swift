@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Redis
+import Testing
+
+@testable import ChallengeClient
+
+/// What each request does at a real engine.
+@Suite("Requests to a session engine", .timeLimit(.minutes(10)))
+struct RedisEngineRequestTests {
+    private let ann = LeaseToken("a"), bob = LeaseToken("b")
+
+    @Test("one lease at a time: granted, the same once more, extended, and the next where it has run out")
+    func leases() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        let first = try #require(await rig.granted(ann))
+        #expect(first > 1_600_000_000_000)
+        #expect(await rig.granted(ann) == first)
+        guard case .wait(let rest)? = await rig.ask(.acquire(after: 0, token: bob, life: .seconds(60))) else {
+            Issue.record("no wait")
+            return
+        }
+        #expect(rest > .seconds(50) && rest <= .seconds(60))
+        #expect(await rig.ask(.extend(token: bob, generation: first, life: .seconds(60))) == .stale)
+        #expect(await rig.ask(.extend(token: ann, generation: first + 1, life: .seconds(60))) == .stale)
+        // Of no life at all: it has run out, and can still be extended while nobody else has come.
+        for life in [Duration.zero, .seconds(60), .zero] {
+            #expect(await rig.ask(.extend(token: ann, generation: first, life: life)) == .done(generation: first))
+        }
+        #expect(await rig.granted(bob) == first + 1)
+        #expect(await rig.ask(.extend(token: ann, generation: first, life: .seconds(60))) == .stale)
+        #expect(await rig.granted(ann, for: "other") != nil)
+    }
+
+    @Test("what is published is there for all until its time is over, and nobody logs in meanwhile")
+    func publishes() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        let generation = try #require(await rig.granted(ann))
+        let bytes = Array(0...UInt8.max)
+        #expect(await rig.ask(publish(bob, generation, bytes)) == .stale)
+        #expect(await rig.ask(.fetch(after: 0)) == .nothing)
+        #expect(await rig.ask(publish(ann, generation, bytes)) == .done(generation: generation))
+        // The answer may have been lost.
+        #expect(await rig.ask(publish(ann, generation, [1])) == .done(generation: generation))
+        #expect(await rig.ask(.fetch(after: 0)) == .session(generation: generation, bytes))
+        #expect(await rig.ask(.fetch(after: generation)) == .nothing)
+        #expect(
+            await rig.ask(.acquire(after: 0, token: bob, life: .seconds(60))) == .session(generation: generation, bytes)
+        )
+        let life = Int(try await server.command("PTTL", "{countersign}:session:bank").filter(\.isNumber)) ?? 0
+        #expect(life > 50_000 && life <= 60_000)
+        #expect(await rig.ask(.drop(generation: generation - 1)) == .nothing)
+        #expect(await rig.ask(.drop(generation: .max)) == .done(generation: .max))
+        #expect(await rig.ask(.fetch(after: 0)) == .nothing)
+        #expect(await rig.granted(bob, after: generation + 10) == generation + 11)
+        #expect(
+            await rig.ask(.publish(token: bob, generation: generation + 11, session: bytes, life: .zero))
+                == .done(generation: generation + 11))
+        #expect(await rig.ask(.fetch(after: 0)) == .nothing)
+    }
+
+    @Test("a failure is answered for a pause that doubles, and its latches are closed whoever has the lease")
+    func fails() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        func fail(_ generation: UInt64, _ pause: Duration, _ longest: Duration) -> EngineRequest {
+            .fail(
+                token: ann, generation: generation, failure: [0, 255], pause: pause, longest: longest,
+                latches: [SharedLatch(digest: "d\(generation)", challenge: "c", latch: .closed)])
+        }
+        var generation = try #require(await rig.granted(ann))
+        // Counted, and not waited out.
+        for _ in 0..<3 {
+            #expect(await rig.ask(fail(generation, .seconds(10), .zero)) == .done(generation: generation))
+            #expect(await rig.ask(fail(generation, .seconds(10), .zero)) == .done(generation: generation))
+            generation = try #require(await rig.granted(ann))
+        }
+        #expect(await rig.ask(fail(generation, .seconds(10), .seconds(1000))) == .done(generation: generation))
+        guard case .failed([0, 255], for: let rest)? = await rig.ask(.acquire(after: 0, token: bob, life: .seconds(1)))
+        else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(rest > .seconds(75) && rest <= .seconds(80))
+        #expect(await rig.ask(fail(generation + 7, .seconds(1), .seconds(1))) == .stale)
+        #expect(await rig.latches()?.latches.count == 5)
+        // An offer, or an operator, ends the pause.
+        #expect(await rig.ask(.drop(generation: 0)) == .done(generation: 0))
+        #expect(await rig.granted(bob) == generation + 1)
+    }
+
+    @Test("a session that was won meanwhile is offered, unless there is a later one")
+    func offers() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        let generation = try #require(await rig.granted(ann))
+        let offer = EngineRequest.offer(after: 0, session: [1], life: .seconds(60))
+        #expect(await rig.ask(offer) == .done(generation: generation + 1))
+        #expect(
+            await rig.ask(.offer(after: 0, session: [2], life: .seconds(60)))
+                == .session(generation: generation + 1, [1]))
+        #expect(await rig.ask(publish(ann, generation, [3])) == .stale)
+        #expect(await rig.ask(.fetch(after: 0)) == .session(generation: generation + 1, [1]))
+    }
+
+    @Test("whoever follows a session hears what becomes of it, and everybody of latches")
+    func news() async throws {
+        let server = try await RedisServer()
+        let (teller, rig) = (try await EngineRig(RedisEnginePlan(server)), try await EngineRig(RedisEnginePlan(server)))
+        await rig.follow("bank", "ä: b", "bank")
+        #expect(await rig.news.next() == .connected)
+        // What comes behind the subscription in the same connection is known to be later.
+        while try await server.command("PUBSUB", "NUMSUB", "{countersign}:news:ä: b").contains("0") {}
+        let generation = try #require(await teller.granted(ann, for: "ä: b"))
+        _ = await teller.ask(publish(ann, generation, [1]), for: "unknown")
+        _ = await teller.ask(publish(ann, generation, [1]), for: "ä: b")
+        #expect(await rig.news.next() == .session(name: "ä: b", generation: generation))
+        #expect(await teller.close([SharedLatch(digest: "d", challenge: "c", latch: .closed)]))
+        let count = try #require(await teller.latches()?.count)
+        #expect(await rig.news.next() == .latches(count: count))
+        _ = await teller.ask(.drop(generation: generation), for: "ä: b")
+        #expect(await rig.news.next() == .session(name: "ä: b", generation: generation))
+    }
+
+    @Test("requests of one turn are answered each with its own, in great number")
+    func many() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<500 {
+                group.addTask {
+                    let name = "s\(number)"
+                    let bytes = Array(name.utf8)
+                    let reply = await rig.ask(.offer(after: 0, session: bytes, life: .seconds(60)), for: name)
+                    guard case .done(let generation)? = reply else {
+                        Issue.record("\(String(describing: reply))")
+                        return
+                    }
+                    #expect(await rig.ask(.fetch(after: 0), for: name) == .session(generation: generation, bytes))
+                }
+            }
+        }
+        // The engine has forgotten the script.
+        _ = try await server.command("SCRIPT", "FLUSH")
+        #expect(await rig.ask(.fetch(after: .max), for: "s1") == .nothing)
+        #expect(try await server.command("SCRIPT", "EXISTS", EngineScript.digest).contains("1"))
+        // All that is kept has the prefix, in one slot, and what belongs to a session goes by itself.
+        let keys = try await server.command("KEYS", "*").split(separator: "\n")
+        #expect(keys.count == 1000 && keys.allSatisfy { $0.hasPrefix("{countersign}:") })
+        #expect(!(try await server.command("PTTL", "{countersign}:state:s1")).contains("-1"))
+    }
+
+    private func publish(_ token: LeaseToken, _ generation: UInt64, _ bytes: [UInt8]) -> EngineRequest {
+        .publish(token: token, generation: generation, session: bytes, life: .seconds(60))
+    }
+}
+
+extension EngineRig {
+    /// The generation of the lease that `token` is granted.
+    func granted(_ token: LeaseToken, after: UInt64 = 0, for name: String = "bank") async -> UInt64? {
+        let reply = await ask(.acquire(after: after, token: token, life: .seconds(60)), for: name)
+        if case .granted(let generation, _)? = reply { return generation }
+        Issue.record("\(String(describing: reply))")
+        return nil
+    }
+}
+
+extension Latch {
+    /// One that was closed just now, until somebody opens it.
+    static var closed: Latch { Latch(reason: .rejected, closedAt: wallClock()) }
+}
