@@ -93,9 +93,9 @@ extension FleetMachine {
         let isDoubt = look?.isDoubt ?? false
         look = nil
         switch reply {
-        case .session(let generation, let session):
+        case .session(let generation, let session) where session != refusedSession:
             if case .asking = attempt?.step, let attempt, generation > attempt.after {
-                take(generation, moment)
+                take(generation, session, moment)
                 finish(.session(generation: generation, session))
             } else if attempt == nil, generation > max(present, refused) {
                 adopt(generation, session, moment)
@@ -103,10 +103,11 @@ extension FleetMachine {
         case .nothing:
             guard isDoubt, attempt == nil, after < present else { return }
             refused = max(refused, present)
+            held = nil
             actions.append(.drop(generation: present))
         case nil:
             look = Look(at: moment.after(times.spread) + moment.within(times.spread) - moment.now, isDoubt: isDoubt)
-        case .done, .failed, .granted, .stale, .wait: break
+        case .done, .failed, .granted, .session, .stale, .wait: break
         }
     }
 
@@ -150,14 +151,17 @@ extension FleetMachine {
     }
 
     mutating func adopt(_ generation: UInt64, _ session: [UInt8], _ moment: FleetMoment) {
-        take(generation, moment)
+        take(generation, session, moment)
         untold.removeAll(where: \.isOffer)
         actions.append(.adopt(generation: generation, session))
     }
 
-    mutating func take(_ generation: UInt64, _ moment: FleetMoment) {
+    mutating func take(_ generation: UInt64, _ session: [UInt8], _ moment: FleetMoment) {
         present = generation
+        held = session
         takenAt = moment.now
         failure = nil
+        // What news told of is here.
+        if generation >= toldOf { look = nil }
     }
 }

@@ -48,6 +48,8 @@ extension FleetMachine {
     mutating func want(_ after: UInt64, _ isRenewal: Bool, _ token: LeaseToken, _ moment: FleetMoment) {
         if !isRenewal {
             refused = max(refused, after)
+            refusedSession = held ?? refusedSession
+            held = nil
             withdraw(upTo: after, moment)
         }
         if var attempt {
@@ -89,8 +91,11 @@ extension FleetMachine {
             if attempt.isRenewal { return finish(.left) }
             self.attempt?.tries = 0
             self.attempt?.step = .pausing(until: othersUntil + moment.within(times.spread) - moment.now + 1)
+        case .session(let generation, let session) where generation > attempt.after && session == refusedSession:
+            refused = generation
+            self.attempt?.after = generation
         case .session(let generation, let session) where generation > attempt.after:
-            take(generation, moment)
+            take(generation, session, moment)
             finish(.session(generation: generation, session))
         case .failed(let bytes, let rest):
             failure = (bytes, moment.after(rest))
@@ -154,12 +159,13 @@ extension FleetMachine {
         untold.removeAll(where: \.isOffer)
         let endsAt = moment.after(life)
         if let lease {
-            take(max(present, lease.generation), moment)
+            take(max(present, lease.generation), session, moment)
             tell(
                 Untold(
                     token: attempt.token, generation: lease.generation, what: .publish(session, endsAt: endsAt),
                     at: moment.now))
         } else {
+            held = session
             tell(
                 Untold(
                     token: attempt.token, generation: 0, what: .offer(after: attempt.after, session, endsAt: endsAt),

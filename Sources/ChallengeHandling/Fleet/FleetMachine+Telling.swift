@@ -99,12 +99,12 @@ extension FleetMachine {
         guard let index = untold.firstIndex(where: \.isOffer) else { return }
         switch reply {
         case nil: return later(index, moment)
-        case .done(let generation): take(max(present, generation), moment)
+        case .done(let generation): take(max(present, generation), session, moment)
         case .session(let generation, let other):
             // An answer was lost, and this is our own.
             if other == session {
-                take(max(present, generation), moment)
-            } else if attempt == nil, generation > max(present, refused) {
+                take(max(present, generation), session, moment)
+            } else if attempt == nil, generation > max(present, refused), other != refusedSession {
                 look = nil
                 return adopt(generation, other, moment)
             }

@@ -81,6 +81,10 @@ package struct FleetMachine: Sendable {
     package internal(set) var present: UInt64
     /// The latest generation that is known to be of no use.
     var refused: UInt64 = 0
+    /// The session that this host has, sealed, and the last one that turned out to be of no use: it may come back under a later
+    /// generation, where the engine has taken an offer and the answer was lost.
+    var held: [UInt8]?
+    var refusedSession: [UInt8]?
     var underWay: UnderWay?
     var attempt: Attempt?
     /// What the engine is still to be told of.

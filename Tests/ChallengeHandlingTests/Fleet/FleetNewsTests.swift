@@ -36,6 +36,16 @@ struct FleetNewsTests {
         #expect(host.machine.due == nil)
     }
 
+    @Test("does not look for what it was told of while it waited, once it has that")
+    func hasIt() {
+        var host = FleetHost()
+        _ = host.want()
+        _ = host.answer(.wait(.seconds(4)))
+        #expect(host.on(.told(generation: 1)) == [FleetHost.acquire()])
+        #expect(host.answer(.session(generation: 1, [2])) == [.finish(.session(generation: 1, [2]))])
+        #expect(host.machine.due == nil)
+    }
+
     @Test("does not look for what its own publication told it of")
     func ignoresEcho() {
         var host = FleetHost.loggingIn()

@@ -103,6 +103,16 @@ struct FleetOutageTests {
         #expect(!host.machine.hasUntold)
     }
 
+    @Test("does not take back its own session that was refused, where the answer to the offer of it was lost")
+    func knowsRefused() {
+        var host = alone()
+        _ = host.on(.connected)
+        _ = host.fire()
+        _ = host.want(after: 3, token: "u")
+        #expect(host.answer(nil) == [FleetHost.acquire(after: 3, token: "u")])
+        #expect(host.answer(.session(generation: 8, [1])) == [FleetHost.acquire(after: 8, token: "u")])
+    }
+
     @Test("tells of a failure when the engine is back")
     func tellsLater() {
         var host = FleetHost.loggingIn()
