@@ -14,6 +14,7 @@ extension Exchange {
     /// it proves. The other proxy sends the request without it, and hands the challenge that it meets to a listener which does.
     func decline(_ session: HeldSession, of slot: Int) -> ExchangeMachine.Action {
         guard let route else { return .doNothing }
+        isPartial = true
         runtime.judge(route.slots[slot].key, generation: session.generation, .undecided, ticket: ticket)
         return machine.sessionReady(missing: nil, wonNow: false)
     }
@@ -21,15 +22,13 @@ extension Exchange {
     /// Answers with the fields of the sessions that are held.
     func authorize() -> ExchangeMachine.Action? {
         guard let client, let route, let caller else { return nil }
+        // The snapshot is fresh: it was asked a moment ago what is missing in it.
         let now = runtime.wallClock()
-        route.refresh(from: runtime.directory, now: now)
         let sessions = route.fields
         if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
         var answer = SubrequestAnswer(sessions: sessions, keepsCredentials: request.keepsCredentials)
-        // Sessions without which the request goes now may be there in a moment.
-        let isComplete = client.missing(in: route, for: request, aheadOfBody: true) == nil
-        answer.lifetime = isComplete && !sessions.hasSigners ? max(0, route.dueAt &- now) / 1000 : 0
+        answer.lifetime = !isPartial && !sessions.hasSigners ? max(0, route.dueAt &- now) / 1000 : 0
         do throws(LoginFailure) {
             if !request.keepsCredentials { answer.signed = try signed(by: sessions, of: client) }
         } catch {

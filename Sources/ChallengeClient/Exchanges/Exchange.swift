@@ -53,6 +53,8 @@ package final class Exchange: TransferOwner {
     package internal(set) var awaitedLogin: String?
     /// The challenge that was met last, for the login that it leads to.
     var challenge: ExaminedResponse?
+    /// Whether a sub-request is answered without a session that nobody has proven yet.
+    var isPartial = false
     /// Names this exchange to the session directory; a new one for each request.
     var ticket = ExchangeTicket(worker: 0, exchange: 0)
 
@@ -79,6 +81,7 @@ package final class Exchange: TransferOwner {
         ticket = runtime.nextTicket()
         upstreamTime = 0
         awaitedLogin = nil
+        isPartial = false
         trailers.removeAll()
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
