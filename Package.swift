@@ -142,7 +142,7 @@ let package = Package(
         tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
         tests(
             "ChallengeClient",
-            ["ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Redis", "Secrets", httpTypes]),
+            ["ChallengeHandling", "Curl", "EngineModel", "EventLoop", "HTTPWire", "Redis", "Secrets", httpTypes]),
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [

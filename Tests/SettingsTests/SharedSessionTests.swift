@@ -87,7 +87,7 @@ struct SharedSessionTests {
             problems(sessions("store: redis://sessions.example, key: k, tls: { minimum: 1.3 }")) == [
                 "f:4:20: sessions.store: warning: the engine's password and what it is asked go to another machine in the clear "
                     + "(sessions are sealed): use rediss://, or a Unix socket",
-                "f:4:66: sessions.tls: warning: the engine is spoken to without TLS: only rediss:// has it",
+                "f:4:59: sessions.tls: warning: the engine is spoken to without TLS: only rediss:// has it",
             ])
         #expect(problems(sessions("store: rediss://sessions.example, key: k, tls: { minimum: 1.3 }")) == [])
     }

@@ -21,7 +21,7 @@ struct ShippedFilesTests {
         let known = Set(keys.map { $0.drop { $0 == "-" } }.filter { $0.count > 1 })
         let own = [
             "X-Api-Key:", "X-Tenant:", "X-A:", "X-Auth:", "socks", "X-Locked:", "h:", "com:", "::", "n:", "rememberMe:",
-            "j_password:", "http:", "https:", "unix:",
+            "j_password:", "http:", "https:", "rediss:", "unix:",
         ]
         var missing: [Substring] = []
         for key in known where !own.contains(String(key)) {

@@ -49,6 +49,8 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
     private var isOver = false
     private var isNoted = false
     private var holdsSecret = false
+    /// Whether anything has come.
+    private var hasHeard = false
 
     /// A line to the engine of `plan`.
     init(_ plan: RedisEnginePlan, loop: EventLoop, driver: CurlDriver) throws(CurlError) {
@@ -143,9 +145,18 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
     /// Moves what can be moved. It may be over when this returns.
     private func move() {
         guard isOpen, !isOver else { return }
-        guard transmit(), receive() else { return end(EngineComplaint("the connection was lost")) }
+        guard transmit(), receive() else { return end(loss) }
         guard !isOver else { return }
         connection.watch(for: output.isEmpty && next.isEmpty ? .read : [.read, .write], handler: self)
+    }
+
+    /// What the loss of the connection means.
+    private var loss: EngineComplaint {
+        // In TLS 1.3 a server that misses our certificate says so when the handshake is over for us (RFC 8446 section 4.4.2.4).
+        connection.isSecure && !hasHeard
+            ? EngineComplaint(
+                "it closed the connection without an answer: it may want a certificate of ours (`sessions.tls`)")
+            : EngineComplaint("the connection was lost")
     }
 
     /// False where the connection is gone.
@@ -166,6 +177,7 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
         for _ in 0..<Self.rounds {
             switch try? connection.receive(into: &input, atMost: Self.portion) {
             case .bytes:
+                hasHeard = true
                 input.withSpan { reader.feed($0) }
                 input.removeAll(keepingCapacity: Self.portion)
                 guard take() else { return true }

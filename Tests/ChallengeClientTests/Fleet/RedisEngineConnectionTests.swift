@@ -70,14 +70,16 @@ struct RedisEngineConnectionTests {
         try await EngineCertificates.make()
         let server = try await RedisServer(.secure(certificates: EngineCertificates.folder, clients: true))
         var plan = RedisEnginePlan(place: .host("localhost", port: server.port, isSecure: true))
-        #expect(!(try await EngineRig(plan).reasonAway()).isEmpty)
+        #expect(
+            try await EngineRig(plan).reasonAway().hasPrefix("its certificate comes from an authority that is not"))
         plan.connections.authorities = Blob(EngineCertificates.bytes("ca.pem").span)
         // It says no after the handshake, in TLS 1.3.
-        #expect(!(try await EngineRig(plan).reasonAway()).isEmpty)
+        #expect(try await EngineRig(plan).reasonAway().hasSuffix("it may want a certificate of ours (`sessions.tls`)"))
         plan.connections.certificate = Blob(EngineCertificates.bytes("client.pem").span)
         plan.connections.key = Blob(EngineCertificates.bytes("client.key").span)
         let rig = try await EngineRig(plan)
-        #expect(await rig.news.next() == .connected)
+        let news = await rig.news.next()
+        #expect(news == .connected)
         // More than a record and a window at once, both ways.
         let session = [UInt8](repeating: 7, count: 900_000)
         await withTaskGroup(of: Void.self) { group in

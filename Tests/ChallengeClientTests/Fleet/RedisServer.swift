@@ -122,7 +122,8 @@ enum EngineCertificates {
         guard descriptor >= 0 else { return [] }
         defer { close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 65_536)
-        return Array(bytes.prefix(max(0, unsafe read(descriptor, &bytes, bytes.count))))
+        let count = unsafe read(descriptor, &bytes, bytes.count)
+        return Array(bytes.prefix(max(0, count)))
     }
 }
 
