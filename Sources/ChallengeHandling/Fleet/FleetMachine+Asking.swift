@@ -76,15 +76,27 @@ extension FleetMachine {
         case .acquire(_, let token, _):
             if let attempt, attempt.token == token, case .asking = attempt.step {
                 acquired(reply, latches, sentAt: asked.sentAt, moment)
-            } else if case .granted(let generation, _) = reply {
-                // Nobody wants it any more, and others wait.
-                tell(Untold(token: token, generation: generation, what: .release, at: moment.now))
+            } else {
+                unwanted(reply, token, moment)
             }
         case .extend(let token, _, _): extended(reply, token, sentAt: asked.sentAt, moment)
         case .publish(let token, _, _, _), .fail(let token, _, _, _, _, _): told(reply, token, asked.request, moment)
         case .offer(_, let session, _): offered(reply, session, moment)
         case .fetch(let after): fetched(reply, after: after, moment)
         case .drop: break
+        }
+    }
+
+    /// The answer to a request for the lease that was given up meanwhile.
+    private mutating func unwanted(_ reply: EngineReply?, _ token: LeaseToken, _ moment: FleetMoment) {
+        switch reply {
+        case .granted(let generation, _):
+            // Others wait for it.
+            tell(Untold(token: token, generation: generation, what: .release, at: moment.now))
+        case .session(let generation, let session)
+        where attempt == nil && generation > max(present, refused) && session != refusedSession:
+            adopt(generation, session, moment)
+        case .done, .failed, .nothing, .session, .stale, .wait, nil: break
         }
     }
 

@@ -137,6 +137,14 @@ struct FleetAttemptTests {
         #expect(host.answer(.granted(generation: 5, latches: 0)) == [FleetHost.release(5)])
     }
 
+    @Test("takes a session that comes when nobody wants it any more")
+    func takesLate() {
+        var host = FleetHost()
+        _ = host.want()
+        _ = host.on(.giveUp)
+        #expect(host.answer(.session(generation: 5, [1])) == [.adopt(generation: 5, [1])])
+    }
+
     @Test("gives back the lease of an attempt that was given up before it asks for another")
     func givesBackFirst() {
         var host = FleetHost()
