@@ -22,7 +22,7 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
     private struct Waiting {
         /// How many replies there will be to the command.
         var replies: Int
-        let deadline: LoopInstant
+        var deadline: LoopInstant
         let answered: (Reply?) -> Void
     }
 
@@ -98,8 +98,9 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
     }
 
     private func expect(_ replies: Int, _ answered: @escaping (Reply?) -> Void) {
-        let deadline = loop.now + patience
-        if first == waiting.count { timer.arm(at: deadline) }
+        // Until it is connected libcurl has a limit of its own.
+        let deadline = isOpen ? loop.now + patience : .never
+        if isOpen, first == waiting.count { timer.arm(at: deadline) }
         waiting.append(Waiting(replies: replies, deadline: deadline, answered: answered))
         note()
     }
@@ -137,6 +138,8 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
         }
         guard connection.take() else { return end(EngineComplaint("the connection was lost")) }
         isOpen = true
+        for index in waiting.indices { waiting[index].deadline = loop.now + patience }
+        if !waiting.isEmpty { timer.arm(at: loop.now + patience) }
         move()
     }
 
@@ -165,6 +168,7 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
             if output.isEmpty {
                 if holdsSecret { output.erase() }
                 holdsSecret = false
+                output.removeAll(keepingCapacity: Self.portion)
                 guard !next.isEmpty else { return true }
                 swap(&output, &next)
             }

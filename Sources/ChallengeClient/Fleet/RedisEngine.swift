@@ -58,6 +58,8 @@ package final class RedisEngine: SessionEngine {
     private var news: EngineLine?
     private var linesMissing = 0
     private var followed: Set<String> = []
+    /// Those of them that the engine is told of at the end of this turn.
+    private var joining: [String] = []
     private var early: [Early] = []
 
     /// The engine of `plan`, on `loop`, to be made on its thread; `driver` is libcurl there, for connections that others speak on.
@@ -103,7 +105,18 @@ package final class RedisEngine: SessionEngine {
     /// From now on also hears of that session.
     package func follow(_ name: String) {
         guard followed.count < Self.mostFollowed, followed.insert(name).inserted else { return }
-        subscribe([plan.newsChannel(of: name)])
+        // A reload follows many in one turn.
+        if joining.isEmpty {
+            let bound = LoopBound(self, to: loop)
+            loop.execute { bound.value.join() }
+        }
+        joining.append(name)
+    }
+
+    private func join() {
+        let names = joining
+        joining = []
+        subscribe(names.map(plan.newsChannel))
     }
 
     /// Runs the script for `call`; `answered` gets its reply, never an error, or `nil`. Not from within this call.
@@ -229,8 +242,10 @@ package final class RedisEngine: SessionEngine {
             let part = rest.prefix(Self.namesAtOnce)
             rest = rest.dropFirst(part.count)
             news.send(Command(["SUBSCRIBE"] + part.map { .init($0) }), replies: part.count) {
-                [weak self, weak news] in
-                self?.expect("subscribe", $0, on: news)
+                [weak self, weak news] reply in
+                // Nobody would know that it does not hear of these.
+                if reply == nil { news?.end(EngineComplaint("more waits for it than it takes")) }
+                self?.expect("subscribe", reply, on: news)
             }
         }
     }

@@ -158,6 +158,25 @@ struct RedisEngineConnectionTests {
         #expect(await rig.ask(.fetch(after: 0)) == .nothing)
     }
 
+    @Test("follows thousands of sessions, also those that were named in one turn, and again after a restart")
+    func thousands() async throws {
+        let server = try await RedisServer()
+        let rig = try await EngineRig(RedisEnginePlan(server))
+        #expect(await rig.news.next() == .connected)
+        await rig.with { engine in for number in 0..<5_000 { engine.follow("\(number)") } }
+        while try await server.command("PUBSUB", "NUMSUB", "{countersign}:news:4999").contains("0") {}
+        server.kill()
+        try await server.start()
+        while await rig.news.next() != .connected {}
+        for name in ["0", "2500", "4999"] {
+            guard case .done(let generation)? = await rig.ask(offer, for: name) else {
+                Issue.record("not done")
+                return
+            }
+            #expect(await rig.news.next() == .session(name: name, generation: generation))
+        }
+    }
+
     @Test("an engine that falls silent is found out without a request")
     func keepAlive() async throws {
         let server = try await RedisServer()
