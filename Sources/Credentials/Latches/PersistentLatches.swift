@@ -102,28 +102,13 @@ package final class PersistentLatches: LatchBook {
         return table
     }
 
-    /// The keyed digest of all fields. Names are folded as environment variables fold them, so the same value from
-    /// another source has the same digest. Each part goes with its length, so no two sets of fields look alike.
+    /// The keyed digest of all fields.
     package func digest(of credential: Credential) -> [UInt8] {
-        let sorted = credential.fields
-            .map { (name: FieldName.folded($0.key), written: $0.key, value: $0.value) }
-            .sorted { ($0.name, $0.written) < ($1.name, $1.written) }
-        var fields: [(name: String, value: Secret)] = []
-        for field in sorted where !fields.contains(where: { $0.name == field.name && $0.value == field.value }) {
-            fields.append((field.name, field.value))
-        }
-        return key.withBytes { key in
+        key.withBytes { key in
             unsafe key.withUnsafeBytes { key in
                 var code = HMAC<SHA256>(key: unsafe SymmetricKey(data: key))
-                for (name, value) in fields {
-                    var head: [UInt8] = []
-                    head.append(number: name.utf8.count, bytes: 4)
-                    head += name.utf8
-                    head.append(number: value.count, bytes: 4)
-                    code.update(data: head)
-                    value.withBytes { bytes in
-                        unsafe bytes.withUnsafeBytes { bytes in unsafe code.update(data: bytes) }
-                    }
+                credential.canonical.withBytes { bytes in
+                    unsafe bytes.withUnsafeBytes { bytes in unsafe code.update(data: bytes) }
                 }
                 return Array(code.finalize())
             }
