@@ -106,10 +106,17 @@ package final class SessionDirectory: Sendable {
         return dropped
     }
 
+    /// See `SessionTable.abandon`.
+    package func abandon(_ key: SessionKey) -> Outcomes { table.withLock { $0.abandon(key) } }
+
     /// See `SessionTable.adopt`.
-    package func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64) -> Bool {
+    package func adopt(
+        _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, replacing: Bool = false
+    ) -> Bool {
         let chance = Double.random(in: 0..<1)
-        let isAdopted = table.withLock { $0.adopt(key, session, wonAt: wonAt, now: now, chance: chance) }
+        let isAdopted = table.withLock {
+            $0.adopt(key, session, wonAt: wonAt, now: now, replacing: replacing, chance: chance)
+        }
         moved()
         return isAdopted
     }

@@ -36,7 +36,13 @@ package struct SessionImage: Sendable, Equatable {
     package init?(
         _ key: SessionKey, _ held: HeldSession, configuration: [UInt8], versions: [String: [UInt8]]
     ) {
-        let session = held.session
+        self.init(key, held.session, wonAt: held.wonAt, configuration: configuration, versions: versions)
+    }
+
+    /// The same of a session that no table holds yet.
+    package init?(
+        _ key: SessionKey, _ session: Session, wonAt: Int64, configuration: [UInt8], versions: [String: [UInt8]]
+    ) {
         guard session.connection == nil else { return nil }
         if let signer = session.signer {
             guard let digest = (signer as? DigestSigner)?.image else { return nil }
@@ -45,7 +51,7 @@ package struct SessionImage: Sendable, Equatable {
         self.key = key
         self.configuration = configuration
         self.versions = versions
-        wonAt = held.wonAt
+        self.wonAt = wonAt
         expiresAt = session.expiresAt
         fields = session.fields
         cookies = session.cookies?.snapshot

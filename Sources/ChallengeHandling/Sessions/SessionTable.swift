@@ -158,19 +158,26 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return tellAll(key, .askAgain) + wakeSiblings(of: key)
     }
 
-    /// Takes over a session that an earlier process has won at `wonAt` and used since. Whether it is held now: not where it has
-    /// ended, or where this process is about to win one itself.
-    /// `chance` is a random number in 0..<1.
+    /// Takes over a session that somebody else has won at `wonAt` and used since: an earlier process, or, in the place of the one that
+    /// is held (`replacing`), another host. Whether it is held now: not where it has ended, or where this process is about to win one
+    /// itself. `chance` is a random number in 0..<1.
     public mutating func adopt(
-        _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, chance: Double = 0
+        _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, replacing: Bool = false, chance: Double = 0
     ) -> Bool {
         if entries[key] == nil { makeRoom(now: now) }
         var entry = entries[key] ?? SessionEntry()
         let held = HeldSession(
-            session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true, chance: chance)
-        guard !held.isExpired(at: now), !entry.isWinning, entry.held == nil, entry.trial == nil else { return false }
+            session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true,
+            renewals: entry.held.map { $0.renewals + 1 } ?? 0, chance: chance)
+        guard !held.isExpired(at: now), !entry.isWinning, entry.prover == nil,
+            replacing || entry.held == nil && entry.trial == nil
+        else { return false }
         lastGeneration += 1
         entry.held = held
+        entry.trial = nil
+        entry.failure = nil
+        entry.failures = 0
+        entry.heldUntil = 0
         entry.accepted = session.use?.fingerprint
         entries[key] = entry
         return true
