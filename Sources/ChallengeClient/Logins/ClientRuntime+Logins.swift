@@ -136,10 +136,20 @@ extension ClientRuntime {
         let sideRequests = sideRequests(for: login, at: plan, cause: cause)
         let services = services
         let key = slot.key
-        services.observer.loginBegan(key, cause)
         Task(executorPreference: loop) {
-            let (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
-            services.observer.loginEnded(key, result, cause, after: duration)
+            let login: () async -> Result<Session, LoginFailure> = {
+                services.observer.loginBegan(key, cause)
+                let (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
+                services.observer.loginEnded(key, result, cause, after: duration)
+                return result
+            }
+            let won: Result<Session, LoginFailure>?
+            if let fleet = services.fleet {
+                won = await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
+            } else {
+                won = await login()
+            }
+            guard let result = won else { return services.tell(services.directory.abandon(key)) }
             services.tell(services.directory.finish(key, with: result, now: services.wallClock()))
             if let replaced, case .success = result { services.roster.onSomeWorker { $0.endLater(replaced) } }
         }

@@ -24,6 +24,7 @@ extension ClientRuntime {
             case .winning: continue
             case .cold: services.ledger?.forget(key)
             case .failing:
+                services.fleet?.forgetFailures()
                 directory.forgetFailures(of: key.challenge)
                 services.ledger?.forget(key)
             case .held: replace(key, at: plans, now: now)

@@ -15,9 +15,13 @@ package protocol LoginObserver: Sendable {
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration)
     /// A session was ended at its server, or was not for that reason.
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?)
+    /// A session that another host has won was taken up here.
+    func sessionShared(_ key: SessionKey)
 }
 
 extension LoginObserver {
     /// Nobody cares.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
+    /// Nobody cares.
+    package func sessionShared(_ key: SessionKey) {}
 }

@@ -124,6 +124,9 @@ package final class ConversationLog: LoginObserver {
     /// A session was ended at its server, or was not.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) { next.logoutEnded(key, failure) }
 
+    /// A session that another host has won was taken up here.
+    package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
+
     /// Not one in which nothing was sent, unless it failed otherwise than the one before: fixed fields are looked up every few
     /// seconds, and each request to a latched credential looks whether that has changed.
     private func isWorthKeeping(_ record: ConversationRecord, behind ended: [ConversationRecord]) -> Bool {

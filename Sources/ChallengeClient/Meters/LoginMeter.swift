@@ -47,6 +47,9 @@ package final class LoginMeter: LoginObserver {
         next.logoutEnded(key, failure)
     }
 
+    /// A session that another host has won was taken up here.
+    package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
+
     private func count(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {

@@ -40,7 +40,7 @@ package final class ClientRuntime {
 
     /// A multi handle of their own for the connections that libcurl only makes: in that of the transfers each of them would
     /// count as one that rests, and libcurl looks over all of those whenever a transfer ends.
-    func connections() throws(CurlError) -> CurlDriver {
+    package func connections() throws(CurlError) -> CurlDriver {
         if let connectionDriver { return connectionDriver }
         let made = try CurlDriver(loop: loop, connections: 1 << 20)
         connectionDriver = made

@@ -22,6 +22,10 @@ package final class ClientServices: Sendable {
     package let checks = CheckBook()
     /// Whether a latch is closed for one of the challenges of these names, whatever its credential's value.
     let hasClosedLatch: @Sendable (Set<String>) -> Bool
+    /// Opens this host's latches of a challenge, as another host has opened the fleet's.
+    let latchesOpened: @Sendable (String) -> Void
+    /// What is shared with other hosts; `nil` where this one is alone.
+    package let fleet: FleetSessions?
     /// Tells milliseconds since 1970.
     package let wallClock: @Sendable () -> Int64
     /// Told of logins.
@@ -31,8 +35,12 @@ package final class ClientServices: Sendable {
     package init(
         limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
         wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil,
-        ledger: CredentialLedger? = nil, hasClosedLatch: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
+        ledger: CredentialLedger? = nil, fleet: FleetSessions? = nil,
+        latchesOpened: @escaping @Sendable (String) -> Void = { _ in },
+        hasClosedLatch: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
     ) {
+        self.fleet = fleet
+        self.latchesOpened = latchesOpened
         self.hasClosedLatch = hasClosedLatch
         self.ledger = ledger
         directory = SessionDirectory(limits: limits)
@@ -42,6 +50,15 @@ package final class ClientServices: Sendable {
         self.wallClock = wallClock
         self.observer = observer
         self.replay = replay
+    }
+
+    /// Somebody has opened the latches of these challenges on another host.
+    func fleetOpened(_ challenges: Set<String>) {
+        for challenge in challenges {
+            latchesOpened(challenge)
+            directory.forgetFailures(of: challenge)
+        }
+        fleet?.forgetFailures()
     }
 
     /// Hands the end of a login to those who waited for it, each on its own worker.

@@ -135,7 +135,7 @@ extension FleetMachine {
         }
         if generation > present {
             look = Look(at: moment.within(times.spread), isDoubt: false)
-        } else if generation == present, !isFirst || takenAt < moment.now - 5_000 {
+        } else if generation == present, !isFirst || takenAt < moment.now - 1_000 {
             // Its publication was told of before, or long ago: so it was ended.
             look = Look(at: moment.within(times.spread), isDoubt: true)
         }

@@ -7,7 +7,7 @@ internal import Synchronization
 /// One-time passwords by the wall clock. The steps used are kept, so that a restart uses none a second time.
 public final class TimedPasswords: OneTimePasswords {
     /// The name that the steps used are kept under: an object, by the seed's digest.
-    private static let stateName = "totp-steps"
+    package static let stateName = "totp-steps"
     /// Steps used are forgotten a while after nobody takes them any more; and a clock that was so far ahead was wrong.
     private static let longest: Int64 = 2 * 3_600_000
 

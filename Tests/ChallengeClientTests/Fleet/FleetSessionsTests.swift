@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Secrets
+import Synchronization
+import Testing
+
+@Suite("Sessions that hosts share")
+struct FleetSessionsTests {
+    private let key = FleetOfTests.key
+
+    /// Has a fleet of hosts with these PINs, and ends it.
+    private func withFleet(_ pins: [String], _ body: (FleetOfTests) async throws -> Void) async throws {
+        let fleet = try FleetOfTests(pins)
+        defer { fleet.end() }
+        try await body(fleet)
+    }
+
+    /// What the host's login comes to; a login of its own wins the token that `login` makes.
+    private func win(
+        _ host: FleetOfTests.Host, isRenewal: Bool = false, _ login: @escaping @Sendable () throws -> String
+    ) async -> Result<Session, LoginFailure>? {
+        await host.fleet.win(key, isRenewal: isRenewal, host.services) {
+            // As a conversation does: the ledger knows what it used.
+            host.services.ledger?.note(key, ["pin": Self.version(host)])
+            try? await Task.sleep(for: .milliseconds(20))
+            do {
+                return .success(FleetOfTests.session(try login()))
+            } catch {
+                return .failure(error as? LoginFailure ?? LoginFailure(.failed, challenge: "bank-pin", detail: "?"))
+            }
+        }
+    }
+
+    private static func version(_ host: FleetOfTests.Host) -> [UInt8] {
+        let credential = Credential(name: "pin", fields: host.credentials.value["pin"] ?? [:])
+        return Array("local ".utf8) + FleetOfTests.canonical(credential).revealBytes()
+    }
+
+    @Test("are won by one of those who want them at once, and used by all")
+    func atOnce() async throws {
+        try await withFleet(["1234", "1234", "1234"]) { fleet in
+            let logins = Mutable(0)
+            let tokens = await withTaskGroup(of: String?.self) { group in
+                for host in fleet.hosts {
+                    group.addTask {
+                        await FleetOfTests.token(
+                            of: win(host) {
+                                logins.value += 1
+                                return "one"
+                            })
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(tokens == ["one", "one", "one"])
+            #expect(logins.value == 1)
+            #expect(fleet.hosts.map(\.fleet.figures.published).reduce(0, +) == 1)
+        }
+    }
+
+    @Test("are taken up by a host that did not ask, in the place of what it holds")
+    func adopted() async throws {
+        try await withFleet(["1234", "1234"]) { fleet in
+            let directory = fleet.hosts[1].services.directory
+            for token in ["first", "second"] {
+                #expect(await FleetOfTests.token(of: win(fleet.hosts[0]) { token }) == token)
+                #expect(
+                    await eventually {
+                        directory.held(key)?.session.fields == FleetOfTests.session(token).fields
+                    }, "\(token)")
+            }
+        }
+    }
+
+    @Test("are not used where the credential is another, until it is the same")
+    func otherCredential() async throws {
+        try await withFleet(["1234", "4321"]) { fleet in
+            #expect(await FleetOfTests.token(of: win(fleet.hosts[0]) { "new" }) == "new")
+            let other = fleet.hosts[1]
+            #expect(await eventually { other.fleet.figures.unusable == 1 })
+            #expect(other.services.directory.held(key) == nil)
+            other.credentials.value = ["pin": ["pin": Secret("1234")]]
+            #expect(await FleetOfTests.token(of: win(other) { "own" }) == "new")
+        }
+    }
+
+    @Test("whose login failed are not tried by the next, which learns why")
+    func failure() async throws {
+        try await withFleet(["1234", "1234"]) { fleet in
+            let failure = LoginFailure(.timedOut, challenge: "bank-pin", detail: "The server is silent.")
+            _ = await win(fleet.hosts[0]) { throw failure }
+            let logins = Mutable(0)
+            let result = await win(fleet.hosts[1]) {
+                logins.value += 1
+                return "never"
+            }
+            guard case .failure(let told) = result else {
+                Issue.record("\(String(describing: result))")
+                return
+            }
+            #expect(told.code == .timedOut && told.detail == failure.detail && logins.value == 0)
+        }
+    }
+
+    @Test("a failure that concerns one host alone lets the next one try")
+    func ownFailure() async throws {
+        try await withFleet(["1234", "1234"]) { fleet in
+            _ = await win(fleet.hosts[0]) { throw LoginFailure(.noCredential, challenge: "bank-pin", detail: "None.") }
+            #expect(await FleetOfTests.token(of: win(fleet.hosts[1]) { "mine" }) == "mine")
+        }
+    }
+
+    @Test("a renewal is left to the host that is at it")
+    func renewal() async throws {
+        try await withFleet(["1234", "1234"]) { fleet in
+            _ = await win(fleet.hosts[0]) { "first" }
+            #expect(await eventually { fleet.hosts[1].services.directory.held(key) != nil })
+            async let renewed = win(fleet.hosts[0], isRenewal: true) { "second" }
+            #expect(await eventually { fleet.hosts[0].fleet.figures.leases == 2 })
+            let left = await win(fleet.hosts[1], isRenewal: true) { "third" }
+            #expect(left == nil)
+            #expect(await FleetOfTests.token(of: renewed) == "second")
+            #expect(
+                await eventually {
+                    fleet.hosts[1].services.directory.held(key)?.session.fields == FleetOfTests.session("second").fields
+                })
+        }
+    }
+
+    @Test("a session dropped on one host is dropped on all")
+    func dropped() async throws {
+        try await withFleet(["1234", "1234"]) { fleet in
+            _ = await win(fleet.hosts[0]) { "first" }
+            let other = fleet.hosts[1].services.directory
+            #expect(await eventually { other.held(key) != nil })
+            fleet.hosts[0].fleet.drop([key])
+            #expect(await eventually { other.held(key) == nil })
+            #expect(await FleetOfTests.token(of: win(fleet.hosts[1]) { "second" }) == "second")
+        }
+    }
+}
+
+/// Waits until that is so.
+func eventually(_ condition: @Sendable () -> Bool) async -> Bool {
+    for _ in 0..<2_000 {
+        if condition() { return true }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+    return false
+}
