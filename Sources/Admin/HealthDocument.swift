@@ -117,6 +117,10 @@ extension HealthReport {
                 }
             }
         }
+        // Without it this host goes on with what it holds, and logs in by itself: to be told, and no reason to send nobody here.
+        if let fleet {
+            checks.append(HealthCheck(name: "session-engine", state: fleet.isEngineThere ? "there" : "away"))
+        }
         return checks
     }
 

@@ -57,6 +57,8 @@ package struct HealthReport: Sendable {
     package var isAlive = true
     /// What is known of the upstreams that are asked from time to time.
     package var checks: [String: CheckReading] = [:]
+    /// How the sharing of sessions does; `nil` where this host is alone.
+    package var fleet: FleetFigures?
     /// Whether exchanges are taken: listeners accept and nothing drains.
     package var isAccepting: Bool
     /// The upstreams by name, in the order of the configuration.
@@ -103,9 +105,23 @@ package struct HealthReport: Sendable {
                     (name, .array(logins.filter { $0.upstream == name }.map { $0.json(now: now) }))
                 }, uniquingKeysWith: { first, _ in first }))
         object["latches"] = .array(latches.map(\.json))
+        object["session_engine"] = fleet?.json(now: now)
         return .object(object)
     }
 
+}
+
+extension FleetFigures {
+    fileprivate func json(now: Int64) -> JSONValue {
+        var object: [String: JSONValue] = [
+            "state": isEngineThere ? "there" : "away", "for_seconds": .integer(max(0, now - since) / 1000),
+            "leases": .integer(Int64(clamping: leases)), "taken": .integer(Int64(clamping: taken)),
+            "published": .integer(Int64(clamping: published)), "alone": .integer(Int64(clamping: alone)),
+            "unusable": .integer(Int64(clamping: unusable)),
+        ]
+        if !isEngineThere { object["detail"] = .string(reason) }
+        return .object(object)
+    }
 }
 
 extension CheckReading {

@@ -22,6 +22,9 @@ struct MonitoringFilesTests {
     func metrics() async throws {
         var configuration = BankConfiguration()
         configuration.bank = ["check: { path: /balance, every: 1s }"]
+        // An engine that is not there is counted, too.
+        configuration.more = ["sessions: { store: redis+unix:///nonexistent/engine, key: fleet }"]
+        configuration.environment["COUNTERSIGN_FLEET__KEY"] = String(repeating: "k", count: 44)
         try await withBank(configuration) { bank in
             try await bank.expect("/balance", status: 200)
             #expect(try await bank.daemon.waitForLog("upstream check passed"))

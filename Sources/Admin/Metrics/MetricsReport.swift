@@ -36,6 +36,7 @@ package struct MetricsReport: Sendable {
         writeUpstreams(to: &text)
         writeExchanges(to: &text)
         writeLogins(to: &text)
+        writeFleet(to: &text)
         writeReplay(to: &text)
         writeConnections(to: &text)
         writeWorkers(to: &text)

@@ -13,6 +13,11 @@ enum StatusLines {
             lines.append("figure    \(name) \(value.integerValue ?? 0)")
         }
         lines += logins(of: report["upstreams"] ?? .null)
+        if let engine = report["session_engine"] {
+            let seconds = engine["for_seconds"]?.integerValue ?? 0
+            let reason = engine["detail"]?.stringValue.map { " (\($0))" } ?? ""
+            lines.append("engine    \(text(engine["state"])) for \(seconds) s\(reason)")
+        }
         for latch in values(report["latches"]) {
             lines.append(
                 "latch     \(text(latch["challenge"])): credential \(text(latch["credential"])) \(text(latch["reason"]))"

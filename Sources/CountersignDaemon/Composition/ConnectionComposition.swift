@@ -16,21 +16,31 @@ extension ConnectionSettings {
             case .http1: .http1
             case .http2: .http2
             }
+        try secure(upstream.tls, key: "upstreams.\(upstream.name).tls")
+        proxy = upstream.proxy?.url
+        allowsPlaintext = upstream.plaintext == .allow
+    }
+
+    /// How connections are made that only TLS matters to. `key`: where `tls` stands in the configuration.
+    init(_ tls: TLSSettings, key: String) throws(CompositionError) {
+        self.init()
+        try secure(tls, key: key)
+    }
+
+    private mutating func secure(_ tls: TLSSettings, key name: String) throws(CompositionError) {
         minimum =
-            switch upstream.tls.minimum {
+            switch tls.minimum {
             case .tls12: .tls12
             case .tls13: .tls13
             }
         do {
-            let material = try TLSMaterial(upstream.tls)
+            let material = try TLSMaterial(tls)
             authorities = material.authorities.map { Blob($0.span) }
             certificate = material.certificate.map { Blob($0.span) }
             key = material.key.map { $0.withBytes { Blob($0) } }
         } catch {
-            throw CompositionError("upstreams.\(upstream.name).tls.\(error.key): \(error.reason)")
+            throw CompositionError("\(name).\(error.key): \(error.reason)")
         }
-        pin = upstream.tls.pins.isEmpty ? nil : upstream.tls.pins.joined(separator: ";")
-        proxy = upstream.proxy?.url
-        allowsPlaintext = upstream.plaintext == .allow
+        pin = tls.pins.isEmpty ? nil : tls.pins.joined(separator: ";")
     }
 }

@@ -26,6 +26,8 @@ final class World: Sendable {
     let loginMeter: LoginMeter
     /// Remembers the last logins.
     let conversations: ConversationLog
+    /// The keys by which sessions are sealed for other hosts, where they are shared.
+    let fleetKeys: HeldFleetKeys?
     /// The MobileFirst clients, which outlive a reload.
     let mobileFirstClients = MobileFirstClients()
 
@@ -43,18 +45,27 @@ final class World: Sendable {
         latches = try PersistentLatches(store: state) { failure in
             Process.complain("a latch could not be kept: \(failure.reason)")
         }
+        let ownLatches = latches
+        let shared = settings.sessions.map { FleetComposition($0, latches: ownLatches) }
+        fleetKeys = shared?.keys
         sources = CredentialComposition(
             settings.credentials, asker: asker,
-            oneTimePasswords: TimedPasswords(digests: CryptoDigests(), state: state, now: Process.wallClock))
+            oneTimePasswords: TimedPasswords(
+                digests: CryptoDigests(), state: shared?.steps(in: state) ?? state, now: Process.wallClock))
         conversations = ConversationLog(next: observer, now: Process.wallClock)
         loginMeter = LoginMeter(next: conversations)
+        let limits = SessionLimits(waiters: settings.limits.waiters)
         services = ClientServices(
-            limits: SessionLimits(waiters: settings.limits.waiters), credentials: sources, latches: latches,
-            state: state, wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
-            ledger: CredentialLedger(digest: latches.digest)
-        ) { [latches] names in
-            latches.all(now: Process.wallClock()).contains { names.contains($0.key.challenge) }
-        }
+            limits: limits, credentials: sources, latches: shared?.latches ?? latches, state: state,
+            wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
+            ledger: CredentialLedger(digest: latches.digest),
+            fleet: shared?.sessions(credentials: sources, version: latches.digest, limits: limits),
+            latchesOpened: { [latches] in _ = latches.unlatch(challenge: $0) },
+            hasClosedLatch: { [latches] names in
+                let now = Process.wallClock()
+                return latches.all(now: now).contains { names.contains($0.key.challenge) }
+                    || shared?.latches.closed(now: now).contains { names.contains($0.challenge) } ?? false
+            })
         mobileFirstClients.own.calls.begin { [services] in services.roster.loop }
     }
 
@@ -97,7 +108,7 @@ extension World {
     func unlatch(_ challenge: String) -> Int {
         let latched = latches.all(now: Process.wallClock()).filter { $0.key.challenge == challenge }
         sources.forgetAnswers(of: Set(latched.map(\.key.credential)))
-        let opened = latches.unlatch(challenge: challenge)
+        let opened = max(latches.unlatch(challenge: challenge), services.fleet?.unlatch(challenge) ?? 0)
         mobileFirstClients.own.rejected.remove(challenge)
         // A pause after that failure would only keep the operator waiting.
         services.directory.forgetFailures(of: challenge)

@@ -25,18 +25,22 @@ final class CredentialWatch: Sendable {
     private let ledger: CredentialLedger
     private let roster: WorkerRoster
     private let replaceOutdated: @Sendable (Set<SessionKey>) -> Void
+    private let alsoRead: @Sendable () async -> Void
     private let logger = Logger(label: "credentials")
     private let state = Mutex(State())
 
-    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are.
+    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are. `alsoRead`
+    /// looks up what no login uses, whenever the files have changed.
     init(
         sources: CredentialComposition, ledger: CredentialLedger, roster: WorkerRoster,
+        alsoRead: @escaping @Sendable () async -> Void = {},
         replaceOutdated: @escaping @Sendable (Set<SessionKey>) -> Void
     ) {
         self.sources = sources
         self.ledger = ledger
         self.roster = roster
         self.replaceOutdated = replaceOutdated
+        self.alsoRead = alsoRead
     }
 
     /// Looks from now on, on a thread of its own, for as long as the watch is there.
@@ -85,6 +89,7 @@ final class CredentialWatch: Sendable {
                     "credential cannot be read", metadata: ["credential": "\(name)", "reason": "\(error.reason)"])
             }
         }
+        await alsoRead()
         state.withLock { $0.isReading = false }
     }
 }

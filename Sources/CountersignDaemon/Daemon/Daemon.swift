@@ -73,9 +73,10 @@ final class Daemon {
         pulse = gateway.pulse
         status = DaemonStatus(world: world, readings: gateway.readings, pulse: pulse)
         watch = world.services.ledger.map { [status, world] ledger in
-            CredentialWatch(sources: world.sources, ledger: ledger, roster: world.services.roster) {
-                status.replaceOutdated($0)
-            }
+            CredentialWatch(
+                sources: world.sources, ledger: ledger, roster: world.services.roster,
+                alsoRead: { await world.fleetKeys?.refresh(from: world.sources) },
+                replaceOutdated: { status.replaceOutdated($0) })
         }
         keeper = SessionKeeper(world: world, notifier: notifier, logger: logger)
     }
@@ -85,6 +86,7 @@ final class Daemon {
         let first = try plan(settings)
         serve(first, settings)
         keeper.takeUp(stored)
+        try world.share(settings)
         try gateway.apply(first)
         status.accepts(true)
         tellOpenFiles(settings.limits)
@@ -131,6 +133,7 @@ final class Daemon {
         let upstreams = plan.upstreams.flatMap(\.forEverybody)
         status.serves(upstreams)
         keeper.serves(upstreams, of: settings)
+        world.services.fleet?.serves(FleetPlan(settings, upstreams))
     }
 
     private func tellOpenFiles(_ limits: LimitSettings) {
@@ -231,6 +234,7 @@ final class Daemon {
             _ = flag.wait(atMost: Self.farewellTime)
         }
         leaveSessions()
+        world.services.fleet?.end()
         gateway.stop()
         logins.tellRepetitions(now: Process.wallClock(), all: true)
         ReloadRecord.remove(of: getpid(), in: runtimeDirectory)

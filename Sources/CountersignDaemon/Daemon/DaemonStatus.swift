@@ -63,13 +63,16 @@ final class DaemonStatus: Sendable {
 
     /// What is to be ended at its server before the process ends.
     var pendingLogouts: [PendingLogout] {
-        PendingLogout.all(of: world.services.directory.allHeld, at: state.withLock { $0.upstreams })
+        // What other hosts use is not this one's to end.
+        let own = world.services.directory.allHeld.filter { !(world.services.fleet?.shares($0.key) ?? false) }
+        return PendingLogout.all(of: own, at: state.withLock { $0.upstreams })
     }
 
     /// Drops sessions, and has them ended at their servers, for which nobody waits. Returns how many.
     private func drop(where which: @Sendable (SessionKey) -> Bool) -> Int {
         let held = world.services.directory.allHeld.filter { which($0.key) }
         let dropped = world.services.directory.drop(where: which)
+        world.services.fleet?.drop(dropped)
         world.services.roster.refreshSnapshots()
         world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
         return dropped.count
@@ -103,7 +106,10 @@ final class DaemonStatus: Sendable {
                 failing[login.name] = failure.detail
             }
         }
-        guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else { return nil }
+        guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else {
+            guard let fleet = world.services.fleet?.figures, !fleet.isEngineThere else { return nil }
+            return "The session engine is away, this host logs in by itself: \(fleet.reason)"
+        }
         let more = failing.count > 1 ? " (\(failing.count - 1) more: countersign status)" : ""
         return "\(name): \(detail)\(more)"
     }
@@ -154,6 +160,11 @@ final class DaemonStatus: Sendable {
             figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = world.services.checks.all
+        report.fleet = world.services.fleet?.figures
+        for (challenge, latch) in world.services.fleet?.latches.closed(now: now) ?? []
+        where !report.latches.contains(where: { $0.challenge == challenge }) {
+            report.latches.append(.init(challenge: challenge, credential: "of the fleet", latch: latch))
+        }
         return report
     }
 }

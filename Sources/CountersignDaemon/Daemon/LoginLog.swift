@@ -85,6 +85,8 @@ final class LoginLog: LoginObserver {
         write("logout failed", .warning, metadata(key).merging(["reason": "\(failure.detail)"]) { $1 })
     }
 
+    func sessionShared(_ key: SessionKey) { write("session of another host taken up", .info, metadata(key)) }
+
     /// Writes how many logins have ended as one that was told, where that is due; to be called now and then.
     func tellRepetitions(now: Int64, all: Bool = false) {
         for held in state.withLock({ $0.repetitions.due(now: now, all: all) }) {

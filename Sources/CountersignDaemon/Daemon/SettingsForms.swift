@@ -41,6 +41,7 @@ extension Settings {
         if WorkerCount.resolve(workers) != WorkerCount.resolve(other.workers) { keys.append("workers") }
         if log.format != other.log.format { keys.append("log.format") }
         if limits.waiters != other.limits.waiters { keys.append("limits.waiters") }
+        if sessions != other.sessions { keys.append("sessions") }
         return keys
     }
 }
