@@ -107,10 +107,9 @@ enum EngineScript {
           redis.call('HSET', KEYS[1], ...)
           redis.call('PEXPIRE', KEYS[1], '34560000000')
         end
-        local s = {}
-        for i, name in ipairs({'fence', 'token', 'leased', 'until', 'ended', 'last', 'failure', 'paused', 'failures'}) do
-          s[name] = redis.call('HGET', KEYS[1], name)
-        end
+        local names = {'fence', 'token', 'leased', 'until', 'ended', 'last', 'failure', 'paused', 'failures'}
+        local values, s = redis.call('HMGET', KEYS[1], unpack(names)), {}
+        for i, name in ipairs(names) do s[name] = values[i] end
         local held = redis.call('HMGET', KEYS[2], 'generation', 'until', 'bytes')
         local generation = held[3] and tonumber(held[2]) > now and tonumber(held[1])
         local function hold(n, bytes, life)
