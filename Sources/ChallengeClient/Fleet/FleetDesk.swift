@@ -230,8 +230,10 @@ final class FleetDesk {
         case .finish(.failure(let bytes, _)):
             callbacks.count { $0.failures += 1 }
             answer(.failure(bytes), seat)
-        case .finish(.won(let generation)): if generation != nil { callbacks.count { $0.published += 1 } }
-        case .finish(.failed): break
+        case .finish(.won(let generation)):
+            if generation != nil { callbacks.count { $0.published += 1 } }
+            release(seat)
+        case .finish(.failed): release(seat)
         case .finish(.left): answer(.left, seat)
         case .adopt(_, let bytes): callbacks.adopt(seat.key, seat.place, bytes)
         case .drop: callbacks.drop(seat.key)
@@ -248,6 +250,15 @@ final class FleetDesk {
             if case .fail(_, _, _, _, _, let closed) = request, reply != nil { latches.told(closed) }
             handle(.answered(reply, latches: latches.count), seat)
         }
+    }
+
+    /// A login is over that has answered its own turn; whoever came during it, which the table lets nobody do, asks again.
+    private func release(_ seat: Seat) {
+        guard let turn = seat.turn else { return }
+        seat.turn = nil
+        let (key, place) = (seat.key, seat.place)
+        let bound = LoopBound((desk: self, turn: turn), to: loop)
+        loop.execute { bound.value.desk.want(key, place, isRenewal: false, bound.value.turn) }
     }
 
     private func answer(_ turn: Turn, _ seat: Seat) {

@@ -21,6 +21,8 @@ package final class FleetSessions: Sendable {
     private static let rejectionPause = Duration.seconds(2)
     /// How many sessions that are of no use here are looked at, one after the other, before this host wins its own.
     private static let rounds = 4
+    /// So many sessions are remembered as latched.
+    private static let mostLatched = 1024
 
     /// The latches of this host and the fleet.
     package let latches: FleetLatches
@@ -30,6 +32,8 @@ package final class FleetSessions: Sendable {
     private let plan = Mutex(FleetPlan())
     private let desk = Mutex<Desk?>(nil)
     private let counted: Mutex<FleetFigures>
+    /// Whose last login found or closed a latch, and of which challenge.
+    private let latched = Mutex<[SessionKey: String]>([:])
     private let onEngine: @Sendable (FleetFigures) -> Void
 
     /// Sessions that nobody shares yet: see `begin`. `onEngine` is told when the engine has come or gone, on a worker's thread.
@@ -108,10 +112,13 @@ package final class FleetSessions: Sendable {
         login: () async -> Result<Session, LoginFailure>
     ) async -> Result<Session, LoginFailure>? {
         guard let place = plan.withLock({ $0.place(of: key) }) else { return await login() }
+        // It ends at the latch and sends nothing: no other host is to wait for that.
+        if await isLatched(key, services) { return await login() }
         for _ in 0..<Self.rounds {
             switch await turn(key, place, isRenewal: isRenewal) {
             case .login:
                 let result = await login()
+                note(key, result)
                 await tell(key, place, result, services)
                 return result
             case .session(let bytes):
@@ -155,6 +162,30 @@ package final class FleetSessions: Sendable {
     package func forgetFailures() { onDesk { $0.forgetFailures() } }
 
     // MARK: Helpers
+
+    private func note(_ key: SessionKey, _ result: Result<Session, LoginFailure>) {
+        latched.withLock { latched in
+            if case .failure(let failure) = result, failure.code == .latched || failure.code == .rejected {
+                if latched.count >= Self.mostLatched { latched.removeAll() }
+                latched[key] = failure.challenge
+            } else {
+                latched[key] = nil
+            }
+        }
+    }
+
+    /// Whether the last login of `key` ended at a latch that is closed for the value that its credential has now.
+    private func isLatched(_ key: SessionKey, _ services: ClientServices) async -> Bool {
+        guard let challenge = latched.withLock({ $0[key] }) else { return false }
+        for (name, version) in services.ledger?.versions(of: key) ?? [:] {
+            guard let credential = try? await material.credentials.credential(named: name),
+                material.version(credential) == version
+            else { continue }
+            let place = LatchKey(origin: key.origin, challenge: challenge, credential: name)
+            if latches.closedLatch(place, for: credential, now: material.now()) != nil { return true }
+        }
+        return false
+    }
 
     private func turn(_ key: SessionKey, _ place: FleetPlan.Place, isRenewal: Bool) async -> FleetDesk.Turn {
         let race = Race<FleetDesk.Turn>()

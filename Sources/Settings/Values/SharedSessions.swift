@@ -24,7 +24,7 @@ package struct SharedSessionSettings: Sendable, Equatable {
     /// What is asked of its certificate, and our own.
     package var tls = TLSSettings(pins: [])
     /// How long a host that logs in has the right to, before another one may; it is renewed meanwhile.
-    package var lease = Duration.seconds(30)
+    package var lease = Duration.seconds(10)
     /// Within which time, by chance, hosts begin to win sessions on their own when the engine is away.
     package var spread = Duration.seconds(5)
 }

@@ -113,6 +113,34 @@ struct FleetSessionsTests {
         }
     }
 
+    @Test("a login that would end at a closed latch waits for no other host")
+    func latched() async throws {
+        try await withFleet(["9999", "1234"]) { fleet in
+            let host = fleet.hosts[0]
+            let use = LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")
+            let value = Credential(name: "pin", fields: ["pin": Secret("9999")])
+            _ = await win(host) {
+                host.fleet.latches.close(use, for: value, Latch(reason: .rejected, closedAt: 1_000_000_000_000))
+                throw LoginFailure(.rejected, challenge: "bank-pin", detail: "Wrong.")
+            }
+            let before = host.fleet.figures.leases
+            for _ in 0..<3 {
+                _ = await win(host) { throw LoginFailure(.latched, challenge: "bank-pin", detail: "Wrong.") }
+            }
+            #expect(host.fleet.figures.leases == before)
+            // Another value is another matter.
+            host.credentials.value = ["pin": ["pin": Secret("1234")]]
+            var token: String?
+            let end = ContinuousClock.now + .seconds(20)
+            while token == nil, .now < end {
+                // For a moment all hosts are told of the rejection.
+                token = await FleetOfTests.token(of: win(host) { "right" })
+            }
+            #expect(token == "right")
+            #expect(host.fleet.figures.leases == before + 1)
+        }
+    }
+
     @Test("a renewal is left to the host that is at it")
     func renewal() async throws {
         try await withFleet(["1234", "1234"]) { fleet in
