@@ -139,10 +139,25 @@ struct FleetTests {
             """#)
     }
 
+    @Test("a host without the fleet's key does not start, and says how to make one")
+    func noKey() async throws {
+        try await FleetScenario().run(
+            #"""
+            env -i STATE_DIRECTORY="$PWD/host1" RUNTIME_DIRECTORY="$PWD/host1" COUNTERSIGN_BANK_PIN__PIN=1234 \
+                timeout 20 "$COUNTERSIGN" serve --config "$PWD/host1/countersign.yaml" >refused 2>&1 && exit 1
+            cat refused
+            grep 'sessions.key: the credential fleet has no key that can be used; make one by `openssl rand -base64 32`' refused
+            step end
+            """#)
+    }
+
     @Test("log in each for itself where the engine was never there, and share from then on")
     func engineLate() async throws {
         try await FleetScenario().run(
             #"""
+            doctor() { host 1 env $(sed 's/ /_/g' host1/environment) "$COUNTERSIGN" doctor --config "$PWD/host1/countersign.yaml"; }
+            ! doctor >doctor.log 2>&1
+            grep 'FAILED *engine *does not answer: .*onnect' doctor.log
             for n in $hosts; do serve $n; done
             for n in $hosts; do [ "$(balance $n)" = 200 ]; done
             for n in $hosts; do metric $n 'countersign_fleet_logins_total{turn="alone"}'; done >alone
@@ -150,6 +165,8 @@ struct FleetTests {
             ask 1 status | grep '^status *ready'
             engine
             for n in $hosts; do eventually knows_engine $n 1; done
+            doctor >doctor.log 2>&1 || true
+            grep 'ok *engine *answers' doctor.log
             shared() { [ -n "$(redis-cli -h 10.9.0.1 --scan --pattern '{countersign}:*')" ]; }
             eventually shared
             for n in $hosts; do [ "$(balance $n)" = 200 ]; done

@@ -49,6 +49,38 @@ struct CommandLoop: Sendable {
         }
     }
 
+    /// What a session engine tells first; after `limit` that it says nothing.
+    func firstNews(
+        of plan: RedisEnginePlan, credentials: any CredentialProvider, within limit: Duration
+    ) async -> EngineNews {
+        await withCheckedContinuation { continuation in
+            thread.loop.execute {
+                let loop = runtime.value.loop
+                guard let driver = try? runtime.value.connections() else {
+                    continuation.resume(returning: .away(reason: "libcurl cannot be initialised"))
+                    return
+                }
+                let engine = RedisEngine(
+                    plan, loop: loop, driver: driver, credentials: credentials, wallClock: Process.wallClock)
+                let timer = LazyTimer(loop: loop)
+                let end: (EngineNews) -> Void = { news in
+                    guard engine.listener != nil else { return }
+                    engine.listener = nil
+                    timer.cancel()
+                    timer.onExpiry = nil
+                    // Not from within its own call.
+                    let bound = LoopBound(engine, to: loop)
+                    loop.execute { bound.value.end() }
+                    continuation.resume(returning: news)
+                }
+                engine.listener = end
+                timer.onExpiry = { end(.away(reason: "it says nothing within \(limit)")) }
+                timer.arm(at: loop.now + LoopDelay(limit))
+                engine.begin()
+            }
+        }
+    }
+
     func stop() {
         thread.loop.stop()
         thread.join()

@@ -108,6 +108,14 @@ struct DoctorCommand: ParsableCommand {
             )
             return
         }
+        if let sessions = settings.sessions {
+            let found = Blocking.run { () -> [Diagnosis]? in
+                guard let loop = try? await CommandLoop.start(services: world.services) else { return nil }
+                defer { loop.stop() }
+                return await EngineDiagnosis(settings: sessions, loop: loop, world: world).run()
+            }
+            tell(found ?? [], to: &report)
+        }
         for plan in plans where upstreams.isEmpty || upstreams.contains(plan.name) {
             let pins = settings.upstream(named: plan.name)?.tls.pins ?? []
             let path = path
