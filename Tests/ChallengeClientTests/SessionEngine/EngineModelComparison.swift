@@ -47,7 +47,7 @@ private struct Comparison {
     private static let tokens = ["x", "y", "z"].map { LeaseToken($0) }
 
     private var model = EngineModel()
-    private var generator: SeededGenerator
+    private var generator: SplitMix
     private var pairs: [String: [Pair]] = [:]
     private var counts: Pair?
     private(set) var toldCount = 0
@@ -55,7 +55,7 @@ private struct Comparison {
     private(set) var kinds: Set<String> = []
     private(set) var hasFailed = false
 
-    init(seed: UInt64) { generator = SeededGenerator(state: seed) }
+    init(seed: UInt64) { generator = SplitMix(state: seed) }
 
     /// One request to both.
     mutating func step(_ rig: EngineRig, _ place: String) async throws {
@@ -201,17 +201,5 @@ private struct Comparison {
     private mutating func fail(_ words: String) {
         hasFailed = true
         Issue.record("\(words)")
-    }
-}
-
-/// splitmix64
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The same numbers in every run.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
+/// The same numbers in every run (splitmix64).
+package struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
 
-    mutating func next() -> UInt64 {
+    /// Numbers that follow from `state`.
+    package init(state: UInt64) { self.state = state }
+
+    /// The next one.
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
