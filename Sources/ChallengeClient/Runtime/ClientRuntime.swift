@@ -22,8 +22,9 @@ package final class ClientRuntime {
     private var connectionDriver: CurlDriver?
     /// libcurl for connections that are bound to a user.
     private var boundDrivers: [ConnectionGroup: CurlDriver] = [:]
-    /// Whose snapshots may hold sessions that nobody else does any more.
-    private var clients: [WeakClient] = []
+    /// Whose snapshots may hold sessions that nobody else does any more. Not weak references: an object that has had one counts all
+    /// others in a slower way from then on, and each request counts its upstream's client many times.
+    private var clients: [ObjectIdentifier: ListedClient] = [:]
     private var lastExchange: UInt64 = 0
     private var waiting: [UInt64: Exchange] = [:]
     private var waitingLogins: [UInt64: (SessionTable<ExchangeTicket>.Outcome) -> Void] = [:]
@@ -55,15 +56,17 @@ package final class ClientRuntime {
         return made
     }
 
-    /// `client` is on this worker from now on.
+    /// `client` is on this worker from now on, and until its end.
     func enlist(_ client: UpstreamClient) {
-        clients.removeAll { $0.client == nil }
-        clients.append(WeakClient(client: client))
+        clients[ObjectIdentifier(client)] = ListedClient(client: client)
     }
+
+    /// `client` ends.
+    func delist(_ client: UpstreamClient) { clients[ObjectIdentifier(client)] = nil }
 
     /// Lets go of sessions that have been dropped or replaced, also where no request comes by.
     func refreshSnapshots() {
-        for entry in clients { entry.client?.refreshSnapshots() }
+        for entry in clients.values { entry.client.refreshSnapshots() }
     }
 
     var directory: SessionDirectory { services.directory }
@@ -105,7 +108,7 @@ package final class ClientRuntime {
     }
 }
 
-/// A client, as long as somebody has it.
-private struct WeakClient {
-    weak var client: UpstreamClient?
+/// A client, which takes itself off the list at its end.
+private struct ListedClient {
+    unowned let client: UpstreamClient
 }

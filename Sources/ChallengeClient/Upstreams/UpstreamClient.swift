@@ -12,6 +12,10 @@ package final class UpstreamClient {
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
+    /// Whether callers get clients of their own; like `forwarding` apart from the plan, which is long to copy.
+    package let dependsOnCaller: Bool
+    /// How requests and responses are changed.
+    package let forwarding: ForwardingPolicy
     /// `timeouts.response` for the loop.
     let responseDelay: LoopDelay
     /// `timeouts.idle` for the loop.
@@ -38,6 +42,8 @@ package final class UpstreamClient {
     package init(plan: UpstreamPlan, runtime: ClientRuntime, after former: UpstreamClient? = nil) {
         self.plan = plan
         authority = Array(plan.base.origin.authority.utf8)
+        dependsOnCaller = plan.dependsOnCaller
+        forwarding = plan.forwarding
         responseDelay = LoopDelay(plan.timeouts.response)
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
@@ -54,6 +60,8 @@ package final class UpstreamClient {
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
         runtime.enlist(self)
     }
+
+    deinit { runtime.delist(self) }
 
     // MARK: Callers
 

@@ -13,7 +13,7 @@ extension CallerConnection {
             reply(LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
             return false
         }
-        if client.plan.dependsOnCaller {
+        if client.dependsOnCaller {
             guard let own = ownClient(at: client) else { return false }
             client = own
         }
@@ -76,7 +76,7 @@ extension CallerConnection {
     /// Takes up by what the request is forwarded; `false`: it was refused.
     private func setTerms(for request: RequestHead, of client: UpstreamClient) -> Bool {
         upstream = client
-        let policy = client.plan.forwarding
+        let policy = client.forwarding
         terms.policy = policy
         terms.keepsCredentials = false
         if policy.caller != .none { terms.peer = SocketName.peer(of: descriptor) }
