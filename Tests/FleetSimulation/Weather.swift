@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import EngineModel
+
 /// What a simulated fleet has to bear. Times are in milliseconds; a chance is between 0 and 1.
 struct Weather {
     var hosts = 3

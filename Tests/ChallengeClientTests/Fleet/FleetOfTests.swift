@@ -41,6 +41,8 @@ final class FleetOfTests: Sendable {
         let version: @Sendable (Credential) -> [UInt8] = { Array("local ".utf8) + canonical($0).revealBytes() }
         var times = FleetTimes()
         times.spread = .milliseconds(10)
+        // Of a machine that runs all tests at once.
+        times.lease = .seconds(300)
         times.alone = .milliseconds(50)
         let fleet = FleetSessions(
             material: FleetMaterial(
