@@ -17,7 +17,7 @@ struct SessionHandover: Sendable {
     }
 
     /// How long is waited for the credentials that sessions were won with.
-    private static let patience = Duration.seconds(5)
+    private static let patience = Duration.seconds(15)
     private static let sealName = "sessions"
 
     let world: World

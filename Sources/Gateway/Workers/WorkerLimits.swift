@@ -22,8 +22,8 @@ package struct WorkerLimits: Sendable {
     package var idleTime: Duration
     /// Without a request until a kept connection gives its buffers back.
     package var quietTime = Duration.seconds(2)
-    /// For the first request of a caller who connected just before a drain.
-    package var drainGrace = Duration.seconds(1)
+    /// For the first request of a caller who connected just before a drain: on a busy machine seconds may lie between the two.
+    package var drainGrace = Duration.seconds(5)
 
     /// Limits; the times are those that keep a slow caller from holding a connection for nothing.
     package init(
