@@ -31,8 +31,8 @@ package final class FleetLatches: LatchBook {
         self.now = now
     }
 
-    /// Has `body` called whenever there is something to tell the engine, on any thread.
-    func watch(_ body: @escaping @Sendable () -> Void) { onClose.withLock { $0 = body } }
+    /// Has `body` called whenever there is something to tell the engine, on any thread; `nil`: nobody is told any more.
+    func watch(_ body: (@Sendable () -> Void)?) { onClose.withLock { $0 = body } }
 
     /// This host's latch, or the fleet's.
     package func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {

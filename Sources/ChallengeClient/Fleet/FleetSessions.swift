@@ -102,6 +102,8 @@ package final class FleetSessions: Sendable {
             defer { desk = nil }
             return desk
         }
+        // It holds the desk, which holds what holds the latches.
+        latches.watch(nil)
         if let desk { desk.loop.execute { desk.bound.value.end() } }
     }
 

@@ -72,6 +72,7 @@ final class FleetOfTests: Sendable {
             host.thread.loop.stop()
             host.thread.join()
         }
+        engine.close()
     }
 
     static let key = SessionKey(

@@ -26,6 +26,9 @@ final class MemoryEngine: SessionEngine {
             state.withLock { $0.ears.append(ear) }
         }
 
+        /// Tells nobody any more.
+        func close() { state.withLock { $0.ears = [] } }
+
         fileprivate func change<Value: Sendable>(_ body: (inout EngineModel, Int64) -> Value) -> Value {
             let now = 1_700_000_000_000 + Int64((ContinuousClock.now - began) / .milliseconds(1))
             let (value, news, ears) = state.withLock { state in
