@@ -73,7 +73,8 @@ final class FleetDesk {
 
     /// Connects.
     func begin() {
-        engine.listener = { [unowned self] in hear($0) }
+        // Weakly, here and below: an answer may come after the end.
+        engine.listener = { [weak self] in self?.hear($0) }
         engine.begin()
     }
 
@@ -118,10 +119,10 @@ final class FleetDesk {
         guard let seat = seats[place.name], !seat.machine.isWanting, !seat.machine.hasUntold else { return }
         let present = seat.machine.present
         engine.ask(.offer(after: max(present, 1) - 1, session: session, life: life), for: place.name) {
-            [unowned self] in
+            [weak self] in
             switch $0 {
             case .done(let generation), .session(let generation, _):
-                if generation > present { handle(.told(generation: generation), seat) }
+                if generation > present { self?.handle(.told(generation: generation), seat) }
             case .failed, .granted, .nothing, .stale, .wait, nil: break
             }
         }
@@ -157,7 +158,7 @@ final class FleetDesk {
     func closeLatches() {
         let untold = latches.untold
         guard !untold.isEmpty, engine.isThere else { return }
-        engine.close(untold) { [unowned self] in if $0 { latches.told(untold) } }
+        engine.close(untold) { [latches] in if $0 { latches.told(untold) } }
     }
 
     // MARK: The engine
@@ -185,8 +186,8 @@ final class FleetDesk {
     }
 
     private func readLatches(_ done: @escaping (Bool) -> Void) {
-        engine.latches { [unowned self] answer in
-            guard let (count, latches) = answer else { return done(false) }
+        engine.latches { [weak self] answer in
+            guard let self, let (count, latches) = answer else { return done(false) }
             let opened = self.latches.read(latches, count: count)
             if !opened.isEmpty { callbacks.opened(opened) }
             closeLatches()
@@ -202,7 +203,9 @@ final class FleetDesk {
         let machine = FleetMachine(times: times, isEngineThere: engine.isThere)
         let seat = Seat(key, place, machine, loop)
         seats[place.name] = seat
-        seat.timer.onExpiry = { [unowned self, unowned seat] in handle(.timer, seat) }
+        seat.timer.onExpiry = { [weak self, weak seat] in
+            if let seat { self?.handle(.timer, seat) }
+        }
         engine.follow(place.name)
         // Somebody may have won it before this host came.
         if engine.isThere { handle(.connected, seat) }
@@ -222,7 +225,7 @@ final class FleetDesk {
     private func perform(_ action: FleetMachine.Action, _ seat: Seat) {
         switch action {
         case .ask(let request): ask(request, seat)
-        case .readLatches: readLatches { [unowned self] in handle(.latchesRead($0), seat) }
+        case .readLatches: readLatches { [weak self] in self?.handle(.latchesRead($0), seat) }
         case .begin(let generation):
             callbacks.count { if generation == nil { $0.alone += 1 } else { $0.leases += 1 } }
             answer(.login, seat)
@@ -241,7 +244,8 @@ final class FleetDesk {
     }
 
     private func ask(_ request: EngineRequest, _ seat: Seat) {
-        engine.ask(request, for: seat.place.name) { [unowned self] reply in
+        engine.ask(request, for: seat.place.name) { [weak self] reply in
+            guard let self else { return }
             callbacks.count {
                 $0.requests += 1
                 if reply == nil { $0.unanswered += 1 }
