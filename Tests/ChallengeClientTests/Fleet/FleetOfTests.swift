@@ -66,8 +66,10 @@ final class FleetOfTests: Sendable {
 
     /// Ends them; what waits is left.
     func end() {
+        for host in hosts { host.fleet.end() }
+        // Offers that sleep for their delay by chance are to wake up on a loop that still turns.
+        usleep(100_000)
         for host in hosts {
-            host.fleet.end()
             host.services.roster.dismiss(worker: 0)
             host.thread.loop.stop()
             host.thread.join()
