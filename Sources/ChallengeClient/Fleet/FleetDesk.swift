@@ -37,6 +37,8 @@ final class FleetDesk {
         let key: SessionKey
         let place: FleetPlan.Place
         let timer: LazyTimer
+        /// Until what is held here is offered.
+        let offerTimer: LazyTimer
         var machine: FleetMachine
         var turn: ((Turn) -> Void)?
         /// A session that was of no use here: it may be, once a credential has changed here as well.
@@ -47,6 +49,7 @@ final class FleetDesk {
             self.place = place
             self.machine = machine
             timer = LazyTimer(loop: loop)
+            offerTimer = LazyTimer(loop: loop)
         }
     }
 
@@ -80,7 +83,10 @@ final class FleetDesk {
 
     /// Asks nothing any more.
     func end() {
-        for seat in seats.values { seat.timer.cancel() }
+        for seat in seats.values {
+            seat.timer.cancel()
+            seat.offerTimer.cancel()
+        }
         seats = [:]
         engine.end()
         engine.listener = nil
@@ -88,7 +94,7 @@ final class FleetDesk {
 
     /// Follows these sessions, so that what others win is here before anybody asks.
     func follow(_ keys: [(SessionKey, FleetPlan.Place)]) {
-        for (key, place) in keys where seat(of: key, at: place) == nil { break }
+        for (key, place) in keys { _ = seat(of: key, at: place) }
     }
 
     /// Somebody is to have the session of `key`, later than the one that was used; `turn` is called once.
@@ -170,7 +176,8 @@ final class FleetDesk {
             readLatches { _ in }
             for seat in seats.values {
                 handle(.connected, seat)
-                callbacks.offer(seat.key, seat.place)
+                // By chance, for all hosts do.
+                seat.offerTimer.arm(at: loop.now + LoopDelay(times.spread * Double.random(in: 0..<1)))
             }
         case .away(let reason):
             callbacks.count {
@@ -205,6 +212,9 @@ final class FleetDesk {
         seats[place.name] = seat
         seat.timer.onExpiry = { [weak self, weak seat] in
             if let seat { self?.handle(.timer, seat) }
+        }
+        seat.offerTimer.onExpiry = { [weak self, weak seat] in
+            if let seat { self?.callbacks.offer(seat.key, seat.place) }
         }
         engine.follow(place.name)
         // Somebody may have won it before this host came.

@@ -240,9 +240,8 @@ package final class FleetSessions: Sendable {
         .milliseconds(session.expiresAt.map { max(1, min($0 - material.now(), Self.longestLife)) } ?? Self.longestLife)
     }
 
-    /// Offers what is held here to an engine that may have lost it, after a delay by chance: all hosts do.
+    /// Offers what is held here to an engine that may have lost it.
     private func offer(_ key: SessionKey, _ place: FleetPlan.Place, _ services: ClientServices) async {
-        try? await Task.sleep(for: times.spread * Double.random(in: 0..<1))
         guard let held = services.directory.held(key), !held.isExpired(at: material.now()),
             let bytes = await sealed(held.session, key, place, wonAt: held.wonAt, services)
         else { return }

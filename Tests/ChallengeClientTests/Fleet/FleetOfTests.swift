@@ -67,7 +67,7 @@ final class FleetOfTests: Sendable {
     /// Ends them; what waits is left.
     func end() {
         for host in hosts { host.fleet.end() }
-        // Offers that sleep for their delay by chance are to wake up on a loop that still turns.
+        // What they have begun is to be over before their loops stop.
         usleep(100_000)
         for host in hosts {
             host.services.roster.dismiss(worker: 0)
