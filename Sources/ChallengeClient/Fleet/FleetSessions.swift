@@ -17,8 +17,6 @@ package final class FleetSessions: Sendable {
 
     /// A server's session that has no end is forgotten by the engine after so long; whoever uses it goes on.
     private static let longestLife: Int64 = 86_400_000
-    /// How long the others are spared a login with a value that was just rejected: they know its latch by then.
-    private static let rejectionPause = Duration.seconds(2)
     /// How many sessions that are of no use here are looked at, one after the other, before this host wins its own.
     private static let rounds = 4
     /// So many sessions are remembered as latched.
@@ -212,21 +210,10 @@ package final class FleetSessions: Sendable {
 
     /// What other hosts are told of a failure: what they would learn, too, by trying.
     private func ended(_ failure: LoginFailure, _ place: FleetPlan.Place) -> FleetMachine.Event {
-        let named = failure.retryAt.map { max(0, min($0 - material.now(), 3_600_000)) } ?? 0
-        let pause: Duration
-        var longest = Duration.milliseconds(limits.longestPause)
-        switch failure.code {
-        case .failed, .timedOut, .upstreamTLS: pause = .milliseconds(max(limits.firstPause, named))
-        case .accountLocked, .attemptsKept: pause = .milliseconds(named > 0 ? named : 5 * limits.firstPause)
-        case .rejected: pause = Self.rejectionPause
-        // It concerns what this host has: nothing was sent.
-        case .latched, .noCredential: return .cancelled
-        }
-        if failure.isCancelled { return .cancelled }
-        if failure.code == .rejected { longest = pause }
-        longest = max(longest, pause)
+        guard let pause = limits.sharedPause(after: failure, now: material.now()) else { return .cancelled }
         guard let bytes = material.fleet.sealing.sealed(failure.shared, as: place.name) else { return .cancelled }
-        return .failed(bytes, pause: pause, longest: longest, latches: [])
+        return .failed(
+            bytes, pause: .milliseconds(pause.first), longest: .milliseconds(pause.longest), latches: [])
     }
 
     private func sealed(

@@ -31,16 +31,42 @@ public struct SessionLimits: Sendable {
     ///   credential is to be used at once. Likewise a credential that no source knew.
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
         if failure.isCancelled { return nil }
-        let named = failure.retryAt.map { max(0, $0 - now) }
+        let named = named(by: failure, now: now)
         switch failure.code {
         case .failed, .timedOut, .upstreamTLS:
             let doubled = min(longestPause, firstPause << Int64(min(max(failures - 1, 0), 16)))
             let jittered = doubled / 2 + Int64(Double(doubled / 2) * min(max(chance, 0), 1))
-            return max(jittered, min(named ?? 0, 3_600_000))
+            return max(jittered, named ?? 0)
         case .accountLocked, .attemptsKept:
-            return min(named ?? min(longestPause, 5 * firstPause), 3_600_000)
+            return min(named ?? min(longestPause, 5 * firstPause), Self.longestNamed)
         case .latched, .rejected, .noCredential:
             return nil
         }
+    }
+
+    /// For how long, in milliseconds, the other hosts of a fleet are answered with `failure` in the place of a try of their own: the
+    /// pause after the first, which doubles with each further one in a row, and the longest; `nil`: the next host may try at once.
+    ///
+    /// As above, except that a rejected value is told of for a moment: so that all who waited do not ask one after the other for a turn
+    /// that would end at the latch. A latched credential, or one that no source knew, concerns the one host that has it.
+    package func sharedPause(after failure: LoginFailure, now: Int64) -> (first: Int64, longest: Int64)? {
+        if failure.isCancelled { return nil }
+        let named = named(by: failure, now: now) ?? 0
+        let first: Int64
+        switch failure.code {
+        case .failed, .timedOut, .upstreamTLS: first = max(firstPause, named)
+        case .accountLocked, .attemptsKept: first = named > 0 ? named : 5 * firstPause
+        case .rejected: return (Self.rejectionPause, Self.rejectionPause)
+        case .latched, .noCredential: return nil
+        }
+        return (first, max(first, longestPause))
+    }
+
+    /// A server that names a later time is taken at its word for an hour.
+    private static let longestNamed: Int64 = 3_600_000
+    private static let rejectionPause: Int64 = 2_000
+
+    private func named(by failure: LoginFailure, now: Int64) -> Int64? {
+        failure.retryAt.map { min(max(0, $0 - now), Self.longestNamed) }
     }
 }
