@@ -82,26 +82,9 @@ extension RequestTarget {
 
     /// The origin form, as the value of a field (RFC 9112 section 3.2.1); nil where it is none.
     fileprivate init?(value: ByteRange, in bytes: Span<UInt8>) {
-        guard !value.isEmpty, value.end <= bytes.count, bytes[value.start] == UInt8(ascii: "/") else { return nil }
-        var index = value.start
-        var pathEnd: Int?
-        var allowed = ByteClass.path
-        while index < value.end {
-            let byte = bytes[index]
-            if allowed.contains(byte) {
-                index += 1
-            } else if byte == UInt8(ascii: "%"), index + 2 < value.end, bytes[index + 1].hexadecimalValue != nil,
-                bytes[index + 2].hexadecimalValue != nil
-            {
-                index += 3
-            } else if byte == UInt8(ascii: "?") {
-                if pathEnd == nil { pathEnd = index }
-                allowed = .query
-                index += 1
-            } else {
-                return nil
-            }
-        }
-        self.init(path: ByteRange(start: value.start, end: pathEnd ?? value.end), pathAndQuery: value)
+        guard !value.isEmpty, value.end <= bytes.count, bytes[value.start] == UInt8(ascii: "/"),
+            let (end, pathEnd) = Self.scan(bytes, from: value.start, to: value.end), end == value.end
+        else { return nil }
+        self.init(path: ByteRange(start: value.start, end: pathEnd), pathAndQuery: value)
     }
 }

@@ -108,6 +108,17 @@ extension RequestTarget {
     private static func path(
         _ bytes: Span<UInt8>, from start: Int, to end: Int
     ) throws(WireErrorCode) -> (whole: ByteRange, path: ByteRange) {
+        guard let (index, pathEnd) = scan(bytes, from: start, to: end) else { throw .targetInvalid }
+        guard index < end else { throw .requestLineInvalid }
+        guard bytes[index] == .space else {
+            throw bytes[index] == UInt8(ascii: "#") ? .targetFragment : .targetInvalid
+        }
+        return (ByteRange(start: start, end: index), ByteRange(start: start, end: pathEnd))
+    }
+
+    /// How far from `start` there are only bytes that a path and its query may have, and where the path ends (RFC 3986 sections 3.3 and
+    /// 3.4); nil where a `%` is followed by anything but two digits.
+    static func scan(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> (end: Int, pathEnd: Int)? {
         var index = start
         var pathEnd: Int?
         var allowed = ByteClass.path
@@ -118,7 +129,7 @@ extension RequestTarget {
             } else if byte == UInt8(ascii: "%") {
                 guard index + 2 < end, bytes[index + 1].hexadecimalValue != nil,
                     bytes[index + 2].hexadecimalValue != nil
-                else { throw .targetInvalid }
+                else { return nil }
                 index += 3
             } else if byte == UInt8(ascii: "?") {
                 if pathEnd == nil { pathEnd = index }
@@ -128,10 +139,6 @@ extension RequestTarget {
                 break
             }
         }
-        guard index < end else { throw .requestLineInvalid }
-        guard bytes[index] == .space else {
-            throw bytes[index] == UInt8(ascii: "#") ? .targetFragment : .targetInvalid
-        }
-        return (ByteRange(start: start, end: index), ByteRange(start: start, end: pathEnd ?? index))
+        return (index, pathEnd ?? index)
     }
 }
