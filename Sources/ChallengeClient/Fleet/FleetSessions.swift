@@ -10,11 +10,6 @@ internal import Synchronization
 ///
 /// It stands between a login that is about to begin and its beginning; a request on a session that is held never comes by here.
 package final class FleetSessions: Sendable {
-    private struct Desk: Sendable {
-        let loop: EventLoop
-        let bound: LoopBound<FleetDesk>
-    }
-
     /// A server's session that has no end is forgotten by the engine after so long; whoever uses it goes on.
     private static let longestLife: Int64 = 86_400_000
     /// How many sessions that are of no use here are looked at, one after the other, before this host wins its own.
@@ -28,7 +23,7 @@ package final class FleetSessions: Sendable {
     private let limits: SessionLimits
     private let times: FleetTimes
     private let plan = Mutex(FleetPlan())
-    private let desk = Mutex<Desk?>(nil)
+    private let desk = DeskAccess()
     private let counted: Mutex<FleetFigures>
     /// Whose last login found or closed a latch, and of which challenge.
     private let latched = Mutex<[SessionKey: String]>([:])
@@ -63,15 +58,17 @@ package final class FleetSessions: Sendable {
         _ services: ClientServices,
         _ makeEngine: @escaping @Sendable (ClientRuntime) throws -> any SessionEngine
     ) {
+        desk.begin()
         services.roster.onSomeWorker { [self] runtime in
             let loop = runtime.loop
             let engine: any SessionEngine
             do {
                 engine = try makeEngine(runtime)
             } catch {
+                desk.close()
                 return count { $0.reason = "\(error)" }
             }
-            let desk = FleetDesk(
+            let opened = FleetDesk(
                 loop: loop, engine: engine, latches: latches, times: times,
                 callbacks: FleetDesk.Callbacks(
                     adopt: { key, place, bytes in
@@ -86,23 +83,18 @@ package final class FleetSessions: Sendable {
                     },
                     opened: { services.fleetOpened($0) },
                     count: { self.count($0) }))
-            let bound = LoopBound(desk, to: loop)
-            self.desk.withLock { $0 = Desk(loop: loop, bound: bound) }
-            latches.watch { loop.execute { bound.value.closeLatches() } }
-            desk.begin()
+            guard desk.open(opened, on: loop) else { return }
+            latches.watch { [desk] in desk.onDesk { $0?.closeLatches() } }
+            opened.begin()
             follow()
         }
     }
 
     /// Shares no more; to be called before the workers end.
     package func end() {
-        let desk = desk.withLock { desk in
-            defer { desk = nil }
-            return desk
-        }
         // It holds the desk, which holds what holds the latches.
         latches.watch(nil)
-        if let desk { desk.loop.execute { desk.bound.value.end() } }
+        desk.close { $0.end() }
     }
 
     /// Wins the session of `key`: by `login`, when it is this host's turn, or from another host. `nil` where that renews it, and the one
@@ -145,7 +137,7 @@ package final class FleetSessions: Sendable {
     /// These sessions were dropped: they end for all hosts.
     package func drop(_ keys: [SessionKey]) {
         let places = plan.withLock { plan in keys.compactMap { plan.place(of: $0) } }
-        onDesk { $0.drop(places) }
+        desk.onDesk { $0?.drop(places) }
     }
 
     /// Whether a session is the fleet's, and so not this host's alone to end.
@@ -154,12 +146,12 @@ package final class FleetSessions: Sendable {
     /// Opens the latches of a challenge, on all hosts; returns how many of the fleet's were known here.
     package func unlatch(_ challenge: String) -> Int {
         let known = latches.forget(challenge)
-        onDesk { $0.open(challenge) }
+        desk.onDesk { $0?.open(challenge) }
         return known
     }
 
     /// A credential has changed, or whatever else makes another try worth its while.
-    package func forgetFailures() { onDesk { $0.forgetFailures() } }
+    package func forgetFailures() { desk.onDesk { $0?.forgetFailures() } }
 
     // MARK: Helpers
 
@@ -189,8 +181,10 @@ package final class FleetSessions: Sendable {
 
     private func turn(_ key: SessionKey, _ place: FleetPlan.Place, isRenewal: Bool) async -> FleetDesk.Turn {
         let race = Race<FleetDesk.Turn>()
-        let isAsked = onDesk { $0.want(key, place, isRenewal: isRenewal) { race.end($0) } }
-        if !isAsked { return .login }
+        desk.onDesk { desk in
+            guard let desk else { return race.end(.login) }
+            desk.want(key, place, isRenewal: isRenewal) { race.end($0) }
+        }
         return await withCheckedContinuation { race.begin($0) }
     }
 
@@ -205,7 +199,7 @@ package final class FleetSessions: Sendable {
             event = .won(session: bytes, life: life(of: session))
         case .failure(let failure): event = ended(failure, place)
         }
-        onDesk { $0.tell(place, event) }
+        desk.onDesk { $0?.tell(place, event) }
     }
 
     /// What other hosts are told of a failure: what they would learn, too, by trying.
@@ -233,7 +227,7 @@ package final class FleetSessions: Sendable {
             let bytes = await sealed(held.session, key, place, wonAt: held.wonAt, services)
         else { return }
         let life = life(of: held.session)
-        onDesk { $0.offer(bytes, life: life, at: place) }
+        desk.onDesk { $0?.offer(bytes, life: life, at: place) }
     }
 
     private func adopt(
@@ -241,12 +235,12 @@ package final class FleetSessions: Sendable {
     ) async {
         guard let opened = await material.opened(bytes, of: key, at: place) else {
             count { $0.unusable += 1 }
-            onDesk { $0.keep(bytes, at: place) }
+            desk.onDesk { $0?.keep(bytes, at: place) }
             return
         }
         let now = material.now()
         guard services.directory.adopt(key, opened.session, wonAt: opened.wonAt, now: now, replacing: true) else {
-            onDesk { $0.keep(bytes, at: place) }
+            desk.onDesk { $0?.keep(bytes, at: place) }
             return
         }
         count { $0.taken += 1 }
@@ -257,14 +251,7 @@ package final class FleetSessions: Sendable {
 
     private func follow() {
         let followed = plan.withLock { plan in plan.keys.compactMap { key in plan.place(of: key).map { (key, $0) } } }
-        onDesk { $0.follow(followed) }
-    }
-
-    @discardableResult
-    private func onDesk(_ body: @escaping @Sendable (FleetDesk) -> Void) -> Bool {
-        guard let desk = desk.withLock({ $0 }) else { return false }
-        desk.loop.execute { body(desk.bound.value) }
-        return true
+        desk.onDesk { $0?.follow(followed) }
     }
 
     private func count(_ change: (inout FleetFigures) -> Void) {

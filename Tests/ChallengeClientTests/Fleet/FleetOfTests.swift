@@ -25,13 +25,13 @@ final class FleetOfTests: Sendable {
     let engine = MemoryEngine.Shared()
     let hosts: [Host]
 
-    /// So many hosts, whose credential `pin` is one of `pins` each.
-    init(_ pins: [String]) throws {
+    /// So many hosts, whose credential `pin` is one of `pins` each; their engines are made when `gate` is open.
+    init(_ pins: [String], gate: Mutable<Bool> = Mutable(true)) throws {
         let engine = engine
-        hosts = try pins.map { pin in try Self.host(pin, engine) }
+        hosts = try pins.map { pin in try Self.host(pin, engine, gate) }
     }
 
-    private static func host(_ pin: String, _ engine: MemoryEngine.Shared) throws -> Host {
+    private static func host(_ pin: String, _ engine: MemoryEngine.Shared, _ gate: Mutable<Bool>) throws -> Host {
         let credentials = Mutable(["pin": ["pin": Secret(pin)]])
         let provider = MutableCredentials(credentials)
         let digests = FleetDigests(sealing: OpenSealing(), canonical: canonical)
@@ -60,7 +60,10 @@ final class FleetOfTests: Sendable {
         while services.roster.loop == nil { usleep(1_000) }
         fleet.serves(
             FleetPlan(keys: [key]) { .init(name: "\($0.challenge) \($0.scope)", configuration: [1, 2, 3]) })
-        fleet.begin(services) { runtime in MemoryEngine(engine, loop: runtime.loop) }
+        fleet.begin(services) { runtime in
+            while !gate.value { usleep(1_000) }
+            return MemoryEngine(engine, loop: runtime.loop)
+        }
         return Host(services: services, fleet: fleet, latches: local, credentials: credentials, thread: thread)
     }
 

@@ -61,6 +61,28 @@ struct FleetSessionsTests {
         }
     }
 
+    @Test("a login that comes while the engine is being made waits for it")
+    func early() async throws {
+        let gate = Mutable(false)
+        let fleet = try FleetOfTests(["1234", "1234"], gate: gate)
+        defer { fleet.end() }
+        let logins = Mutable(0)
+        async let first = win(fleet.hosts[0]) {
+            logins.value += 1
+            return "one"
+        }
+        async let second = win(fleet.hosts[1]) {
+            logins.value += 1
+            return "one"
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(logins.value == 0)
+        gate.value = true
+        #expect(await FleetOfTests.token(of: first) == "one")
+        #expect(await FleetOfTests.token(of: second) == "one")
+        #expect(logins.value == 1)
+    }
+
     @Test("are taken up by a host that did not ask, in the place of what it holds")
     func adopted() async throws {
         try await withFleet(["1234", "1234"]) { fleet in
