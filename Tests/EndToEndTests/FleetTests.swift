@@ -72,8 +72,9 @@ struct FleetTests {
             for n in $hosts; do wait ${storms[$n]} || true; done
             took=$((($(date +%s%N) - killed) / 1000000))
             echo "took $took ms"
-            # The lease of 5 s, and a second by which hosts spread what they ask.
-            [ $took -lt 8000 ]
+            # The lease of 5 s, a second by which hosts spread what they ask, and what a busy machine takes. A login that nobody
+            # took up would hang for minutes.
+            [ $took -lt 20000 ]
             for n in $hosts; do if [ $n != $leader ]; then [ "$(cat storm$n)" = 20x200 ]; fi; done
             [ "$(logins)" -le 2 ]
             for n in $hosts; do if [ $n != $leader ]; then metric $n 'countersign_fleet_logins_total{turn="lease"}'; fi; done >leases

@@ -19,7 +19,7 @@ struct Command: Sendable {
     /// Runs a program with its working folder and its output files in that folder.
     static func run(
         _ arguments: [String], environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder,
-        within time: Duration = .seconds(30)
+        within time: Duration = .seconds(120)
     ) async throws -> Command {
         let number = last.withLock { last in
             last += 1
@@ -43,7 +43,7 @@ struct Command: Sendable {
     /// Runs `countersign`.
     static func countersign(
         _ arguments: String..., environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder,
-        within time: Duration = .seconds(30)
+        within time: Duration = .seconds(120)
     ) async throws -> Command {
         try await run(
             [Binary.path] + arguments, environment: environment, input: input, in: folder, within: time)

@@ -4,7 +4,7 @@
 import Glibc
 
 /// A blocking TCP socket that sends exact bytes and expects exact bytes: a caller of the gateway, or an upstream's end of
-/// a connection. Every wait ends after ten seconds at the latest.
+/// a connection. Every wait ends after a minute at the latest.
 final class Peer {
     struct Problem: Error {
         var doing: String
@@ -212,7 +212,7 @@ func startThread(closing peer: Peer) {
 
 /// No wait on `number` lasts longer than ten seconds.
 private func limitWaiting(_ number: Int32) {
-    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    var limit = timeval(tv_sec: 60, tv_usec: 0)
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }
