@@ -16,7 +16,7 @@ extension CallerConnection {
     func prepareSubrequest() -> Bool {
         let read: Result<RequestHead, SubrequestFault> = head.withSpan { bytes in
             do throws(SubrequestFault) {
-                return .success(try parser.head.original(in: bytes))
+                return .success(try requestInQuestion(in: bytes))
             } catch {
                 return .failure(error)
             }
@@ -36,10 +36,16 @@ extension CallerConnection {
         }
     }
 
+    /// The head of the request that the present one asks about; `bytes` are those of the present head.
+    func requestInQuestion(in bytes: Span<UInt8>) throws(SubrequestFault) -> RequestHead {
+        agent == nil ? try parser.head.original(in: bytes) : parser.head.withoutBody
+    }
+
     /// Writes the answer; its body is empty.
     func exchangeAuthorizes(_ answer: SubrequestAnswer) {
         tally.status = 200
         accessNote?.status = 200
+        if let agent { return acknowledge(answer, by: agent) }
         ResponseWriter.statusLine(200, to: &output)
         ResponseWriter.field("Date", worker.date().utf8.span, to: &output)
         answer.forEachField { ResponseWriter.field($0, $1, to: &output) }
@@ -61,11 +67,16 @@ extension CallerConnection {
         worker.note(self)
     }
 
-    /// All cookies that are to go upstream: the caller's, less those that the sessions have of the same names, and theirs.
-    private func write(_ cookies: RequestCookies) {
-        let lines = head.withSpan { bytes in
+    /// The caller's own cookies.
+    var cookieLines: [String] {
+        head.withSpan { bytes in
             parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.text($0.value) }
         }
+    }
+
+    /// All cookies that are to go upstream: the caller's, less those that the sessions have of the same names, and theirs.
+    private func write(_ cookies: RequestCookies) {
+        let lines = cookieLines
         if let merged = cookies.merged(with: lines) {
             ResponseWriter.field("Cookie", merged.span, to: &output)
         } else if !lines.isEmpty {
@@ -123,9 +134,12 @@ extension LocalReply {
     var denialFields: [(name: String, value: String)] {
         [
             ("Countersign-Code", code.rawValue),
-            ("Countersign-Detail", String(decoding: detail.utf8.map(Self.visible), as: UTF8.self)),
+            ("Countersign-Detail", visibleDetail),
         ]
     }
+
+    /// The sentence, as a field can have it.
+    var visibleDetail: String { String(decoding: detail.utf8.map(Self.visible), as: UTF8.self) }
 
     private static func visible(_ byte: UInt8) -> UInt8 {
         (0x20...0x7E).contains(byte) ? byte : UInt8(ascii: "?")

@@ -64,7 +64,7 @@ extension CallerConnection {
 
     private func describe(_ request: RequestHead, in record: inout AccessRecord, wantsQuery: Bool) {
         head.withSpan { bytes in
-            let request = listener.isAuthority ? (try? request.original(in: bytes)) ?? request : request
+            let request = listener.isAuthority ? (try? requestInQuestion(in: bytes)) ?? request : request
             record.method = bytes.text(request.methodRange)
             record.version = request.version == .http11 ? "1.1" : "1.0"
             record.host = request.authority.map { bytes.text($0) } ?? ""

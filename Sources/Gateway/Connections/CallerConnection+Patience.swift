@@ -33,6 +33,7 @@ extension CallerConnection {
 
     /// The time that the timer was set for is over.
     func timeLimitPassed() {
+        if let agent, timeLimitPassed(for: agent) { return }
         switch phase {
         case .head where parser.isIdle && !output.isEmpty, .closing where !output.isEmpty:
             // The caller still takes the answers before; that has a limit of its own.
@@ -74,6 +75,7 @@ extension CallerConnection {
         head.removeAll(keepingCapacity: 0)
         parser = RequestHeadParser(limits: listener.headLimits)
         response = ForwardedResponse()
+        agent?.becomeQuiet()
         terms = ForwardedRequest.Terms()
         // After a reload it would keep the old one alive.
         upstream = nil

@@ -10,6 +10,7 @@ extension CallerConnection {
     /// Reads one head, if it is there. Returns whether there may be more to do.
     func readHead() -> Bool {
         guard !input.isEmpty, output.count < Self.outputWindow else { return false }
+        if listener.isAuthority || agent != nil, let agent = framesAgent() { return readFrame(by: agent) }
         let wasIdle = parser.isIdle
         switch input.withSpan({ parser.parse($0) }) {
         case .incomplete:

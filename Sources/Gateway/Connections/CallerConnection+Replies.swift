@@ -21,6 +21,7 @@ extension CallerConnection {
             accessNote.upstream = upstream?.plan.name
         }
         worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
+        if let agent { return acknowledge(reply.identified(by: id), by: agent) }
         let reply = (listener.isAuthority ? reply.denial : reply).identified(by: id)
         var answer = reply.answer(allow: reply.status == 405 ? Admission.methods : nil)
         if listener.isAuthority { answer.fields += reply.denialFields }

@@ -67,6 +67,8 @@ final class CallerConnection: ReadinessHandler {
     /// What it is forwarded by.
     var terms = ForwardedRequest.Terms()
     private(set) var exchange: Exchange?
+    /// Where HAProxy speaks its own protocol on it.
+    var agent: SPOPAgent?
     /// What the present request asks its connection to be switched to.
     var offer: UpgradeOffer?
     private var tunnel: Tunnel?
@@ -237,6 +239,8 @@ final class CallerConnection: ReadinessHandler {
         case .head where isBlocked: break
         case .head: if output.isEmpty { close() } else { phase = .closing }
         // What it has sent behind this request is still answered.
+        // HAProxy ends both sides at once.
+        case .exchange where agent != nil: close()
         case .exchange where isBodyComplete:
             if input.isEmpty { keepsAlive = false }
             watchCaller()
@@ -343,7 +347,7 @@ final class CallerConnection: ReadinessHandler {
             timer.arm(at: worker.loop.now + worker.limits.drainGrace)
             return
         }
-        close()
+        if let agent { disconnect(agent) } else { close() }
     }
 
     /// Closes at once. `resetting`: so that a caller that counts on the end of the connection for the end of the body

@@ -29,9 +29,7 @@ extension RequestHead {
             bytes.matches(ByteRange(start: path.start, end: path.start + Self.authorityLength), exactly: "/authority")
         else { throw .elsewhere }
         let rest = path.start + Self.authorityLength
-        var original = self
-        original.body = .none
-        original.expectation = .none
+        var original = withoutBody
         if target.pathAndQuery.end == rest {
             try original.takeFields(in: bytes)
         } else {
@@ -41,6 +39,14 @@ extension RequestHead {
                 pathAndQuery: ByteRange(start: rest, end: target.pathAndQuery.end))
         }
         return original
+    }
+
+    /// The same request without its body, as another proxy asks about it that tells the whole head.
+    package var withoutBody: RequestHead {
+        var head = self
+        head.body = .none
+        head.expectation = .none
+        return head
     }
 
     /// The bytes of `/authority`.

@@ -60,7 +60,9 @@ final class FleetProxy: Sendable {
             let file = folder.write(shipped, to: "envoy.yaml")
             return [program, "-c", file, "--concurrency", "1", "--disable-hot-restart", "-l", "warning"]
         case .haproxy:
-            return ["/usr/sbin/haproxy", "-db", "-f", folder.write(shipped, to: "haproxy.cfg")]
+            folder.write(Repository.text(of: "config/haproxy/countersign-spoe.conf"), to: "countersign-spoe.conf")
+            let part = shipped.replacing("/etc/haproxy", with: folder.path)
+            return ["/usr/sbin/haproxy", "-db", "-f", folder.write(part, to: "haproxy.cfg")]
         case .nginx:
             let part = shipped.replacing("/run/nginx-countersign", with: folder.path(of: "cache"))
             folder.write(part, to: "countersign.conf")

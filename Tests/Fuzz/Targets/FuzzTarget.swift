@@ -24,6 +24,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "pages", run: fuzzPages),
         FuzzTarget(name: "sessions", run: fuzzSessions),
         FuzzTarget(name: "replies", run: fuzzReplies),
+        FuzzTarget(name: "frames", run: fuzzFrames),
     ]
 }
 

@@ -21,7 +21,7 @@ struct Authority {
 
     init(
         _ plan: (UInt16) -> UpstreamPlan, router: Router = Router(fallback: "bank"), allowsBrowsers: Bool = false,
-        workers: Int = 1
+        workers: Int = 1, limits: WorkerLimits = WorkerLimits()
     ) throws {
         let arrived = Arrived()
         self.arrived = arrived
@@ -33,7 +33,7 @@ struct Authority {
             name: "test", service: .authority, router: router, hosts: HostPolicy(names: ["bank.example"]),
             allowsBrowsers: allowsBrowsers)
         proxy = try Proxy(
-            workers: workers,
+            workers: workers, limits: limits,
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: listener)],
                 upstreams: [plan(upstream.port)]))
