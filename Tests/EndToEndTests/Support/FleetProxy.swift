@@ -60,8 +60,12 @@ final class FleetProxy: Sendable {
             let file = folder.write(shipped, to: "envoy.yaml")
             return [program, "-c", file, "--concurrency", "1", "--disable-hot-restart", "-l", "warning"]
         case .haproxy:
-            folder.write(Repository.text(of: "config/haproxy/countersign-spoe.conf"), to: "countersign-spoe.conf")
+            let engine = Repository.text(of: "config/haproxy/countersign-spoe.conf")
+            folder.write(
+                engine.replacing("groups ask\n", with: "groups ask\n log global\n"), to: "countersign-spoe.conf")
             let part = shipped.replacing("/etc/haproxy", with: folder.path)
+                .replacing("global\n", with: "global\n log stdout format raw daemon\n")
+                .replacing("defaults\n", with: "defaults\n log global\n option httplog\n")
             return ["/usr/sbin/haproxy", "-db", "-f", folder.write(part, to: "haproxy.cfg")]
         case .nginx:
             let part = shipped.replacing("/run/nginx-countersign", with: folder.path(of: "cache"))

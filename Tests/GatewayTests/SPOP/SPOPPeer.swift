@@ -37,7 +37,9 @@ struct SPOPPeer {
         let answer = try peer.frame()
         #expect(answer.type == 101 && answer.stream == 0 && answer.number == 0)
         #expect(
-            answer.items == ["version": .text("2.0"), "max-frame-size": .number(frameLimit), "capabilities": .text("")])
+            answer.items == [
+                "version": .text("2.0"), "max-frame-size": .number(frameLimit), "capabilities": .text("pipelining"),
+            ])
         return peer
     }
 
