@@ -48,8 +48,14 @@ extension CallerConnection {
         if let agent { return acknowledge(answer, by: agent) }
         ResponseWriter.statusLine(200, to: &output)
         ResponseWriter.field("Date", worker.date().utf8.span, to: &output)
-        answer.forEachField { ResponseWriter.field($0, $1, to: &output) }
+        var hasAuthorization = false
+        answer.forEachField { name, value in
+            let whole = ByteRange(start: 0, end: name.count)
+            if name.matches(whole, ignoringCase: "authorization") { hasAuthorization = true }
+            ResponseWriter.field(name, value, to: &output)
+        }
         if let cookies = answer.cookies { write(cookies) }
+        writeKept(authorization: !hasAuthorization, cookies: answer.cookies == nil)
         if answer.lifetime > 0 {
             writeVary(hasCookies: answer.cookies != nil)
             output.append("Cache-Control: max-age=")
@@ -81,8 +87,18 @@ extension CallerConnection {
             ResponseWriter.field("Cookie", merged.span, to: &output)
         } else if !lines.isEmpty {
             // None of the caller's may go, and there is none to take their place.
-            ResponseWriter.field("Countersign-Remove", "Cookie", to: &output)
             ResponseWriter.field("X-Envoy-Auth-Headers-To-Remove", "cookie", to: &output)
+        }
+    }
+
+    /// Which of the caller's own fields go as they are. By this short text nginx decides, and not by whether there is a field in
+    /// their place: its `map` would copy and hash a whole token for each request.
+    private func writeKept(authorization: Bool, cookies: Bool) {
+        switch (authorization, cookies) {
+        case (true, true): ResponseWriter.field("Countersign-Keep", "Authorization, Cookie", to: &output)
+        case (true, false): ResponseWriter.field("Countersign-Keep", "Authorization", to: &output)
+        case (false, true): ResponseWriter.field("Countersign-Keep", "Cookie", to: &output)
+        case (false, false): break
         }
     }
 
