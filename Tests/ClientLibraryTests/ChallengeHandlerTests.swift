@@ -133,6 +133,20 @@ struct ChallengeHandlerTests {
         }
     }
 
+    @Test("dispatchers that stand in each other ask each once, and find who can answer")
+    func circle() async throws {
+        try await withDemo { demo in
+            let (one, other) = (DispatchChallengeHandler(), DispatchChallengeHandler())
+            try one.register(other, at: "127.0.0.1:*/*").register(one, at: "127.0.0.1:*/*")
+            try other.register(one, at: "127.0.0.1:*/*")
+            demo.client.registerChallengeHandler(one)
+            // Nobody can, and to ask each other for ever would end the program.
+            #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .unauthorized)
+            try one.register(BasicChallengeHandler(ScriptedLogin("demo")), at: "127.0.0.1:*/*")
+            #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .ok)
+        }
+    }
+
     @Test("a request with an Authorization of its own is not answered for")
     func ownAuthorization() async throws {
         try await withDemo { demo in

@@ -13,6 +13,8 @@ internal import Synchronization
 /// ```
 ///
 /// A more specific pattern hides less specific ones altogether. See `LocationPattern` for how patterns are written.
+///
+/// A dispatcher may be registered in another one, in a circle even: one that is being asked is not asked again.
 public final class DispatchChallengeHandler: ChallengeHandler {
     /// A handler at a pattern.
     package struct Registration: Sendable {
@@ -28,6 +30,9 @@ public final class DispatchChallengeHandler: ChallengeHandler {
     }
 
     private let state = Mutex(State())
+
+    /// Those that are being asked: this one's choice is a part of theirs.
+    @TaskLocal private static var asked: [ObjectIdentifier] = []
 
     /// A dispatcher without handlers.
     public init() {}
@@ -63,13 +68,22 @@ public final class DispatchChallengeHandler: ChallengeHandler {
 
     /// What the one that the look-up finds says, `nil` included; `nil` where it finds nobody.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
-        try await chosen(for: request)?.handle(request)
+        guard let handler = chosen(for: request) else { return nil }
+        guard handler is DispatchChallengeHandler else { return try await handler.handle(request) }
+        return try await Self.$asked.withValue(Self.asked + [ObjectIdentifier(self)]) {
+            try await handler.handle(request)
+        }
     }
 
     private func chosen(for request: ChallengeRequest) -> (any ChallengeHandler)? {
         // Outside of the lock, for a handler may be a dispatcher, this one even.
         let standing = state.withLock { $0.table.match(request.location)?.handlers } ?? []
-        return standing.lazy.map(\.handler).first { $0 !== self && $0.canHandle(request) }
+        return standing.lazy.map(\.handler).first { handler in
+            guard handler is DispatchChallengeHandler else { return handler.canHandle(request) }
+            let asked = Self.asked + [ObjectIdentifier(self)]
+            guard !asked.contains(ObjectIdentifier(handler)) else { return false }
+            return Self.$asked.withValue(asked) { handler.canHandle(request) }
+        }
     }
 
     /// Every registration, the most specific pattern first.
