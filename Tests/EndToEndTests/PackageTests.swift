@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Glibc
 import Testing
 
 @Suite("Installing")
@@ -22,6 +23,7 @@ struct PackageTests {
             let root = folder.path(of: "package")
             #expect(readFile("\(root)/DEBIAN/conffiles") == Array("/etc/countersign/countersign.yaml\n".utf8))
             try await expectCompletions(below: "\(root)/usr/share", in: folder)
+            expectLinks(below: "\(root)/usr/share/doc/countersign", in: folder)
 
             // A debug binary looks for Swift's libraries where the toolchain has them.
             let judged = try await Command.run(
@@ -31,6 +33,18 @@ struct PackageTests {
                 ],
                 in: folder)
             #expect(judged.exit == 0, "\(judged.output)\(judged.errors)")
+        }
+    }
+
+    /// Whatever a page links to is there.
+    private func expectLinks(below documents: String, in folder: Folder) {
+        let pages = folder.files.filter { $0.hasPrefix(documents) && $0.hasSuffix(".md") }
+        #expect(pages.count > 20)
+        for page in pages {
+            let place = page.split(separator: "/").dropLast().joined(separator: "/")
+            for link in String(decoding: readFile(page), as: UTF8.self).matches(of: /\]\(([^)#:\s]+)(#[^)]*)?\)/) {
+                unsafe #expect(access("/\(place)/\(link.1)", F_OK) == 0, "\(page) links to \(link.1)")
+            }
         }
     }
 
