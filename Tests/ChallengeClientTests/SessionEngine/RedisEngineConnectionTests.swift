@@ -17,9 +17,9 @@ struct RedisEngineConnectionTests {
         let server = try await RedisServer(
             .plain,
             [
-                "--user", "default", "off", "--user", "countersign", "on", ">open sesame", "~{blue}:*", "&{blue}:*",
+                "--user", "default", "off", "--user", "countersign", "on", ">open sesame", "~{blue}:*",
+                "resetchannels", "&{blue}:*", "+@all", "-@admin", "-@dangerous", "--user", "root", "on", "nopass", "~*",
                 "+@all",
-                "-@admin", "-@dangerous", "--user", "root", "on", "nopass", "~*", "&*", "+@all",
             ])
         var plan = RedisEnginePlan(place: .host("127.0.0.1", port: server.port, isSecure: false))
         (plan.database, plan.prefix, plan.credential) = (3, "blue", "engine")
