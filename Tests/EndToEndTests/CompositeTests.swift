@@ -47,6 +47,8 @@ struct CompositeTests {
             try await bank.expect("/invoke", status: 200)
             bank.upstream.composite.sessionEnd.comes(afterRequests: 25)
             try await bank.expectPostsOnce("/middle", upstreamPath: "/worklight/middle")
+            // Where all of them were looked at before it ended, this one meets its end.
+            try await bank.expect("/invoke", status: 200)
             #expect(bank.record.answerCount(to: "PinRealm") == 2)
             bank.upstream.composite.sessionEnd.comes(afterSeconds: 2)
             bank.upstream.composite.dropSessions()

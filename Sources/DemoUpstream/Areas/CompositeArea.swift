@@ -45,7 +45,8 @@ package final class CompositeArea: Sendable {
             note(pin, isRight: session.isLoggedIn)
         }
         let state = session
-        sessions.withLock { $0[id] = state }
+        // One that was dropped meanwhile stays so.
+        sessions.withLock { if known == nil || $0[id] != nil { $0[id] = state } }
         if isRejected {
             return secure(403, ["WL-Authentication-Failure": ["PinRealm": ["reason": "wrong PIN"]]], cookie)
         }
