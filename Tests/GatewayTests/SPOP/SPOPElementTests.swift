@@ -54,7 +54,7 @@ struct SPOPElementTests {
         #expect(String(decoding: head.copy(), as: UTF8.self) == "POST /b?c HTTP/1.1\r\nhost: bank.example\r\n\r\n")
     }
 
-    @Test("each value that there is can be skipped, and one that is cut short is a fault")
+    @Test("each value that there is can be read over, and one that is cut short is a fault")
     func values() throws {
         let all: [[UInt8]] = [
             [0], [1], [17], [2, 5], [3, 240, 1], [4, 9], [5, 9], [6, 1, 2, 3, 4],
