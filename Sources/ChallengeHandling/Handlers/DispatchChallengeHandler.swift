@@ -14,7 +14,7 @@ internal import Synchronization
 ///
 /// A more specific pattern hides less specific ones altogether. See `LocationPattern` for how patterns are written.
 ///
-/// A dispatcher may be registered in another one, in a circle even: one that is being asked is not asked again.
+/// A dispatcher may be registered in another one, in a circle even: each is asked once.
 public final class DispatchChallengeHandler: ChallengeHandler {
     /// A handler at a pattern.
     package struct Registration: Sendable {
@@ -30,9 +30,6 @@ public final class DispatchChallengeHandler: ChallengeHandler {
     }
 
     private let state = Mutex(State())
-
-    /// Those that are being asked: this one's choice is a part of theirs.
-    @TaskLocal private static var asked: [ObjectIdentifier] = []
 
     /// A dispatcher without handlers.
     public init() {}
@@ -68,22 +65,30 @@ public final class DispatchChallengeHandler: ChallengeHandler {
 
     /// What the one that the look-up finds says, `nil` included; `nil` where it finds nobody.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
-        guard let handler = chosen(for: request) else { return nil }
-        guard handler is DispatchChallengeHandler else { return try await handler.handle(request) }
-        return try await Self.$asked.withValue(Self.asked + [ObjectIdentifier(self)]) {
-            try await handler.handle(request)
-        }
+        try await chosen(for: request)?.handle(request)
     }
 
     private func chosen(for request: ChallengeRequest) -> (any ChallengeHandler)? {
+        var asked: [DispatchChallengeHandler] = []
+        return chosen(for: request, asked: &asked)
+    }
+
+    /// The one that is no dispatcher; `asked` are those that have been looked through.
+    private func chosen(
+        for request: ChallengeRequest, asked: inout [DispatchChallengeHandler]
+    ) -> (any ChallengeHandler)? {
+        if asked.contains(where: { $0 === self }) { return nil }
+        asked.append(self)
         // Outside of the lock, for a handler may be a dispatcher, this one even.
         let standing = state.withLock { $0.table.match(request.location)?.handlers } ?? []
-        return standing.lazy.map(\.handler).first { handler in
-            guard handler is DispatchChallengeHandler else { return handler.canHandle(request) }
-            let asked = Self.asked + [ObjectIdentifier(self)]
-            guard !asked.contains(ObjectIdentifier(handler)) else { return false }
-            return Self.$asked.withValue(asked) { handler.canHandle(request) }
+        for handler in standing.map(\.handler) {
+            if let dispatcher = handler as? DispatchChallengeHandler {
+                if let found = dispatcher.chosen(for: request, asked: &asked) { return found }
+            } else if handler.canHandle(request) {
+                return handler
+            }
         }
+        return nil
     }
 
     /// Every registration, the most specific pattern first.
