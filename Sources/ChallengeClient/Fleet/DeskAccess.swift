@@ -14,7 +14,7 @@ final class DeskAccess: Sendable {
         let bound: LoopBound<FleetDesk>
     }
 
-    private enum State {
+    private enum State: Sendable {
         /// Not shared yet, or no more. Legal next: opening.
         case closed
         /// A worker was asked to open it, and that work waits. Legal next: open, closed.
@@ -57,19 +57,14 @@ final class DeskAccess: Sendable {
 
     /// Has `work` done on the desk's loop; at once and without a desk where there is none.
     func onDesk(_ work: @escaping Work) {
-        let desk = state.withLock { state -> Desk?? in
-            switch state {
-            case .closed: return .some(nil)
-            case .open(let desk): return desk
-            case .opening(let waiting):
-                state = .opening(waiting + [work])
-                return nil
-            }
+        let present = state.withLock { state -> State in
+            if case .opening(let waiting) = state { state = .opening(waiting + [work]) }
+            return state
         }
-        switch desk {
-        case .none: break
-        case .some(nil): work(nil)
-        case .some(let desk?): desk.loop.execute { work(desk.bound.value) }
+        switch present {
+        case .closed: work(nil)
+        case .opening: break
+        case .open(let desk): desk.loop.execute { work(desk.bound.value) }
         }
     }
 }
