@@ -54,7 +54,13 @@ extension CallerConnection {
             if name.matches(whole, ignoringCase: "authorization") { hasAuthorization = true }
             ResponseWriter.field(name, value, to: &output)
         }
-        if let cookies = answer.cookies { write(cookies) }
+        if let cookies = answer.cookies.flatMap(cookieField) {
+            if cookies.isEmpty {
+                ResponseWriter.field("X-Envoy-Auth-Headers-To-Remove", "cookie", to: &output)
+            } else {
+                ResponseWriter.field("Cookie", cookies.span, to: &output)
+            }
+        }
         writeKept(authorization: !hasAuthorization, cookies: answer.cookies == nil)
         if answer.lifetime > 0 {
             writeVary(hasCookies: answer.cookies != nil)
@@ -73,22 +79,13 @@ extension CallerConnection {
         worker.note(self)
     }
 
-    /// The caller's own cookies.
-    var cookieLines: [String] {
-        head.withSpan { bytes in
+    /// All cookies that are to go upstream, as one field: the caller's, less those that the sessions have of the same names, and theirs.
+    /// Empty: none of the caller's may go, and there is none to take their place; `nil`: there is none at all.
+    func cookieField(with cookies: RequestCookies) -> [UInt8]? {
+        let lines = head.withSpan { bytes in
             parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.text($0.value) }
         }
-    }
-
-    /// All cookies that are to go upstream: the caller's, less those that the sessions have of the same names, and theirs.
-    private func write(_ cookies: RequestCookies) {
-        let lines = cookieLines
-        if let merged = cookies.merged(with: lines) {
-            ResponseWriter.field("Cookie", merged.span, to: &output)
-        } else if !lines.isEmpty {
-            // None of the caller's may go, and there is none to take their place.
-            ResponseWriter.field("X-Envoy-Auth-Headers-To-Remove", "cookie", to: &output)
-        }
+        return cookies.merged(with: lines) ?? (lines.isEmpty ? nil : [])
     }
 
     /// Which of the caller's own fields go as they are. By this short text nginx decides, and not by whether there is a field in

@@ -75,7 +75,7 @@ extension CallerConnection {
         head.removeAll(keepingCapacity: 0)
         parser = RequestHeadParser(limits: listener.headLimits)
         response = ForwardedResponse()
-        agent?.becomeQuiet()
+        agent?.writer.becomeQuiet()
         terms = ForwardedRequest.Terms()
         // After a reload it would keep the old one alive.
         upstream = nil

@@ -10,12 +10,14 @@ extension CallerConnection {
     /// Reads one head, if it is there. Returns whether there may be more to do.
     func readHead() -> Bool {
         guard !input.isEmpty, output.count < Self.outputWindow else { return false }
-        if listener.isAuthority || agent != nil, let agent = framesAgent() { return readFrame(by: agent) }
+        if let agent { return readFrame(by: agent) }
         let wasIdle = parser.isIdle
         switch input.withSpan({ parser.parse($0) }) {
         case .incomplete:
             if wasIdle { setTimeLimit(worker.limits.headTime) }
             return false
+        case .refused where beginsFrames():
+            return true
         case .refused(let error):
             // Nothing later on this connection is read (RFC 9112 §11.2).
             keepsAlive = false

@@ -11,6 +11,16 @@ extension CallerConnection {
     ///
     /// `upstream`: where the request would have gone, where no exchange has begun.
     func reply(_ reply: LocalReply, of upstream: UpstreamClient? = nil) {
+        let reply = noted(reply, of: upstream)
+        if let agent { return acknowledge(reply, by: agent) }
+        let local = listener.isAuthority ? reply.denial : reply
+        var answer = local.answer(allow: local.status == 405 ? Admission.methods : nil)
+        if listener.isAuthority { answer.fields += reply.denialFields }
+        deliver(answer)
+    }
+
+    /// The same reply with the id of the present request, counted, and noted in the logs.
+    func noted(_ reply: LocalReply, of upstream: UpstreamClient? = nil) -> LocalReply {
         count(reply, of: upstream)
         let id = requestID
         // What comes of a head that cannot be read is the first that is known of it.
@@ -21,11 +31,7 @@ extension CallerConnection {
             accessNote.upstream = upstream?.plan.name
         }
         worker.log.replied(reply, listener: listener.name, isRefusal: !isAdmitted && !listener.isLocal, id: id)
-        if let agent { return acknowledge(reply.identified(by: id), by: agent) }
-        let reply = (listener.isAuthority ? reply.denial : reply).identified(by: id)
-        var answer = reply.answer(allow: reply.status == 405 ? Admission.methods : nil)
-        if listener.isAuthority { answer.fields += reply.denialFields }
-        deliver(answer)
+        return reply.identified(by: id)
     }
 
     /// The id of the present request; one of its own where no exchange has begun.

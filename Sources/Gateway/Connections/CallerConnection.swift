@@ -238,9 +238,9 @@ final class CallerConnection: ReadinessHandler {
         switch phase {
         case .head where isBlocked: break
         case .head: if output.isEmpty { close() } else { phase = .closing }
-        // What it has sent behind this request is still answered.
         // HAProxy ends both sides at once.
         case .exchange where agent != nil: close()
+        // What it has sent behind this request is still answered.
         case .exchange where isBodyComplete:
             if input.isEmpty { keepsAlive = false }
             watchCaller()

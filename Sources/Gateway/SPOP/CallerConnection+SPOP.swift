@@ -8,14 +8,13 @@ internal import HTTPWire
 // HAProxy asks an authority in its own protocol (SPOP 2.0, SPOE.txt of HAProxy), on the same address: each frame is about one request, and
 // the answer sets variables of HAProxy's. One frame is answered before the next is read, so that a connection has one exchange, as ever.
 extension CallerConnection {
-    /// The agent of this connection, if HAProxy speaks SPOP on it. Its first frame is shorter than 16 MiB, so the length begins
-    /// with a zero, and no request does.
-    func framesAgent() -> SPOPAgent? {
-        if let agent { return agent }
-        guard !hasServed, parser.isIdle, input.withSpan({ $0[0] == 0 }) else { return nil }
-        let agent = SPOPAgent()
-        self.agent = agent
-        return agent
+    /// Whether what is no request is HAProxy's, which asks an authority. Its first frame is shorter than 16 MiB, so the length
+    /// begins with a zero; for a request that is refused at once.
+    func beginsFrames() -> Bool {
+        guard listener.isAuthority, !hasServed, input.withSpan({ $0[0] == 0 }) else { return false }
+        agent = SPOPAgent()
+        parser.reset()
+        return true
     }
 
     /// Reads one frame, if it is there. Returns whether there may be more to do.
@@ -59,29 +58,23 @@ extension CallerConnection {
         agent.writer.beginAcknowledgement(stream: agent.stream, number: agent.number)
         agent.writer.variable("status", number: 200)
         answer.forEachField { agent.writer.variable("field_", $0, text: $1) }
-        if let cookies = answer.cookies {
-            let lines = cookieLines
-            if let merged = cookies.merged(with: lines) {
-                agent.writer.variable("field_cookie", text: merged.span)
-            } else if !lines.isEmpty {
+        if let cookies = answer.cookies.flatMap(cookieField) {
+            if cookies.isEmpty {
                 agent.writer.variable(true: "remove_cookie")
+            } else {
+                agent.writer.variable("field_cookie", text: cookies.span)
             }
         }
-        guard agent.writer.count <= agent.frameLimit ?? 0 else {
-            let id = exchange?.id ?? worker.runtime.nextID()
+        let limit = agent.frameLimit ?? 0
+        guard agent.writer.count <= limit else {
             let reply = LocalReply(
                 .loginFailed,
                 detail: """
-                    The fields of the sessions take \(agent.writer.count) bytes, and HAProxy takes frames of \
-                    \(agent.frameLimit ?? 0). Raise its tune.bufsize.
-                    """
-            ).identified(by: id)
-            count(reply, of: upstream)
-            tally.status = reply.status
+                    The fields of the sessions take \(agent.writer.count) bytes, and HAProxy takes frames of \(limit). \
+                    Raise its tune.bufsize.
+                    """)
             accessNote?.status = reply.status
-            accessNote?.code = reply.code
-            worker.log.replied(reply, listener: listener.name, isRefusal: false, id: id)
-            return write(reply, by: agent)
+            return write(noted(reply, of: upstream), by: agent)
         }
         agent.writer.end(to: &output)
         acknowledged(agent)

@@ -11,7 +11,4 @@ final class SPOPAgent {
     /// Whether the rest of a frame is waited for.
     var isMidFrame = false
     var writer = SPOPWriter()
-
-    /// Gives back what only a frame needs.
-    func becomeQuiet() { writer.becomeQuiet() }
 }
