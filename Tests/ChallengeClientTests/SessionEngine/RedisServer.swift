@@ -133,7 +133,7 @@ final class GarbagePeer: Sendable {
     private let listener: Int32
 
     init(_ answer: [UInt8], thenCloses: Bool = false) {
-        let (listener, port) = loopbackListener()
+        guard let (listener, port) = loopbackListener() else { preconditionFailure("no port of 127.0.0.1 is free") }
         (self.listener, self.port) = (listener, port)
         startThread {
             while case let accepted = accept(listener, nil, nil), accepted >= 0 {
@@ -159,24 +159,34 @@ final class GarbagePeer: Sendable {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens at.
+/// A port of 127.0.0.1 that nobody listens at, below those that the system hands out by itself: a connection under way could take
+/// one of them before the program has it.
 func freePort() -> UInt16 {
-    let (listener, port) = loopbackListener()
-    close(listener)
-    return port
+    while true {
+        if let (listener, port) = loopbackListener(at: UInt16.random(in: 10_000..<32_000)) {
+            close(listener)
+            return port
+        }
+    }
 }
 
-private func loopbackListener() -> (Int32, UInt16) {
+/// A listener at that port, any where it is zero; `nil` where somebody has it.
+private func loopbackListener(at port: UInt16 = 0) -> (Int32, UInt16)? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    address.sin_port = port.bigEndian
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    unsafe withUnsafeMutablePointer(to: &address) { address in
+    let isBound = unsafe withUnsafeMutablePointer(to: &address) { address in
         unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-            precondition(unsafe bind(descriptor, address, length) == 0)
-            unsafe getsockname(descriptor, address, &length)
+            guard unsafe bind(descriptor, address, length) == 0 else { return false }
+            return unsafe getsockname(descriptor, address, &length) == 0
         }
+    }
+    guard isBound else {
+        close(descriptor)
+        return nil
     }
     listen(descriptor, 64)
     return (descriptor, UInt16(bigEndian: address.sin_port))
