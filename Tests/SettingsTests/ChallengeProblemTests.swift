@@ -114,6 +114,13 @@ struct ChallengeProblemTests {
                         + "500ms, 10s, 5m, 2h"
                 ]
             ),
+            (
+                "name: c, upstream: u, inject: { A: b }, prove-at: https://u.example.com/me",
+                [
+                    "5:57: challenges[0].prove-at: must be a path from its slash on, such as /whoami: it is asked for at the "
+                        + "upstream's own origin"
+                ]
+            ),
             ("name: c, upstream: u, security-check: P, credential: x", ["5:5: challenges[0].answer: is missing"]),
             (
                 "name: c, upstream: u, security-check: P, answer: 1",

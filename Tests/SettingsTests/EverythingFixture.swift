@@ -49,6 +49,7 @@ let everything = """
         answer-url: /login
         login: at-start
         retry-rejected: 30m
+        prove-at: /whoami
       - name: portal
         at: ["https://portal.example.com/*", "*.portal.example.com:*/*"]
         gateway: none

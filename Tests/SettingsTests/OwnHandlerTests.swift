@@ -38,7 +38,9 @@ struct OwnHandlerTests {
 
     @Test(
         "what is the handler's own affair is refused beside it",
-        arguments: ["credential: c", "retry-rejected: 5m", "login: at-start", "answer: { pin: x }"])
+        arguments: [
+            "credential: c", "retry-rejected: 5m", "prove-at: /whoami", "login: at-start", "answer: { pin: x }",
+        ])
     func refused(key: String) {
         #expect(parse("handler: mine, \(key)").settings == nil)
     }

@@ -70,7 +70,8 @@ struct WholeFileTests {
                     kind: .securityCheck(
                         SecurityCheckSettings(
                             check: "PinCodeAttempts", answer: try AnswerTemplate(answer), keepAttempts: 2,
-                            answerURL: .path("/login"))), login: .atStart, retryRejected: .seconds(1800)))
+                            answerURL: .path("/login"))), login: .atStart, retryRejected: .seconds(1800),
+                    proofPath: "/whoami"))
         #expect(
             challenges[2].kind
                 == .scheme(

@@ -57,6 +57,7 @@ struct GatewayLogins {
     /// What is asked for ahead of any challenge: the folder of the pattern, `/app/` for `www.example.com/app/*`, since what lies
     /// above it need not be behind this login, nor the upstream's own address, where that lies elsewhere; else that address.
     private var base: WebURL {
+        if let proof = challenge.proofAddress(at: upstream) { return proof }
         let origin = upstream.url.origin
         guard case .locations(let patterns) = challenge.place,
             let pattern = patterns.first(where: { $0.mayCover(origin) })

@@ -183,3 +183,10 @@ struct LoginComposition {
             addresses: clients.challengedAddresses)
     }
 }
+
+extension ChallengeSettings {
+    /// The address that every accepted user may GET at `upstream` (`prove-at`); `nil` if none is configured.
+    func proofAddress(at upstream: UpstreamSettings) -> WebURL? {
+        proofPath.flatMap { upstream.url.resolving($0) }
+    }
+}

@@ -61,6 +61,7 @@ extension LoginComposition {
 
     /// Where the challenge is met, for a login that no response led to.
     private static func address(of challenge: ChallengeSettings, at upstream: UpstreamSettings) -> WebURL {
+        if let proof = challenge.proofAddress(at: upstream) { return proof }
         guard case .locations(let patterns) = challenge.place,
             let pattern = patterns.first(where: { $0.mayCover(upstream.url.origin) })
         else { return upstream.url }

@@ -47,6 +47,17 @@ extension Value {
         return webURL().map(AddressReference.absolute)
     }
 
+    /// Path and query of an address at the upstream's own origin, from the slash on.
+    func originPath() -> String? {
+        switch addressReference() {
+        case .path(let path)?: return path
+        case .absolute?:
+            report("must be a path from its slash on, such as /whoami: it is asked for at the upstream's own origin")
+            return nil
+        case nil: return nil
+        }
+    }
+
     /// A host name or address, as a `Host` field names it, without a port.
     func hostName() -> String? {
         guard let text = word() else { return nil }

@@ -27,6 +27,8 @@ extension ChallengeSettings {
         let byUser = credentialValue.flatMap { $0.isMapping ? $0.credentialsByUser() : nil }
         let credential = credentialValue.flatMap { $0.isMapping ? nil : $0.name() }
         let retry = fields["retry-rejected"]
+        let proof = fields["prove-at"]
+        let proofPath = proof.flatMap { $0.originPath() }
         let login = fields["login"]
         let loginTime = login.flatMap(GatewaySettings.loginTime)
         let kind = kind(fields, login: login, place: place, upstreams: upstreams)
@@ -36,11 +38,11 @@ extension ChallengeSettings {
         if case .own = kind {
             let why =
                 "is the handler's own affair: it finds its credentials itself, and wins its session when it is asked"
-            for value in [credentialValue, retry, login] { value?.report(why) }
+            for value in [credentialValue, retry, proof, login] { value?.report(why) }
         }
         let settings = ChallengeSettings(
             name: name, place: place, credential: credential, credentialsByUser: byUser, kind: kind,
-            login: loginTime ?? .onDemand, retryRejected: retryRejected)
+            login: loginTime ?? .onDemand, retryRejected: retryRejected, proofPath: proofPath)
         if credentialValue == nil, settings.needsCredential { _ = fields.required("credential") }
         return settings
     }

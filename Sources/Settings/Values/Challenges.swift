@@ -20,6 +20,8 @@ package struct ChallengeSettings: Sendable, Equatable {
     package var login: LoginTime
     /// After how long a latch opens by itself; `nil` is never.
     package var retryRejected: Duration?
+    /// Path and query, at the upstream's origin, that every accepted user may GET (`prove-at`): logins are proven there.
+    package var proofPath: String?
 }
 
 /// The credentials of a challenge that asks who calls.
