@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import DemoUpstream
 import HTTPTypes
+import LoginExamples
 import Testing
 
 @Suite("A client sends requests", .timeLimit(.minutes(10)))
@@ -32,6 +33,29 @@ struct SendTests {
             _ = try await demo.client.send(
                 to: demo.url("/open/echo"), fields: [name: "1", .te: "trailers", .connection: "close"])
             #expect(seen.all == ["1 - 127.0.0.1:\(demo.upstream.port)"])
+        }
+    }
+
+    @Test(
+        "a program's cookies go in one Cookie line, alone and beside a session's", arguments: ["/open/echo", "/form/a"])
+    func cookies(path: String) async throws {
+        try await withDemo { demo in
+            let seen = Notes()
+            demo.upstream.override { request in
+                if request.path == path {
+                    seen.add(request.fields.filter { $0.name == "Cookie" }.map(\.value).joined(separator: "|"))
+                }
+                return nil
+            }
+            try demo.client.registerChallengeHandler(FormHandler { _ in ("ann", "demo") })
+            var fields = HTTPFields()
+            // By the setter that makes one field of each cookie.
+            fields[HTTPField.Name.cookie] = "a=1; b=2"
+            #expect(try await demo.client.send(to: demo.url(path), fields: fields).status == .ok)
+            // At the form, the login's own looks come between.
+            #expect(seen.all.first == "a=1; b=2" && seen.all.last?.hasPrefix("a=1; b=2") == true, "\(seen.all)")
+            #expect(!seen.all.contains { $0.contains("|") }, "\(seen.all)")
+            #expect(demo.upstream.recorder.record.violations == [])
         }
     }
 

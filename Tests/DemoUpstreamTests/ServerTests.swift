@@ -76,6 +76,7 @@ struct ServerTests {
             ("GET / HTTP/1.1\r\n\r\n", "0 Host fields"),
             ("GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", "2 Host fields"),
             ("GET / HTTP/1.1\r\nHost: x\r\nKeep-Alive: 5\r\n\r\n", "keep-alive"),
+            ("GET / HTTP/1.1\r\nHost: x\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n", "2 Cookie fields"),
             ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nabcd", "3 bytes beyond the request"),
         ])
     func remarks(request: String, remark: String) throws {

@@ -19,24 +19,19 @@ extension ClientExchange: ExchangeCaller {
         try fields.append(name: "Host", value: request.origin.authority.utf8.span)
         var lines: [String] = []
         var hasAccept = false
-        for field in request.fields where !Self.own.contains(field.name) {
-            let name = Array(field.name.canonicalName.utf8)
+        try request.fields.forEachLine { (field, value) throws(CurlError) in
+            if Self.own.contains(field) { return }
+            let name = Array(field.canonicalName.utf8)
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
-            if kind == .host || kind.isHopByHop { continue }
-            if field.name == .authorization, request.fields[.authorization] != nil {
-                // The program's own goes, and no session's.
-                try fields.append(name: "Authorization", value: field.value.utf8.span)
-                continue
-            }
-            if sessions.override(kind, named: name.span) { continue }
-            if field.name == .cookie, cookies != nil {
-                lines.append(field.value)
-                continue
-            }
-            if field.name == .accept { hasAccept = true }
-            var value = field.value
-            if field.name == .acceptEncoding, sessions.limitsCodings { value = ReadableCodings.among(value) }
-            try fields.append(name: field.name.rawName.utf8.span, value: value.utf8.span)
+            if kind == .host || kind.isHopByHop { return }
+            // The program's own goes, and no session's.
+            if field == .authorization { return try fields.append(name: "Authorization", value: value.utf8.span) }
+            if sessions.override(kind, named: name.span) { return }
+            if field == .cookie, cookies != nil { return lines.append(value) }
+            if field == .accept { hasAccept = true }
+            let isLimited = field == .acceptEncoding && sessions.limitsCodings
+            let sent = isLimited ? ReadableCodings.among(value) : value
+            try fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
         }
         if let merged = cookies?.merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
         if !hasAccept { fields.suppress("Accept") }

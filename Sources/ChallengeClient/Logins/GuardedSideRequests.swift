@@ -66,7 +66,7 @@ struct GuardedSideRequests: SideRequests {
         var request = request
         for cookies in sessions.compactMap(\.?.session.cookies) {
             let own = cookies.merged(with: request.fields[values: .cookie], for: request.url, now: now)
-            request.fields[.cookie] = own.map { String(decoding: $0, as: UTF8.self) }
+            request.fields[values: .cookie] = own.map { [String(decoding: $0, as: UTF8.self)] } ?? []
         }
         let answer = try await direct.send(request)
         let examined = ExaminedResponse(

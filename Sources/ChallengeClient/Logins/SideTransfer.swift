@@ -76,8 +76,8 @@ final class SideTransfer: TransferOwner {
             try transfer.fields.append(name: "Content-Length", value: "0")
         }
         transfer.fields.suppress("Expect")
-        for field in request.fields {
-            try transfer.fields.append(name: field.name.rawName, value: field.value)
+        try request.fields.forEachLine { (name, value) throws(CurlError) in
+            try transfer.fields.append(name: name.rawName, value: value)
         }
     }
 

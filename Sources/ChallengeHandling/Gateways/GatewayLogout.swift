@@ -25,7 +25,7 @@ public struct GatewayLogout: SessionLogout {
     public func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure) {
         guard let cookies = session.cookies?.snapshot.header(for: url, now: conversation.now()) else { return }
         var request = SideRequest(method: method, url: url)
-        request.fields[.cookie] = cookies.revealText()
+        request.fields[values: .cookie] = [cookies.revealText()]
         // What comes back is of no interest.
         request.isLook = true
         let response: SideResponse

@@ -60,7 +60,7 @@ struct GatewayVisit {
     mutating func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> ExaminedResponse {
         var request = request
         if let cookies = jar.header(for: request.url, now: conversation.now()) {
-            request.fields[.cookie] = cookies.revealText()
+            request.fields[values: .cookie] = [cookies.revealText()]
         }
         let answer: SideResponse
         do throws(SideRequestError) {

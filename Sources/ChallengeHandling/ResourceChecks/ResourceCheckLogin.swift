@@ -153,7 +153,7 @@ extension ResourceCheckLogin {
         func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> SideResponse {
             var request = request
             if let cookies = jar.header(for: request.url, now: conversation.now()) {
-                request.fields[.cookie] = cookies.revealText()
+                request.fields[values: .cookie] = [cookies.revealText()]
             }
             if let instance { request.fields[Self.instanceField] = instance }
             let response: SideResponse

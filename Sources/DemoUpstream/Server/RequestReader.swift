@@ -76,6 +76,9 @@ struct RequestReader {
     private mutating func check(_ request: FakeRequest, isHTTP11: Bool) {
         let hosts = request.fields.count { $0.name.lowercased() == "host" }
         if hosts != 1, isHTTP11 || hosts > 1 { remarks.append("\(hosts) Host fields") }
+        let cookies = request.fields.count { $0.name.lowercased() == "cookie" }
+        // RFC 6265 §5.4. Servers join them by commas, as other fields, and find no session.
+        if cookies > 1 { remarks.append("\(cookies) Cookie fields") }
         for name in ["keep-alive", "proxy-connection", "proxy-authorization"] where request.field(name) != nil {
             remarks.append("the field \(name), which is meant for one hop only")
         }

@@ -43,8 +43,8 @@ class Request:
 
     @property
     def cookies(self):
-        """Name and value; of two with one name the first, as servers have it."""
-        pairs = [pair.strip().partition("=") for field in self.fields.get_all("Cookie", []) for pair in field.split(";")]
+        """Name and value; of two with one name the first, as servers have it, and of several lines what WSGI and PHP make of them."""
+        pairs = [pair.strip().partition("=") for pair in ",".join(self.fields.get_all("Cookie", [])).split(";")]
         return {name: value for name, _, value in reversed(pairs) if name}
 
     @property
