@@ -145,9 +145,9 @@ struct WholeFileTests {
                 "f:17:16: upstreams.bank.tls.ca: warning: /ca.pem: there is no such file",
                 "f:17:38: upstreams.bank.tls.certificate: warning: /c.pem: there is no such file",
                 "f:17:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
-                "f:48:10: challenges[1].at[0]: warning: covers nothing at any upstream",
-                "f:48:42: challenges[1].at[1]: warning: covers nothing at any upstream",
-                "f:92:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
+                "f:49:10: challenges[1].at[0]: warning: covers nothing at any upstream",
+                "f:49:42: challenges[1].at[1]: warning: covers nothing at any upstream",
+                "f:93:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
             ])
     }
 

@@ -56,6 +56,14 @@ struct Value {
         }
     }
 
+    /// Whether this is the single value `keyword`, with or without quotes, `${NAME}` replaced.
+    ///
+    /// Quotes change no meaning, save that they make text of numbers and flags in `json()`.
+    func isKeyword(_ keyword: String) -> Bool {
+        guard case .scalar(let text, _) = node.content else { return false }
+        return (try? expanded(text, environment: reading.environment)) == keyword
+    }
+
     /// Text that is not empty and has neither controls nor line ends.
     func word() -> String? {
         guard let text = text() else { return nil }

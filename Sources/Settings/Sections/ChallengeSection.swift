@@ -33,7 +33,7 @@ extension ChallengeSettings {
         let loginTime = login.flatMap(GatewaySettings.loginTime)
         let kind = kind(fields, login: login, place: place, upstreams: upstreams)
         fields.finish()
-        let retryRejected = retry?.isNever == true ? nil : retry?.duration()
+        let retryRejected = retry?.isKeyword("never") == true ? nil : retry?.duration()
         guard let name, let place, let kind else { return nil }
         if case .own = kind {
             let why =
@@ -133,11 +133,5 @@ extension SecurityCheckSettings {
         return SecurityCheckSettings(
             check: check, answer: answer, keepAttempts: keepAttempts ?? 1, answerURL: answerURL,
             logsOut: logsOut ?? false)
-    }
-}
-
-extension Value {
-    fileprivate var isNever: Bool {
-        node.content == .scalar("never", isPlain: true) || node.content == .scalar("never", isPlain: false)
     }
 }

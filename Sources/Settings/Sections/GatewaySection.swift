@@ -70,7 +70,7 @@ extension LoginStep {
         if !isFirst { when?.report("stands in the first step only") }
         step.page = fields["page"]?.addressReference()
         step.target = fields["url"].flatMap { url in
-            url.isForm ? .form : url.relativeReference().map(Target.address)
+            url.isKeyword("form") ? .form : url.relativeReference().map(Target.address)
         }
         if let method = fields["method"]?.method() { step.method = method }
         step.parameters = fields["parameters"]?.parameters() ?? []
@@ -111,8 +111,6 @@ extension Value {
 }
 
 extension Value {
-    fileprivate var isForm: Bool { node.content == .scalar("form", isPlain: true) }
-
     /// An address as a page writes it: absolute, from its slash on, or relative to the page.
     fileprivate func relativeReference() -> AddressReference? {
         guard let text = word() else { return nil }
