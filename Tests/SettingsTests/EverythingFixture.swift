@@ -21,7 +21,7 @@ let everything = """
         url: https://mfp.example.com/mfp/api/adapters/
         tls: { ca: /ca.pem, certificate: /c.pem, key: /k.pem, pin: sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE= }
         http: 1.1
-        timeouts: { connect: 500ms, response: 2m, idle: 1h }
+        timeouts: { connect: 500ms, response: 2m, idle: 1h, login: 90s }
         replay: { memory: 1KiB, disk: 1GiB }
         proxy: socks5h://[::1]:1080
         host: pass

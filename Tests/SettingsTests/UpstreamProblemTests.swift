@@ -11,6 +11,7 @@ struct UpstreamProblemTests {
         arguments: [
             ("http: 3", "f:3:74: upstreams.u.http: \"3\" is none of auto, 1.1, 2"),
             ("timeouts: { connect: 5 }", durationProblem("connect", 89, "5")),
+            ("timeouts: { login: 60 }", durationProblem("login", 87, "60")),
             ("timeouts: { idle: 1.5h }", durationProblem("idle", 86, "1.5h")),
             ("timeouts: { idle: -1s }", durationProblem("idle", 86, "-1s")),
             ("timeouts: { idle: 0s }", "f:3:86: upstreams.u.timeouts.idle: \"0s\" is not between 1ms and a year"),

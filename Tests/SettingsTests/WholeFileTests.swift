@@ -36,7 +36,8 @@ struct WholeFileTests {
                         pins: ["sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE="]),
                     http: .http1,
                     timeouts: TimeoutSettings(
-                        connect: .milliseconds(500), response: .seconds(120), idle: .seconds(3600)),
+                        connect: .milliseconds(500), response: .seconds(120), idle: .seconds(3600),
+                        login: .seconds(90)),
                     replay: ReplaySettings(memory: 1024, disk: 1_073_741_824),
                     proxy: ProxySettings(scheme: .socks5h, host: "::1", port: 1080), host: .pass,
                     callerCredentials: .keep,
@@ -167,7 +168,7 @@ struct WholeFileTests {
                             name: "u", url: try #require(WebURL("https://u.example/")), tls: TLSSettings(pins: []),
                             http: .automatic,
                             timeouts: TimeoutSettings(
-                                connect: .seconds(5), response: .seconds(60), idle: .seconds(300)),
+                                connect: .seconds(5), response: .seconds(60), idle: .seconds(300), login: .seconds(60)),
                             replay: ReplaySettings(memory: 65_536, disk: 16_777_216), host: .upstream,
                             callerCredentials: .replace, forwarded: .none, plaintext: .refuse,
                             mobileFirst: MobileFirstSettings(

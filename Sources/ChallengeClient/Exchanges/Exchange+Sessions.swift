@@ -28,7 +28,8 @@ extension Exchange {
             runtime.directory.leave(route.slots[slot].key, waiter: ticket)
             return machine.sessionFailed(.loginUnderWay)
         case .lead, .wait:
-            if let patience = client.plan.timeouts.login { timer.arm(at: runtime.loop.now + patience) }
+            // Anew: whatever was waited for before, as the beginning of a login page is, had a limit of its own.
+            timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
             awaitedLogin = route.slots[slot].key.challenge
             runtime.wait(self, ticket: ticket)

@@ -150,6 +150,7 @@ package final class Exchange: TransferOwner {
                 // At once: what the caller still sends of the body must not push its beginning out while the login
                 // runs. libcurl asks for no more of it after a head with 300 or above.
                 _ = body.rewind()
+                if let client { timer.arm(at: runtime.loop.now + client.responseDelay) }
                 return
             case .look:
                 timer.arm(at: runtime.loop.now + Self.lookDelay)
@@ -363,7 +364,7 @@ package final class Exchange: TransferOwner {
 
     /// Asks the caller for more of the body where there is room for it.
     package func transferTookBody(_ transfer: Transfer) {
-        if let client, !machine.hasDelivered {
+        if let client, !machine.hasDelivered, !machine.isLooking {
             // While the request is under way its answer is not late; and not at all while the caller is waited for, who has
             // a time limit of its own.
             if body.isDrained { timer.disarm() } else { timer.arm(at: runtime.loop.now + client.responseDelay) }

@@ -53,12 +53,11 @@ extension ExchangeError {
     /// The exchange's deadline passed.
     static func deadline(of plan: UpstreamPlan, isWaiting: Bool) -> ExchangeError {
         if isWaiting {
-            let limit = plan.timeouts.login ?? plan.timeouts.response
             return ExchangeError(
                 .loginTimeout,
                 detail: """
-                    The login at upstream \(plan.name) took longer than \(limit) \
-                    (`timeouts.\(plan.timeouts.login == nil ? "response" : "login")`). It goes on; try again shortly.
+                    The login at upstream \(plan.name) took longer than \(plan.timeouts.login) (`timeouts.login`). Try again \
+                    shortly, look at what keeps it, or raise the limit.
                     """)
         }
         return ExchangeError(

@@ -30,8 +30,8 @@ final class ClientShared: Sendable {
     /// How the server at `origin` is reached, and what stands ready there.
     func plan(for origin: Origin) -> UpstreamPlan {
         let times = configuration.timeouts
-        var timeouts = UpstreamPlan.Timeouts(connect: times.connect, response: times.response, idle: times.idle)
-        timeouts.login = times.login
+        let timeouts = UpstreamPlan.Timeouts(
+            connect: times.connect, response: times.response, idle: times.idle, login: times.login)
         return UpstreamPlan(
             name: origin.description, base: WebURL(origin: origin, path: "/"), connections: connections,
             timeouts: timeouts, replay: ReplayTiers(memory: configuration.limits.replay),

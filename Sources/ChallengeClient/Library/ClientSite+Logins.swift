@@ -78,7 +78,7 @@ extension LoginFailure {
 
 extension ClientLife {
     /// How what `begin` starts on the loop ends; an error where the task is cancelled, the client shut down or
-    /// `ClientConfiguration.Timeouts.login` passes before. The login goes on then.
+    /// `ClientConfiguration.Timeouts.login` passes before.
     func wait(
         _ begin: @escaping @Sendable (ClientSite, @escaping @Sendable (LoginOutcome) -> Void) -> Void
     ) async throws(ClientError) -> LoginOutcome {
@@ -95,7 +95,7 @@ extension ClientLife {
                             .failure(
                                 ClientError(
                                     .timedOut,
-                                    detail: "The login took longer than \(limit) (`timeouts.login`). It goes on.")))
+                                    detail: "The login took longer than \(limit) (`timeouts.login`).")))
                     }
                     timer.arm(at: loop.now + limit)
                     let bound = LoopBound(timer, to: loop)

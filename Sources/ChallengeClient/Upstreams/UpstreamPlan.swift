@@ -10,19 +10,22 @@ package struct UpstreamPlan: Sendable {
     package struct Timeouts: Sendable {
         /// For a connection, TLS included.
         package var connect: Duration
-        /// Until the final response head, from when the request is sent; also how long an exchange waits for a login.
+        /// Until the final response head, from when the request is sent.
         package var response: Duration
         /// Between two pieces of the response's body.
         package var idle: Duration
-        /// How long an exchange waits for a login, where not as long as for a response.
-        package var login: Duration?
+        /// For a login as a whole, and for an exchange that waits for one.
+        package var login: Duration
 
         /// The defaults of the configuration.
-        package init(connect: Duration = .seconds(5), response: Duration = .seconds(60), idle: Duration = .seconds(300))
-        {
+        package init(
+            connect: Duration = .seconds(5), response: Duration = .seconds(60), idle: Duration = .seconds(300),
+            login: Duration = .seconds(60)
+        ) {
             self.connect = connect
             self.response = response
             self.idle = idle
+            self.login = login
         }
     }
 

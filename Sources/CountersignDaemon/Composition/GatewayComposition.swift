@@ -71,7 +71,8 @@ struct GatewayComposition {
         return UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: .init(
-                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle),
+                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle,
+                login: upstream.timeouts.login),
             replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
             forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins, identities: identities)
     }

@@ -107,6 +107,7 @@ extension TimeoutSettings {
         if let connect = fields["connect"]?.duration() { settings.connect = connect }
         if let response = fields["response"]?.duration() { settings.response = response }
         if let idle = fields["idle"]?.duration() { settings.idle = idle }
+        if let login = fields["login"]?.duration() { settings.login = login }
         fields.finish()
         return settings
     }

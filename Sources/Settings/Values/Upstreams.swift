@@ -73,6 +73,8 @@ package struct TimeoutSettings: Sendable, Equatable {
     package var response: Duration = .seconds(60)
     /// With nothing sent either way.
     package var idle: Duration = .seconds(300)
+    /// For a login as a whole.
+    package var login: Duration = .seconds(60)
 }
 
 /// How many bytes of a request's body are kept to be sent again.

@@ -85,6 +85,50 @@ struct PageLookTests {
         #expect(try caller.read(until: "0\r\n\r\n").contains("bar"))
     }
 
+    @Test("a login that takes longer than the look at its page succeeds")
+    func slowLogin() throws {
+        let upstream = try ScriptedUpstream()
+        let gate = Gate()
+        let login = StandingLogin.scripted(port: upstream.port, trigger: .detected(PageDetector())) { number, _, _ in
+            await gate.pass()
+            return .bearer("t\(number)")
+        }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let first = try upstream.accept()
+        _ = try first.head()
+        try first.send(answer("200 OK", "<b>LOGIN</b>", Self.html))
+        proxy.wait("the login") { proxy.waiters == 1 }
+        // The look at a page that trickles in begins later on the same worker, and ends by its time.
+        let other = try proxy.connect()
+        try other.send(get("/trickles"))
+        // By the connection that the login page has left.
+        _ = try first.head()
+        try first.send("HTTP/1.1 200 OK\r\n\(Self.html)Transfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")
+        #expect(try other.head().hasPrefix("HTTP/1.1 200 "))
+        gate.open()
+        let second = try upstream.accept()
+        #expect(try second.head().contains("Authorization: Bearer t1\r\n"))
+        try second.send(answer("200 OK", "welcome"))
+        #expect(try caller.message().body == "welcome")
+    }
+
+    @Test("a login page whose rest does not come is waited for as long as for an answer, and no longer")
+    func unfinishedPage() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try proxy(upstream.port, timeouts: .init(response: .milliseconds(300)))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let connection = try upstream.accept()
+        _ = try connection.head()
+        try connection.send("HTTP/1.1 200 OK\r\n\(Self.html)Content-Length: 1000\r\n\r\nLOGIN")
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 504 "))
+        #expect(body.contains("\"code\":\"upstream-timeout\""))
+        #expect(proxy.log.count == 0)
+    }
+
     @Test("a stream that is no page is not held at all")
     func stream() throws {
         let upstream = try ScriptedUpstream()
