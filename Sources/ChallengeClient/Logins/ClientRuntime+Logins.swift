@@ -128,6 +128,8 @@ extension ClientRuntime {
 
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone. Where it wins a
     /// session, `replaced` is ended at its server after that.
+    ///
+    /// It is over after `timeouts.login` at the latest, whatever hangs in it. What it wins after that is nobody's.
     func startLogin(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, _ cause: LoginCause,
         replacing replaced: PendingLogout? = nil
@@ -136,16 +138,20 @@ extension ClientRuntime {
         let sideRequests = sideRequests(for: login, at: plan, cause: cause)
         let services = services
         let key = slot.key
+        let limit = LoginLimit(plan.timeouts.login, on: loop)
         Task(executorPreference: loop) {
-            let login: () async -> Result<Session, LoginFailure> = {
+            let login: @Sendable () async -> Result<Session, LoginFailure> = {
                 services.observer.loginBegan(key, cause)
-                let (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
+                let (result, duration) = await services.run(
+                    login, for: key, sideRequests: sideRequests, within: limit)
                 services.observer.loginEnded(key, result, cause, after: duration)
                 return result
             }
             let won: Result<Session, LoginFailure>?
             if let fleet = services.fleet {
-                won = await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
+                won = await limit.result(inTurnFor: key, login: login) { login in
+                    await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
+                }
             } else {
                 won = await login()
             }

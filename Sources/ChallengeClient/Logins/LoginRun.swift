@@ -2,21 +2,81 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+package import EventLoop
+
+/// How long a login may take as a whole, by the clock of a loop.
+package struct LoginLimit: Sendable {
+    let time: Duration
+    let loop: EventLoop
+
+    /// A limit; the login runs on `loop`.
+    package init(_ time: Duration, on loop: EventLoop) {
+        self.time = time
+        self.loop = loop
+    }
+
+    /// How `login` ends within the limit. After it nothing is known about the credential.
+    fileprivate func result(
+        of login: any SessionLogin, for key: SessionKey, _ conversation: Conversation
+    ) async -> Result<Session, LoginFailure> {
+        let deadline = LoginDeadline(on: loop)
+        let bounded = deadline.bounding(conversation)
+        return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login.result(bounded) }
+    }
+
+    /// How a login ends that has to wait for its turn in a fleet: as long for the turn as for the login. `login` is not begun after that.
+    func result(
+        inTurnFor key: SessionKey, login: @escaping @Sendable () async -> Result<Session, LoginFailure>,
+        _ win:
+            @escaping @Sendable (@Sendable () async -> Result<Session, LoginFailure>) async -> Result<
+                Session, LoginFailure
+            >?
+    ) async -> Result<Session, LoginFailure>? {
+        let deadline = LoginDeadline(on: loop)
+        return await deadline.outcome(within: time * 2, late: .failure(.late(key, time * 2))) {
+            await win { deadline.hasPassed ? .failure(.late(key, time * 2, isCancelled: true)) : await login() }
+        }
+    }
+}
+
+extension LoginFailure {
+    /// The login took longer than it may.
+    fileprivate static func late(_ key: SessionKey, _ limit: Duration, isCancelled: Bool = false) -> LoginFailure {
+        LoginFailure(
+            .timedOut, challenge: key.challenge,
+            detail: """
+                The login took longer than \(limit) (`timeouts.login`) and was given up. Look at what keeps it: the server, the \
+                KDC, or a helper. A later request tries again.
+                """, isCancelled: isCancelled)
+    }
+}
+
+extension SessionLogin {
+    /// How it ends, as a value.
+    fileprivate func result(_ conversation: Conversation) async -> Result<Session, LoginFailure> {
+        do throws(LoginFailure) {
+            return .success(try await win(conversation))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
 
 extension ClientServices {
-    /// Runs `login` once, with its own steps told to the observer. How long it took is told besides.
+    /// Runs `login` once, with its own steps told to the observer. How long it took is told besides. Without `limit` it may take as
+    /// long as it likes.
     package func run(
-        _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests
+        _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
         let began = ContinuousClock.now
         let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
         let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
-        let result: Result<Session, LoginFailure>
-        do throws(LoginFailure) {
-            result = .success(try await login.win(conversation))
-        } catch {
-            result = .failure(error)
-        }
+        let result =
+            if let limit {
+                await limit.result(of: login, for: key, conversation)
+            } else {
+                await login.result(conversation)
+            }
         if let lookUps { ledger?.note(key, lookUps, result) }
         return (result, ContinuousClock.now - began)
     }

@@ -10,8 +10,12 @@ extension MobileFirstClient {
     ///
     /// Throws a `LoginFailure` where the server did not answer, or not with 200.
     public func logOut(of securityCheck: String, _ conversation: Conversation) async throws(LoginFailure) {
-        await turnstile.enter()
-        defer { turnstile.leave() }
+        try await turnstile.inTurn(of: name) { () async throws(LoginFailure) in
+            try await logOutInTurn(of: securityCheck, conversation)
+        }
+    }
+
+    private func logOutInTurn(of securityCheck: String, _ conversation: Conversation) async throws(LoginFailure) {
         let calls = MobileFirstCalls(name: name, conversation: conversation)
         // Of a session that was taken over, this process knows no registration yet.
         guard let registration = registration ?? loadKept(calls) else { return }

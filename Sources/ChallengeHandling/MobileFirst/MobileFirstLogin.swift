@@ -16,8 +16,12 @@ struct MobileFirstLogin: SessionLogin {
     private static var rounds: Int { 8 }
 
     func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        await client.turnstile.enter()
-        defer { client.turnstile.leave() }
+        try await client.turnstile.inTurn(of: client.name) { () async throws(LoginFailure) in
+            try await winInTurn(conversation)
+        }
+    }
+
+    private func winInTurn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         try await requireOpenLatch(conversation)
         let calls = MobileFirstCalls(name: client.name, conversation: conversation)
         do throws(MobileFirstInterruption) {

@@ -49,8 +49,12 @@ public struct RegistryLogin: SessionLogin {
                     + ServerText.name(challenge.service ?? "none"))
             throw endpoint.failure(problem)
         }
-        await refreshTokens.turnstile.enter()
-        defer { refreshTokens.turnstile.leave() }
+        return try await refreshTokens.turnstile.inTurn(of: key.challenge) { () async throws(LoginFailure) in
+            try await win(endpoint, conversation)
+        }
+    }
+
+    private func win(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
         let answer: TokenAnswer

@@ -33,9 +33,9 @@ public struct TokenLogin: SessionLogin {
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         guard configuration.grant == .refreshToken else { return try await win(conversation, by: nil) }
         // A refresh token sent twice at once looks stolen to the server.
-        await refreshTokens.turnstile.enter()
-        defer { refreshTokens.turnstile.leave() }
-        return try await win(conversation, by: refreshTokens)
+        return try await refreshTokens.turnstile.inTurn(of: key.challenge) { () async throws(LoginFailure) in
+            try await win(conversation, by: refreshTokens)
+        }
     }
 
     private func win(

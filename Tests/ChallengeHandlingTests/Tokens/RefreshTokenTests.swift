@@ -100,6 +100,26 @@ struct RefreshTokenTests {
         #expect(world.requests.missing.isEmpty)
     }
 
+    @Test("a login that hangs holds its turn until it is cancelled; one that waits and is cancelled sends nothing")
+    func abandoned() async throws {
+        let world = World.tokens([Self.sends("refresh-1", getting: "refresh-2")])
+        let refreshTokens = RefreshTokens(credential: "api-client", origin: TokenScript.origin)
+        let login = try Self.login(refreshTokens)
+        let silent = SilentRequests()
+        let hanging = Conversation(
+            sideRequests: silent, credentials: world.conversation.credentials, latches: world.latches,
+            state: world.store, now: world.conversation.now)
+        let first = Task { try await login.win(hanging) }
+        while silent.count == 0 { await Task.yield() }
+        let second = Task { try? await login.win(hanging) }
+        second.cancel()
+        #expect(await second.value == nil)
+        let third = Task { try await login.win(world.conversation) }
+        first.cancel()
+        _ = try await third.value
+        #expect(silent.count == 1)
+    }
+
     @Test("what comes with a token that cannot be used is kept all the same")
     func unusableAnswer() async throws {
         let world = World.tokens([
@@ -116,4 +136,20 @@ extension World {
     fileprivate func requestsLeft(_ login: any SessionLogin) async throws -> Session {
         try await login.win(conversation)
     }
+}
+
+/// Side requests that are never answered.
+private final class SilentRequests: SideRequests {
+    private let sent = Mutex(0)
+
+    var count: Int { sent.withLock { $0 } }
+
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        sent.withLock { $0 += 1 }
+        // Kept, so that nobody finds it forgotten.
+        await withCheckedContinuation { continuation in Self.waiting.withLock { $0.append(continuation) } }
+        throw SideRequestError(.timedOut, reason: "never")
+    }
+
+    private static let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
 }

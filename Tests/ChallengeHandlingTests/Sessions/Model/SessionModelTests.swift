@@ -10,7 +10,7 @@ struct SessionModelTests {
         "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, and nobody gets another's session",
         arguments: 0..<8)
     func schedules(part: Int) {
-        var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0
+        var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0, givenUp = 0
         for seed in (part * 300)..<((part + 1) * 300) {
             var world = SessionWorld(seed: UInt64(seed))
             for step in 0..<150 {
@@ -31,6 +31,7 @@ struct SessionModelTests {
             rejections += world.counts.rejections
             renewals += world.counts.renewals
             latched += world.counts.latched
+            givenUp += world.counts.givenUp
         }
         // The schedules reach what they are about.
         #expect(answers > 5_000)
@@ -39,5 +40,6 @@ struct SessionModelTests {
         #expect(rejections > 200)
         #expect(renewals > 50)
         #expect(latched > 200)
+        #expect(givenUp > 200)
     }
 }

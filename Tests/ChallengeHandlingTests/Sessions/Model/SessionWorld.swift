@@ -23,7 +23,7 @@ struct SessionWorld {
 
     /// What has happened, so that a test can tell that its schedules were no idle ones.
     struct Counts {
-        var answers = 0, logins = 0, trials = 0, rejections = 0, shared = 0, renewals = 0, latched = 0
+        var answers = 0, logins = 0, trials = 0, rejections = 0, shared = 0, renewals = 0, latched = 0, givenUp = 0
     }
 
     init(seed: UInt64) {
@@ -95,12 +95,19 @@ struct SessionWorld {
         let isLatched = latches.closedLatch(ModelKeys.latch(key), digest: [UInt8(password)], now: now) != nil
         counts.logins += 1
         if isLatched { counts.latched += 1 }
-        logins.append(ModelLogin(key: key, password: isLatched ? nil : password))
+        let isHanging = Int.random(in: 0..<12, using: &random) == 0
+        logins.append(ModelLogin(key: key, password: isLatched ? nil : password, isHanging: isHanging))
     }
 
     private mutating func endLogin() {
         guard let index = logins.indices.randomElement(using: &random) else { return }
         let login = logins.remove(at: index)
+        if login.isHanging {
+            // Its deadline passes; what it still does concerns nobody, and it sends nothing more.
+            counts.givenUp += 1
+            let late = failure(.timedOut, login.key)
+            return tell(table.finish(login.key, with: .failure(late), now: now, chance: chance()), of: login.key)
+        }
         tell(table.finish(login.key, with: result(of: login), now: now, chance: chance()), of: login.key)
     }
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Gateway
+import HTTPTypes
+import Synchronization
+import Testing
+
+@Suite("Logins that never end")
+struct LoginDeadlineTests {
+    private static let limits = UpstreamPlan.Timeouts(login: .milliseconds(100))
+
+    private func upstream() throws -> AnsweringUpstream {
+        try AnsweringUpstream { head, _ in
+            let field = head.split(separator: "\r\n").first { $0.hasPrefix("Authorization: Bearer ") }
+            return field.map { answer("200 OK", String($0.dropFirst(22))) } ?? challenge
+        }
+    }
+
+    @Test("a login that hangs for ever is 504 for all who wait, and the next request has another one begin")
+    func hanging() throws {
+        let upstream = try upstream()
+        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
+            if number == 1 { await Gate().pass() }
+            return .bearer("t\(number)")
+        }
+        let proxy = try Proxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]), workers: 2)
+        let callers = try (0..<10).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get()) }
+        for caller in callers {
+            let (head, body) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 504 "))
+            #expect(body.contains("\"code\":\"login-timeout\""))
+        }
+        proxy.wait("the login's end") { proxy.log.finished == 1 }
+        // The pause after an unknown outcome.
+        #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
+        #expect(proxy.log.count == 1)
+        proxy.clock.advance(by: 2)
+        #expect(try proxy.fetch(get()).body == "t2")
+        #expect(proxy.waiters == 0)
+    }
+
+    @Test("a kept login that hangs and that nobody waits for ends by its deadline, and is tried again")
+    func kept() throws {
+        let upstream = try upstream()
+        let plan = UpstreamPlan.bank(
+            port: upstream.port, timeouts: Self.limits,
+            logins: [
+                .scripted(port: upstream.port, isKept: true) { number, _, _ in
+                    if number == 1 { await Gate().pass() }
+                    return .bearer("t\(number)")
+                }
+            ])
+        let proxy = try Proxy(plan)
+        proxy.services.roster.keep([plan])
+        proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.clock.advance(by: 10)
+        proxy.services.roster.keep([plan])
+        proxy.wait("the second login") { proxy.log.finished == 2 }
+        #expect(try proxy.fetch(get()).body == "t2")
+        #expect(upstream.requests == 1)
+    }
+
+    @Test("a renewal that hangs ends by its deadline, while the session serves, and the next one takes its place")
+    func renewal() throws {
+        let upstream = try upstream()
+        let login = StandingLogin.scripted(port: upstream.port) { number, _, conversation in
+            if number == 2 { await Gate().pass() }
+            return .bearer("t\(number)", expiresAt: conversation.now() + 100_000)
+        }
+        let proxy = try Proxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]))
+        #expect(try proxy.fetch(get()).body == "t1")
+        proxy.clock.advance(by: 86)
+        #expect(try proxy.fetch(get()).body == "t1")
+        proxy.wait("the renewal's end") { proxy.log.finished == 2 }
+        proxy.clock.advance(by: 3)
+        #expect(try proxy.fetch(get()).body == "t1")
+        proxy.wait("the next renewal") { proxy.log.finished == 3 }
+        #expect(try proxy.fetch(get()).body == "t3")
+    }
+
+    @Test("after its deadline a login can send nothing and look nothing up, and what it wins is nobody's")
+    func late() throws {
+        let upstream = try upstream()
+        let gate = Gate()
+        let done = Mutex<[String]>([])
+        let port = upstream.port
+        let login = StandingLogin.scripted(port: port) { number, _, conversation in
+            guard number == 1 else { return .bearer("t\(number)") }
+            await gate.pass()
+            let url = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/token")
+            let isSent = (try? await conversation.sideRequests.send(SideRequest(method: .post, url: url))) != nil
+            let isKnown = (try? await conversation.credentials.credential(named: "pin")) != nil
+            done.withLock { $0 = [isSent ? "sent" : "not sent", isKnown ? "looked up" : "not looked up"] }
+            return .bearer("late")
+        }
+        let proxy = try Proxy(.bank(port: port, timeouts: Self.limits, logins: [login]))
+        #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
+        proxy.clock.advance(by: 2)
+        #expect(try proxy.fetch(get()).body == "t2")
+        let before = upstream.requests
+        gate.open()
+        proxy.wait("the late login") { done.withLock { !$0.isEmpty } }
+        #expect(done.withLock { $0 } == ["not sent", "not looked up"])
+        #expect(try proxy.fetch(get()).body == "t2")
+        #expect(upstream.requests == before + 1)
+        #expect(proxy.log.finished == 2)
+    }
+
+    @Test("an answer that comes after the deadline is still handed to the login, so that a rejection closes its latch")
+    func lateAnswer() throws {
+        let server = try ScriptedUpstream()
+        let status = Mutex(0)
+        let port = server.port
+        let login = StandingLogin.scripted(port: port, isAhead: true) { _, _, conversation in
+            let url = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/token")
+            let response = try? await conversation.sideRequests.send(SideRequest(method: .post, url: url))
+            status.withLock { $0 = response?.status ?? -1 }
+            return .bearer("late")
+        }
+        let proxy = try Proxy(.bank(port: port, timeouts: Self.limits, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx")
+        let connection = try server.accept()
+        _ = try connection.head()
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 504 "))
+        try connection.send(answer("401 Unauthorized", "no"))
+        proxy.wait("the late answer") { status.withLock { $0 } != 0 }
+        #expect(status.withLock { $0 } == 401)
+    }
+}
