@@ -6,20 +6,7 @@ import Testing
 
 @Suite("Logins that answer with a token in JSON")
 struct TokenGatewayTests {
-    private static let kind = FakeKind(
-        script: "token-login",
-        challenge: """
-            gateway: none
-            detect: { status: [401], content-type: application/json }
-            login:
-              url: /api/login
-              body: json
-              parameters: { user: "{username}", password: "{password}" }
-              extract: { token: /data/token }
-              expires: /data/expires_in
-            failed: [{ body-contains: '"credentials"', because: wrong-password }]
-            inject: { Authorization: "Session {token}" }
-            """)
+    private static let kind = FakeKind.token
 
     @Test("give the token to each request, and a session that has ended is won again under 50 POSTs")
     func token() async throws {

@@ -76,6 +76,10 @@ final class SideTransfer: TransferOwner {
             try transfer.fields.append(name: "Content-Length", value: "0")
         }
         transfer.fields.suppress("Expect")
+        // What is read here is to come as it is (RFC 9110 §12.5.3); `complete` is for servers that compress all the same.
+        if !request.fields.contains(.acceptEncoding) {
+            try transfer.fields.append(name: "Accept-Encoding", value: "identity")
+        }
         try request.fields.forEachLine { (name, value) throws(CurlError) in
             try transfer.fields.append(name: name.rawName, value: value)
         }
@@ -103,12 +107,8 @@ final class SideTransfer: TransferOwner {
         }
         transfer.body.removeAll()
         if collected.count > Self.bodyLimit {
-            if request.isLook, var response {
-                response.body = Array(takeBody().prefix(Self.bodyLimit))
-                end(.success(response))
-                return
-            }
-            end(.failure(SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")))
+            if request.isLook, let response { return complete(response) }
+            end(.failure(Self.tooLong))
         }
     }
 
@@ -123,12 +123,33 @@ final class SideTransfer: TransferOwner {
         } else if let error {
             let failure = TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
             end(.failure(SideRequestError(failure, origin: request.url.origin)))
-        } else if var response {
-            response.body = takeBody()
-            end(.success(response))
+        } else if let response {
+            complete(response)
         } else {
             end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) answered with nothing")))
         }
+    }
+
+    private static let tooLong = SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")
+
+    /// Ends with `response` and the body so far, its content coding undone; at most 1 MiB of it, and more only fails.
+    ///
+    /// A body whose coding cannot be undone is left out; then `Content-Encoding` tells of it.
+    private func complete(_ response: SideResponse) {
+        var response = response
+        let body = takeBody()
+        let codings = response.fields[values: .contentEncoding]
+        guard !codings.isEmpty, !body.isEmpty else {
+            response.body = Array(body.prefix(Self.bodyLimit))
+            return end(.success(response))
+        }
+        response.body = ContentCoding.undone(body, codings, limit: Self.bodyLimit + 1)
+        if response.body.count > Self.bodyLimit {
+            guard request.isLook else { return end(.failure(Self.tooLong)) }
+            response.body.removeLast(response.body.count - Self.bodyLimit)
+        }
+        if !response.body.isEmpty { response.fields[.contentEncoding] = nil }
+        end(.success(response))
     }
 
     func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {

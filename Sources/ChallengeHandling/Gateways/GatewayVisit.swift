@@ -70,6 +70,9 @@ struct GatewayVisit {
             throw noAnswer(error, step)
         }
         report("\(step): \(answer.status)")
+        if answer.status == 200, answer.body.isEmpty, let coding = answer.fields[.contentEncoding] {
+            report("\(step): the answer cannot be read, its content coding is \(ServerText.name(coding))")
+        }
         for value in answer.fields[values: .setCookie] {
             let isKept = jar.store(value, from: request.url, now: conversation.now())
             if !isKept { report("\(step): a cookie that this address may not set was refused") }

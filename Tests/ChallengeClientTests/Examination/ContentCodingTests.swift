@@ -38,6 +38,26 @@ struct ContentCodingTests {
         #expect(ContentCoding.undone(Self.gzip, ["gzip"], limit: 17) == Array(Self.page.prefix(17)))
     }
 
+    @Test("no more comes out than the limit, however much is in it")
+    func bomb() {
+        // A block of fixed codes (RFC 1951 §3.2.6): one blank, and then 258 times the one before, again and again.
+        var bits: [Bool] = [true, true, false] + code(0x30 + 0x20, 8)
+        for _ in 0..<100_000 { bits += code(0b1100_0101, 8) + code(0, 5) }
+        let bytes = stride(from: 0, to: bits.count, by: 8).map { start in
+            bits[start..<min(start + 8, bits.count)].enumerated().reduce(UInt8(0)) {
+                $1.element ? $0 | 1 << $1.offset : $0
+            }
+        }
+        #expect(bytes.count < 165_000)
+        let undone = ContentCoding.undone(bytes, ["deflate"], limit: 1 << 20)
+        #expect(undone.count == 1 << 20 && undone.allSatisfy { $0 == 0x20 })
+    }
+
+    /// A Huffman code, which goes with its highest bit first.
+    private func code(_ value: Int, _ length: Int) -> [Bool] {
+        (0..<length).reversed().map { value >> $0 & 1 == 1 }
+    }
+
     @Test("nothing comes of what is unknown, laid on one another, or broken")
     func unknown() {
         #expect(ContentCoding.undone(Self.page, ["br"], limit: 65_536).isEmpty)

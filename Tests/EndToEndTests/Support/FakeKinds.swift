@@ -23,6 +23,22 @@ extension FakeKind {
     /// Undertow or WildFly.
     static let undertow = FakeKind(script: "undertow", challenge: "gateway: j-security-check")
 
+    /// An interface for programs, whose login answers with a token.
+    static let token = FakeKind(
+        script: "token-login",
+        challenge: """
+            gateway: none
+            detect: { status: [401], content-type: application/json }
+            login:
+              url: /api/login
+              body: json
+              parameters: { user: "{username}", password: "{password}" }
+              extract: { token: /data/token }
+              expires: /data/expires_in
+            failed: [{ body-contains: '"credentials"', because: wrong-password }]
+            inject: { Authorization: "Session {token}" }
+            """)
+
     /// The same with further arguments.
     func with(_ arguments: String...) -> FakeKind {
         var kind = self

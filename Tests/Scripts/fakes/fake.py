@@ -9,9 +9,11 @@ application `arrived METHOD TARGET USER LENGTH SHA-256`; for each password that 
 
 The door is `/-fake/expire` (the server forgets its sessions), `/-fake/expire?at=N` (with the Nth POST to the
 application from now on), `/-fake/restart?at=N` (the same, and all connections end after their next answer, as in a graceful restart),
-`/-fake/maintenance` (nothing but a page with 503, until it is opened again).
+`/-fake/maintenance` (nothing but a page with 503, until it is opened again), `/-fake/compress?coding=NAME` (every answer comes in gzip or
+deflate, whatever was asked for; `bomb` is gzip with 8 MiB of blanks after each body).
 """
 
+import gzip
 import hashlib
 import http.server
 import json
@@ -20,6 +22,7 @@ import ssl
 import sys
 import threading
 import urllib.parse
+import zlib
 
 # The users that every fake knows. What the others of a fake are like is its own matter.
 PASSWORDS = {"ann": "demo"}
@@ -69,6 +72,14 @@ class Answer:
         if self.body:
             self.fields.append(("Content-Type", content_type))
 
+    def compress(self, coding):
+        """Compresses the body."""
+        if coding == "deflate":
+            self.body = zlib.compress(self.body)
+        else:
+            self.body = gzip.compress(self.body + (b" " * (8 << 20) if coding == "bomb" else b""))
+        self.fields.append(("Content-Encoding", "deflate" if coding == "deflate" else "gzip"))
+
     def setting(self, name, value, *attributes):
         """The same, with a cookie."""
         self.fields.append(("Set-Cookie", "; ".join([f"{name}={value}", "Path=/", *attributes])))
@@ -99,6 +110,7 @@ class Fake:
         self.lock = threading.RLock()
         self.generation = 0
         self.is_closed = False
+        self.coding = ""
         self.posts_left, self.restarts = 0, False
         self.sessions = {}
         self.origin = ""
@@ -148,6 +160,8 @@ class Fake:
         action = request.path.removeprefix("/-fake/")
         if action == "maintenance":
             self.is_closed = not self.is_closed
+        elif action == "compress":
+            self.coding = options["coding"]
         elif "at" in options:
             self.posts_left, self.restarts = int(options["at"]), action == "restart"
         else:
@@ -159,6 +173,8 @@ class Fake:
             if request.path.startswith("/-fake/"):
                 return self.door(request)
             answer = Answer(503, MAINTENANCE) if self.is_closed else self.respond(request)
+            if self.coding and answer.body:
+                answer.compress(self.coding)
         log("request", request.method, request.target, answer.status)
         return answer
 
