@@ -103,7 +103,9 @@ extension UpstreamClient {
 
     /// The cookies that go to `target`.
     func cookies(of sessions: SessionFields, for target: borrowing ByteQueue) -> RequestCookies {
-        RequestCookies(sessions: sessions.cookies, url: address(of: target), now: runtime.wallClock())
+        RequestCookies(
+            sessions: sessions.cookies, injected: sessions.cookieFields, url: address(of: target),
+            now: runtime.wallClock())
     }
 
     /// The request target as text.

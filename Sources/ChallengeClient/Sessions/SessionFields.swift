@@ -16,6 +16,8 @@ package final class SessionFields {
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
     let cookies: [SessionCookies]
+    /// Injected `Cookie` fields that have to become one line with others (RFC 6265 §5.4).
+    let cookieFields: [Secret]
     /// What the connection of the request is authenticated with, by libcurl.
     let connection: ConnectionCredential?
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
@@ -39,7 +41,10 @@ package final class SessionFields {
         self.signers = signers
         self.cookies = cookies
         self.limitsCodings = limitsCodings
-        self.fields = fields.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
+        let lines = fields.lazy.filter { $0.name == .cookie }.map(\.value)
+        cookieFields = cookies.isEmpty && lines.count < 2 ? [] : Array(lines)
+        let isMerged = !cookieFields.isEmpty
+        self.fields = fields.filter { !isMerged || $0.name != .cookie }.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
         let connectionNames: [HTTPField.Name] = connection == nil ? [] : [.authorization]
@@ -53,7 +58,7 @@ package final class SessionFields {
     }
 
     /// Whether nothing is injected.
-    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && cookies.isEmpty && connection == nil }
+    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil }
 
     /// Whether a caller's own field of that name gives way to one of these.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {
@@ -86,7 +91,7 @@ package final class SessionFields {
     /// Whether some fields are made for each request.
     var hasSigners: Bool { !signers.isEmpty }
     /// Whether cookies go along.
-    var hasCookies: Bool { !cookies.isEmpty }
+    var hasCookies: Bool { !cookies.isEmpty || !cookieFields.isEmpty }
     /// Whether something is to be learned from answers.
     var isAttentive: Bool { hasSigners || hasCookies }
 

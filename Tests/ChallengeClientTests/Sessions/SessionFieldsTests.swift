@@ -52,6 +52,31 @@ struct SessionFieldsTests {
         #expect(!"\(fields)".contains("Bearer"))
     }
 
+    @Test("injected Cookie fields, and a session's cookies beside them, become one line")
+    func cookieLine() throws {
+        let url = try #require(WebURL("http://a.example/app"))
+        var jar = CookieJar()
+        _ = jar.store("sid=1; Path=/", from: url, now: 0)
+        let injected = ["a=1; b=2", "c=3"].map { InjectedField(name: .cookie, value: Secret($0)) }
+        let both = Session(fields: injected, cookies: SessionCookies(jar))
+        for (sessions, expected) in [
+            ([both], "a=1; b=2; c=3; sid=1"),
+            ([Session(fields: [injected[0]]), Session(fields: [injected[1]])], "a=1; b=2; c=3"),
+        ] {
+            let fields = SessionFields(sessions, limitsCodings: false)
+            let list = HeaderList()
+            try fields.write(into: list)
+            #expect(list.count == 0)
+            let cookies = RequestCookies(sessions: fields.cookies, injected: fields.cookieFields, url: url, now: 0)
+            #expect(cookies.merged(with: []).map { String(decoding: $0, as: UTF8.self) } == expected)
+            let isOverridden = fields.override(.cookie, named: Array("Cookie".utf8).span)
+            #expect(isOverridden && fields.hasCookies)
+        }
+        let alone = HeaderList()
+        try SessionFields([Session(fields: [injected[0]])], limitsCodings: false).write(into: alone)
+        #expect(alone.count == 1, "one field alone needs no merging")
+    }
+
     private func overrides(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         return fields.override(FieldName(bytes.span, ByteRange(start: 0, end: bytes.count)), named: bytes.span)
