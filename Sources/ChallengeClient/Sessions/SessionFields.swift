@@ -44,7 +44,9 @@ package final class SessionFields {
         let lines = fields.lazy.filter { $0.name == .cookie }.map(\.value)
         cookieFields = cookies.isEmpty && lines.count < 2 ? [] : Array(lines)
         let isMerged = !cookieFields.isEmpty
-        self.fields = fields.filter { !isMerged || $0.name != .cookie }.map { (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value) }
+        self.fields = fields.filter { !isMerged || $0.name != .cookie }.map {
+            (Array($0.name.rawName.utf8), $0.name == .authorization, $0.value)
+        }
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
         let connectionNames: [HTTPField.Name] = connection == nil ? [] : [.authorization]

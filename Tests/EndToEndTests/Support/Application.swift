@@ -27,7 +27,7 @@ struct Application: Sendable, CustomTestStringConvertible {
         refused: ("/hub/admin", 403), expiry: "/hub/-test/expire")
     static let mediaWiki = Application(
         name: "MediaWiki, private", script: "mediawiki", page: ("/index.php?title=Main_Page", ">Ann<"),
-        openPage: "/index.php?title=Public", refused: ("/index.php?title=Special:UserRights", 403))
+        openPage: "/index.php?title=Public", refused: ("/index.php?title=Special:Undelete", 200))
 
     var testDescription: String { name }
 
