@@ -36,6 +36,8 @@ public struct Session: Sendable {
     public var cookies: SessionCookies?
     /// What connections are authenticated with.
     public var connection: ConnectionCredential?
+    /// The path at which an empty session's login looked; `nil` if it holds for every path.
+    package var lookedAt: String?
 
     /// A session that the server has accepted, or will have no opinion about.
     public init(fields: [InjectedField] = [], expiresAt: Int64? = nil, cookies: SessionCookies? = nil) {
@@ -51,6 +53,14 @@ public struct Session: Sendable {
         self.use = use
         self.signer = signer
         isProven = false
+    }
+
+    /// The empty session of a login that found nothing asked for at `target`. It ends after a while, so that later requests
+    /// look again: soon, if the server was in trouble (`isBrief`).
+    static func nothingAsked(at target: WebURL, now: Int64, isBrief: Bool = false) -> Session {
+        var session = Session(expiresAt: now + (isBrief ? 5_000 : 60_000))
+        session.lookedAt = target.path
+        return session
     }
 
     /// Whether it adds nothing to a request: where the login looked, nothing was asked for.

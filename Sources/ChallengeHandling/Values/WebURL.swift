@@ -44,6 +44,9 @@ public struct WebURL: Sendable, Hashable {
     /// Path and query, as a request line carries them (RFC 9112 §3.2.1).
     public var target: String { query.map { "\(path)?\($0)" } ?? path }
 
+    /// The address without what follows its `?`.
+    package var withoutQuery: WebURL { query == nil ? self : WebURL(origin: origin, path: path) }
+
     /// The address that `reference` means on this page (RFC 3986 §5.2), or `nil` where it is none that we speak.
     public func resolving(_ reference: String) -> WebURL? {
         if reference.schemeEnd != nil, let absolute = WebURL(reference) { return absolute }
