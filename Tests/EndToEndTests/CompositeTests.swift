@@ -38,6 +38,34 @@ struct CompositeTests {
         }
     }
 
+    /// The requests of that path that the server has carried out.
+    private func executions(of path: String, in bank: Bank) -> [Record.Hit] {
+        bank.record.hits.filter { $0.path == path }
+    }
+
+    @Test("a payment whose query says it all is carried out once: cold, 20 at once, and when the session has ended")
+    func payment() async throws {
+        let path = "/worklight/apps/services/api/Shop/android/query"
+        let query = "procedure=pay&amount=100"
+        try await withBank(Self.realms(pin: "1234")) { bank in
+            let pay = String(path.dropFirst("/worklight".count)) + "?" + query
+            try await bank.expect(pay, "-d", "", status: 200)
+            #expect(executions(of: path, in: bank).count { $0.method == "POST" } == 1)
+            for round in 0..<2 {
+                // The second time it ends while it is held here: the first of the 20 that meets that has it won anew.
+                bank.upstream.composite.dropSessions()
+                if round == 0 { #expect(try await bank.countersign("sessions", "drop").exit == 0) }
+                let answers = try await bank.storm(connections: 20, requests: 1) { _ in
+                    "POST \(pay) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+                }
+                #expect(answers.count == 20 && answers.allSatisfy { $0.status == 200 })
+                #expect(executions(of: path, in: bank).count { $0.method == "POST" } == 1 + 20 * (round + 1))
+            }
+            #expect(executions(of: path, in: bank).allSatisfy { $0.method == "POST" })
+            #expect(bank.record.answerCount(to: "PinRealm") == 3)
+        }
+    }
+
     @Test(
         "50 posts at a time go on over sessions that end in the middle of them, and over cookies that live two seconds")
     func expiry() async throws {

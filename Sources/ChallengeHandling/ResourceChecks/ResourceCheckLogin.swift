@@ -4,8 +4,12 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// Passes the security checks that a resource names itself: at an address for answers (`answer-url`), or in the composite dialect
-/// of Worklight 6.x and MobileFirst 7.x by sending the request's address again with the answers in `Authorization`.
+/// Passes the security checks that a resource names itself: at an address for answers (`answer-url`, `…/authenticate` of the
+/// composite dialect), or by a GET of the resource with the answers in `Authorization`.
+///
+/// The original clients of Worklight 6.x and MobileFirst 7.x send the challenged request itself with the answers. Servers then
+/// carry it out or tell of the login in its place, and nothing says which; so here no answer rides on an unsafe request, and
+/// the caller's own is sent once, after the login (RFC 9110 §9.2.1).
 ///
 /// Its session is the cookies that the server sets meanwhile, and in the composite dialect the value that `WL-Instance-Id` is to
 /// carry.
@@ -20,26 +24,42 @@ public struct ResourceCheckLogin: SessionLogin {
     private let answerURL: WebURL?
     private let address: WebURL
     private let challenge: ExaminedResponse?
+    private let target: WebURL?
 
-    /// A login for `challenge`; without one, `address` is asked for the challenge first. `name` stands in failures that belong to no
-    /// single check. `answerURL` is where answers go.
+    /// A login for `challenge`; without one, `address` is asked for the challenge first, or `target`, the address of a request that
+    /// waits. `name` stands in failures that belong to no single check. `answerURL` is where answers go.
     public init(
         name: String, handlers: [any SecurityCheckChallengeHandler], answerURL: WebURL?, address: WebURL,
-        challenge: ExaminedResponse?
+        challenge: ExaminedResponse?, target: WebURL? = nil
     ) {
         self.name = name
         self.handlers = handlers
         self.answerURL = answerURL
         self.address = address
-        self.challenge = challenge
+        let occasion = LoginOccasion(challenge: challenge, target: target)
+        self.challenge = occasion.challenge
+        self.target = occasion.target
     }
 
     /// Wins a session, or says why not.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        var talk = Talk(login: self, url: challenge?.url ?? address, conversation: conversation)
+        let place = challenge?.url ?? target ?? address
+        var talk = Talk(login: self, url: place, conversation: conversation)
         var response: SideResponse
         if let challenge {
             response = SideResponse(status: challenge.status, fields: challenge.fields, body: challenge.body ?? [])
+        } else if target != nil {
+            guard let found = try await talk.look() else {
+                return .nothingAsked(at: place, now: conversation.now(), isBrief: true)
+            }
+            response = found
+            let examined = ExaminedResponse(
+                status: found.status, fields: found.fields, body: found.body, url: place)
+            let detector = ResourceCheckDetector(checks: handlers.map(\.securityCheck))
+            guard detector.examine(examined, hasSession: false) == .challenge else {
+                talk.report("no challenge that this answers, so there is nothing to add yet")
+                return .nothingAsked(at: place, now: conversation.now())
+            }
         } else {
             response = try await talk.send(SideRequest(method: .get, url: address), "GET \(address.path)")
         }
@@ -58,6 +78,10 @@ public struct ResourceCheckLogin: SessionLogin {
                 throw await dialogue.failed(message.failures, serverWait: retryAt)
             }
             guard let message, !message.challenges.isEmpty else {
+                if !talk.wasChallenged, (200...299).contains(response.status) {
+                    talk.report("no challenge, so there is nothing to add yet")
+                    return Session()
+                }
                 guard talk.isPassed(response.status) else { throw talk.unexpected(response.status, retryAt) }
                 return talk.session
             }
@@ -94,8 +118,12 @@ extension ResourceCheckLogin {
         let conversation: Conversation
         private var jar = CookieJar()
         private var instance: String?
+        /// Whether the server has challenged in this login.
+        private(set) var wasChallenged = false
         /// Whether the answers went to the challenged address itself.
         private var hasAnsweredRealms = false
+        /// Whether the address that takes answers in a body is not there.
+        private var lacksAddress = false
 
         init(login: ResourceCheckLogin, url: WebURL, conversation: Conversation) {
             self.login = login
@@ -120,6 +148,7 @@ extension ResourceCheckLogin {
 
         /// The challenges that want an answer: that against forged requests wants its value back in a field, and no more.
         mutating func taken(_ challenges: [String: JSONValue]) -> [String: JSONValue] {
+            wasChallenged = true
             var challenges = challenges
             if let value = challenges.removeValue(forKey: ClientRealms.antiXSRF).flatMap(ClientRealms.instance) {
                 instance = value
@@ -136,17 +165,43 @@ extension ResourceCheckLogin {
                 let body = SecretJSON(object: ["challengeResponse": answers])
                 return try await send(.json(.post, address, body), "POST \(address.path)")
             case .composite:
-                guard login.answerURL != nil || answers.text.count > ResourceCheckLogin.longestField else {
-                    hasAnsweredRealms = true
-                    // Without its body, so that it does nothing but log in.
-                    var request = SideRequest(method: login.challenge?.method == .get ? .get : .post, url: url)
-                    if answers.text.count > 2 { request.fields[.authorization] = answers.text.revealText() }
-                    return try await send(request, "\(request.method.rawValue) \(url.path) with the answers")
+                let fits = answers.text.count <= ResourceCheckLogin.longestField
+                if let address = login.answerURL ?? (fits && (lacksAddress || isSafe) ? nil : authenticate) {
+                    var request = SideRequest.json(.post, address, answers)
+                    request.fields[.authorization] = "wl-authorization-in-body"
+                    let response = try await send(request, "POST \(address.path)")
+                    guard login.answerURL == nil, fits, [404, 405, 501].contains(response.status) else {
+                        return response
+                    }
+                    lacksAddress = true
                 }
-                guard let address = login.answerURL ?? authenticate else { throw addressMissing }
-                var request = SideRequest.json(.post, address, answers)
-                request.fields[.authorization] = "wl-authorization-in-body"
-                return try await send(request, "POST \(address.path)")
+                guard login.answerURL == nil, fits else { throw addressMissing }
+                hasAnsweredRealms = true
+                var request = SideRequest(method: .get, url: url)
+                if answers.text.count > 2 { request.fields[.authorization] = answers.text.revealText() }
+                return try await send(request, "GET \(url.path) with the answers")
+            }
+        }
+
+        /// Whether the challenged request was safe, so that its address may be asked for as it came (RFC 9110 §9.2.1).
+        private var isSafe: Bool { login.challenge.map { $0.method == .get || $0.method == .head } ?? false }
+
+        /// Asks for the address of a request that waits; `nil` if the server is in trouble, which the request itself will be told.
+        func look() async throws(LoginFailure) -> SideResponse? {
+            let step = "GET \(url.path)"
+            do throws(SideRequestError) {
+                var request = SideRequest(method: .get, url: url)
+                request.isLook = true
+                let response = try await conversation.sideRequests.send(request)
+                report("\(step): \(response.status)")
+                return response.status >= 500 || response.status == 429 ? nil : response
+            } catch {
+                report("\(step): no answer, \(error.reason)")
+                switch error.kind {
+                case .badAnswer, .tls, .unreachable: return nil
+                case .guarded, .originNotAllowed, .timedOut:
+                    throw LoginFailure(error, step: step, challenge: login.name)
+                }
             }
         }
 
@@ -197,7 +252,7 @@ extension ResourceCheckLogin {
             )
         }
 
-        private func report(_ text: String) {
+        func report(_ text: String) {
             conversation.report(ConversationStep(challenge: login.name, text: text))
         }
     }

@@ -43,6 +43,7 @@ extension LoginComposition {
         let handlers = checks.map(\.handler)
         let answerURL = checks.lazy.compactMap(\.answerURL).first
         let name = first.handler.challengeName
+        let proof = checks.lazy.compactMap(\.proof).first
         let credentials = Set(handlers.map(\.key.credential))
         let login = StandingLogin(
             name: name, trigger: .detected(ResourceCheckDetector(checks: handlers.map(\.securityCheck))),
@@ -54,8 +55,8 @@ extension LoginComposition {
             credentials: credentials.sorted(), asks: handlers.dropFirst().map(\.challengeName),
             makeLogin: { occasion in
                 ResourceCheckLogin(
-                    name: name, handlers: handlers, answerURL: answerURL, address: upstream.url,
-                    challenge: occasion.challenge)
+                    name: name, handlers: handlers, answerURL: answerURL, address: proof ?? upstream.url,
+                    challenge: occasion.challenge, target: proof == nil ? occasion.target : nil)
             })
         return refusal(of: handlers).map(login.refusing) ?? login
     }
@@ -64,6 +65,7 @@ extension LoginComposition {
     private struct Check {
         let handler: CredentialChallengeHandler
         let answerURL: WebURL?
+        let proof: WebURL?
         let isKept: Bool
 
         init?(_ challenge: ChallengeSettings, at upstream: UpstreamSettings) {
@@ -80,6 +82,7 @@ extension LoginComposition {
                 case .path(let path)?: upstream.url.resolving(path)
                 case nil: nil
                 }
+            proof = challenge.proofAddress(at: upstream)
             isKept = challenge.login == .atStart
         }
     }

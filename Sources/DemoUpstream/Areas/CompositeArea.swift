@@ -58,11 +58,15 @@ package final class CompositeArea: Sendable {
                 ], cookie)
         }
         guard session.isLoggedIn else { return challenge([JSONMember("PinRealm", ["message": "PIN?"])], cookie) }
-        if request.path.hasSuffix("/authenticate") || answers != nil {
-            return secure(200, ["WL-Authentication-Success": ["PinRealm": ["userId": "ann"]]], cookie)
-        }
+        let success: JSON = ["WL-Authentication-Success": ["PinRealm": ["userId": "ann"]]]
+        if request.path.hasSuffix("/authenticate") { return secure(200, success, cookie) }
         if sessionEnd.isLast() { dropSessions() }
-        return inside(request)
+        // A request that carries right answers is carried out like any other.
+        var response = inside(request)
+        if answers != nil, let realms = success["WL-Authentication-Success"] {
+            response.fields.append(("WL-Authentication-Success", realms.text))
+        }
+        return response
     }
 
     private func answers(in request: FakeRequest) -> JSON? {

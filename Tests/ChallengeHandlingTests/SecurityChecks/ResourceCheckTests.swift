@@ -14,18 +14,21 @@ struct ResourceCheckTests {
     private static let composite: HTTPFields = [.wwwAuthenticate: "WL-Composite-Challenge"]
     private static let instance = HTTPField.Name("WL-Instance-Id") ?? .from
 
-    private func response(_ status: Int, _ fields: HTTPFields, _ body: String?) throws -> ExaminedResponse {
+    private func response(
+        _ status: Int, _ fields: HTTPFields, _ body: String?, method: HTTPRequest.Method = .get,
+        at url: String = Self.resource
+    ) throws -> ExaminedResponse {
         ExaminedResponse(
-            status: status, fields: fields, body: body.map { Array($0.utf8) }, method: .post,
-            url: try #require(WebURL(Self.resource)))
+            status: status, fields: fields, body: body.map { Array($0.utf8) }, method: method,
+            url: try #require(WebURL(url)))
     }
 
     private func login(
-        answerURL: String? = nil, _ challenge: ExaminedResponse?, pin: String = "1234"
+        answerURL: String? = nil, _ challenge: ExaminedResponse?, target: String? = nil
     ) throws -> ResourceCheckLogin {
         ResourceCheckLogin(
             name: "shop", handlers: [try Bank.pin()], answerURL: answerURL.flatMap { WebURL($0) },
-            address: try #require(WebURL(Self.resource)), challenge: challenge)
+            address: try #require(WebURL(Self.resource)), challenge: challenge, target: target.flatMap { WebURL($0) })
     }
 
     private static func wrapped(_ text: String) -> String { "/*-secure-\n\(text)*/" }
@@ -126,7 +129,7 @@ struct ResourceCheckTests {
         let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
         let world = World([
             ScriptedStep(
-                .post, Self.resource,
+                .get, Self.resource,
                 .success(
                     SideResponse(
                         status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/ctx"], body: Array(success.utf8))
@@ -148,7 +151,7 @@ struct ResourceCheckTests {
     func refusedBehind() async throws {
         let challenge = try response(
             401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
-        let step = ScriptedStep(.post, Self.resource, .success(SideResponse(status: 200)))
+        let step = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200)))
         for status in [400, 404, 405] {
             let session = try await World([step.replying(status, [.setCookie: "JSESSIONID=a; Path=/"])]).win(
                 login(challenge))
@@ -157,6 +160,74 @@ struct ResourceCheckTests {
         for status in [401, 403, 429, 500] {
             #expect(await World([step.replying(status)]).lose(try login(challenge)).code == .failed)
         }
+    }
+
+    // MARK: Nothing is carried out twice
+
+    private static let pin = wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#)
+
+    @Test("the answers to the challenge of an unsafe request go to `authenticate`, and none has its method and query")
+    func unsafeRequest() async throws {
+        let challenge = try response(
+            401, Self.composite, Self.pin, method: .post, at: "\(Self.resource)?procedure=pay&amount=100")
+        let world = World([
+            ScriptedStep(
+                .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
+                .success(SideResponse(status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
+            ) { $0.json?["PinCodeAttempts"] == ["pin": "1234"] }
+        ])
+        let session = try await world.win(try login(challenge))
+        #expect(session.cookies?.contains(name: "JSESSIONID") == true)
+    }
+
+    @Test(
+        "where there is no `authenticate`, they go by a GET of the path without the query",
+        arguments: [true, false])
+    func withoutAddress(isAPI: Bool) async throws {
+        let resource = isAPI ? Self.resource : "\(Self.server)/ctx/invoke"
+        let challenge = try response(
+            401, Self.composite, Self.pin, method: .post, at: "\(resource)?procedure=pay&amount=100")
+        let answered = ScriptedStep(
+            .get, resource, .success(SideResponse(status: 405, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
+        ) { $0.fields[.authorization]?.contains("1234") == true && $0.body == nil }
+        let missing = ScriptedStep(
+            .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
+            .success(SideResponse(status: 404)))
+        let session = try await World(isAPI ? [missing, answered] : [answered]).win(try login(challenge))
+        #expect(session.cookies?.contains(name: "JSESSIONID") == true)
+    }
+
+    @Test("before any challenge the request's own path is asked, by GET and without its query")
+    func ahead() async throws {
+        let steps = [
+            ScriptedStep(.get, "\(Self.server)/ctx/invoke", .success(SideResponse(status: 200)))
+                .replying(401, Self.composite, Self.pin),
+            ScriptedStep(
+                .get, "\(Self.server)/ctx/invoke",
+                .success(SideResponse(status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
+            ) { $0.fields[.authorization]?.contains("1234") == true },
+        ]
+        let login = try login(nil, target: "\(Self.server)/ctx/invoke?procedure=pay")
+        let session = try await World(steps).win(login)
+        #expect(session.cookies?.contains(name: "JSESSIONID") == true)
+    }
+
+    @Test("where nothing is asked for, or something that is not configured, the session is empty and ends soon")
+    func nothingAsked() async throws {
+        let other = Self.wrapped(#"{"challenges":{"PinCodeAttempts":{},"Other":{}}}"#)
+        let step = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200, fields: [.setCookie: "a=b"])))
+        for answer in [step, step.replying(404), step.replying(401, Self.json, "{}"), step.replying(503)] {
+            let session = try await World([answer]).win(try login(nil, target: Self.resource))
+            #expect(session.isEmpty && session.expiresAt.map { $0 <= World.now + 60_000 } == true)
+        }
+        // What is asked for besides ends the login as before, by the name of what has no handler.
+        let failure = await World([step.replying(401, Self.composite, other)]).lose(
+            try login(nil, target: Self.resource))
+        #expect(failure.detail.contains("\"Other\""))
+        let unreachable = step.replying(.failure(SideRequestError(.unreachable, reason: "refused")))
+        #expect(try await World([unreachable]).win(try login(nil, target: Self.resource)).isEmpty)
+        let slow = step.replying(.failure(SideRequestError(.timedOut, reason: "slow")))
+        #expect(await World([slow]).lose(try login(nil, target: Self.resource)).code == .timedOut)
     }
 
     @Test("answers too long for a field go to the address that takes them in a body")
@@ -183,7 +254,7 @@ struct ResourceCheckTests {
         let challenge = try response(
             401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
         let world = World([
-            ScriptedStep(.post, Self.resource, .success(SideResponse(status: 200))).replying(
+            ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200))).replying(
                 403, [:], Self.wrapped(#"{"WL-Authentication-Failure":{"PinCodeAttempts":{"reason":"wrong"}}}"#))
         ])
         #expect(await world.lose(try login(challenge)).code == .rejected)
