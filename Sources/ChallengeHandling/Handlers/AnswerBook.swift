@@ -48,6 +48,9 @@ package final class AnswerBook: RequestSigner {
     /// There is no right answer for `space`.
     func remove(_ space: Space) { state.withLock { $0.answers[space] = nil } }
 
+    /// Whether it has no answers.
+    var isEmpty: Bool { state.withLock(\.answers.isEmpty) }
+
     /// When the first of the answers ends, in milliseconds since 1970.
     var expiresAt: Int64? { state.withLock { $0.answers.values.compactMap(\.expiresAt).min() } }
 

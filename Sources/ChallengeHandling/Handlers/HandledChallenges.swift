@@ -31,7 +31,7 @@ package struct HandledChallenges: Sendable {
         StandingLogin(
             name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
-            makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge) })
+            makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge, target: $0.target) })
     }
 }
 
@@ -66,12 +66,19 @@ struct HandledChallengesLogin: SessionLogin {
     let challenges: HandledChallenges
     let book: AnswerBook
     let met: ExaminedResponse?
+    /// The address of the request that waits for the session before any challenge; `nil` if none does.
+    let target: WebURL?
 
     private var name: String { challenges.name }
 
     func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        // Ahead of any challenge there is nothing to answer; what is known already goes along.
-        guard let met else { return session }
+        // Before any challenge there is nothing to answer; what is known already goes along.
+        var met = met
+        if met == nil { met = try await look(conversation) }
+        guard let met else {
+            guard let target, book.isEmpty else { return session }
+            return .nothingAsked(at: target, now: conversation.now())
+        }
         var request = challenges.handler.firstChallenge(in: met.fields, at: met.url, conversation)
         for _ in 0..<Self.rounds {
             guard let asked = request else { return session }
@@ -96,6 +103,17 @@ struct HandledChallengesLogin: SessionLogin {
         }
         throw LoginFailure(
             .rejected, challenge: name, detail: "The server rejected \(Self.rounds) answers, one after the other.")
+    }
+
+    /// The challenge at the address of a request that waits, if nothing is known yet.
+    private func look(_ conversation: Conversation) async throws(LoginFailure) -> ExaminedResponse? {
+        guard let target, book.isEmpty else { return nil }
+        let occasion = SchemeOccasion(name: name, url: target, use: nil, conversation: conversation)
+        guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look(),
+            response.status == 401
+        else { return nil }
+        let examined = ExaminedResponse(status: 401, fields: response.fields, method: .head, url: target)
+        return challenges.handler.firstChallenge(in: examined.fields, at: target) == nil ? nil : examined
     }
 
     private var session: Session {

@@ -5,18 +5,22 @@ internal import HTTPTypes
 
 /// Wins a session by HTTP authentication: by the first scheme of a list that the server offers and that works here.
 ///
-/// After a challenge, the request that met it tries the session (`Session.isProven`). Ahead of any, side requests without
-/// a body do: one that asks for the challenge, one that answers it.
+/// After a challenge, the request that met it tries the session (`Session.isProven`). Before any, side requests without
+/// a body do: one that asks for the challenge, one that answers it. For a request that waits they go to its own address, or to
+/// `prove-at`; where the answer needs no challenge (Basic), that request itself carries it first.
 public struct SchemeLogin: SessionLogin {
     private let plan: SchemePlan
     private let challenge: ExaminedResponse?
     private let scope: Scope
+    private let target: WebURL?
 
-    /// A login by `plan`, for `challenge` where that led to it; `scope` is asked for by a scheme that knows scopes.
-    public init(_ plan: SchemePlan, challenge: ExaminedResponse?, scope: Scope = .empty) {
+    /// A login by `plan`, for `challenge` where that led to it; `scope` is asked for by a scheme that knows scopes. `target`:
+    /// the address of the request that waits for it before any challenge.
+    public init(_ plan: SchemePlan, challenge: ExaminedResponse?, scope: Scope = .empty, target: WebURL? = nil) {
         self.plan = plan
         self.challenge = challenge
         self.scope = scope
+        self.target = target
     }
 
     /// Wins a session, or says why not.
@@ -35,17 +39,25 @@ public struct SchemeLogin: SessionLogin {
     }
 
     private func winAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
-        let probe = SchemeProbe(plan.address, occasion)
+        if target != nil, plan.needsNoChallenge { return try await session(for: occasion) }
+        let address = plan.isProof ? plan.address : target ?? plan.address
+        occasion.url = address
+        let probe = SchemeProbe(address, occasion, isTarget: target != nil)
         if !plan.needsNoChallenge {
-            let response = try await probe.ask()
+            let (response, isTrouble) = try await firstAnswer(to: probe)
             guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
                 // Nothing is protected there, as far as we can answer it; what is will ask.
                 occasion.report("no challenge that this answers, so there is nothing to add yet")
-                return Session()
+                var session = Session()
+                if target != nil {
+                    session = .nothingAsked(at: address, now: occasion.conversation.now(), isBrief: isTrouble)
+                }
+                session.lookedAt = plan.isProof ? nil : address.path
+                return session
             }
+            if let realm = plan.realm { _ = plan.spaces?.learn(realm, at: address) }
             occasion.challenges = SchemePlan.challenges(in: response.fields)
-            occasion.response = ExaminedResponse(
-                status: response.status, fields: response.fields, url: plan.address)
+            occasion.response = ExaminedResponse(status: response.status, fields: response.fields, url: address)
         }
         var session = try await session(for: occasion)
         // Only libcurl can answer for a connection.
@@ -67,6 +79,16 @@ public struct SchemeLogin: SessionLogin {
                 ? "The server calls its own nonce too old at once. Have it accept nonces for longer."
                 : "The server refused the answer to its challenge.",
             retryAt: retryAt)
+    }
+
+    private func firstAnswer(
+        to probe: SchemeProbe
+    ) async throws(LoginFailure) -> (response: SideResponse?, isTrouble: Bool) {
+        guard target != nil else { return (try await probe.ask(), false) }
+        switch try await probe.look() {
+        case .response(let response): return (response, false)
+        case .trouble: return (nil, true)
+        }
     }
 
     /// By the first scheme that is offered and works here (CONTRIBUTING, rule 10).

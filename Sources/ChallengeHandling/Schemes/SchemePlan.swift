@@ -17,13 +17,15 @@ public struct SchemePlan: Sendable {
     public var retryRejectedAfter: Duration?
     /// What is asked for where no response has led to the login.
     public var address: WebURL
+    /// Whether `address` asks for the login for certain (`prove-at`), so that no other is looked at.
+    public var isProof: Bool
     /// Which realm is where, if logins for several realms stand at one place.
     public var spaces: RealmSpaces?
 
     /// A plan.
     public init(
         name: String, schemes: [any AuthenticationScheme], realm: String? = nil, key: LatchKey?,
-        retryRejectedAfter: Duration? = nil, address: WebURL, spaces: RealmSpaces? = nil
+        retryRejectedAfter: Duration? = nil, address: WebURL, isProof: Bool = false, spaces: RealmSpaces? = nil
     ) {
         self.name = name
         self.schemes = schemes
@@ -31,6 +33,7 @@ public struct SchemePlan: Sendable {
         self.key = key
         self.retryRejectedAfter = retryRejectedAfter
         self.address = address
+        self.isProof = isProof
         self.spaces = spaces
     }
 

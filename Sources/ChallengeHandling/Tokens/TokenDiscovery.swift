@@ -10,7 +10,7 @@ internal import Synchronization
 /// Nothing that goes out on the way holds a secret. What an upstream says chooses among the allowed servers and no more: its
 /// metadata is read at its own origin only, the endpoint lies at the server's origin, and no redirect is followed.
 public final class TokenDiscovery: Sendable {
-    private let name: String
+    fileprivate let name: String
     private let resource: WebURL
     private let servers: [AuthorizationServer]
     /// What was found last, for renewals: it is asked for again when the resource challenges again.
@@ -23,6 +23,9 @@ public final class TokenDiscovery: Sendable {
         self.resource = resource
         self.servers = servers
     }
+
+    /// Whether an endpoint was found before.
+    fileprivate var isFound: Bool { known.withLock { $0 != nil } }
 
     /// The token endpoint. `challenge` is the response that asked for a token; without one, what was found last is taken, or
     /// the resource's metadata looked for where they have to be (RFC 9728 §3.1). Throws `login-failed` for whatever is not
@@ -146,20 +149,34 @@ public final class TokenDiscovery: Sendable {
 public struct DiscoveredTokenLogin: SessionLogin {
     private let discovery: TokenDiscovery
     private let challenge: ExaminedResponse?
+    private let target: WebURL?
     private let makeLogin: @Sendable (WebURL) -> any SessionLogin
 
-    /// A login by what `makeLogin` makes for the endpoint that `discovery` finds after `challenge`.
+    /// A login by what `makeLogin` makes for the endpoint that `discovery` finds after `challenge`. `target`: the address of the
+    /// request that waits for it before any challenge, and is asked for one.
     public init(
-        _ discovery: TokenDiscovery, challenge: ExaminedResponse?,
+        _ discovery: TokenDiscovery, challenge: ExaminedResponse?, target: WebURL? = nil,
         makeLogin: @escaping @Sendable (WebURL) -> any SessionLogin
     ) {
         self.discovery = discovery
         self.challenge = challenge
+        self.target = target
         self.makeLogin = makeLogin
     }
 
     /// Wins a session, or says why not.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        try await makeLogin(discovery.endpoint(after: challenge, in: conversation)).win(conversation)
+        guard challenge == nil, let target, !discovery.isFound else {
+            return try await makeLogin(discovery.endpoint(after: challenge, in: conversation)).win(conversation)
+        }
+        let occasion = SchemeOccasion(name: discovery.name, url: target, use: nil, conversation: conversation)
+        guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look() else {
+            return .nothingAsked(at: target, now: conversation.now(), isBrief: true)
+        }
+        let met = ExaminedResponse(status: response.status, fields: response.fields, method: .head, url: target)
+        guard BearerDetector(realm: nil).examine(met, hasSession: false) == .challenge else {
+            return .nothingAsked(at: target, now: conversation.now())
+        }
+        return try await makeLogin(discovery.endpoint(after: met, in: conversation)).win(conversation)
     }
 }

@@ -34,7 +34,7 @@ extension LoginComposition {
             name: challenge.name, schemes: schemes, realm: settings.realm,
             key: challenge.credential.map { LatchKey(origin: origin, challenge: challenge.name, credential: $0) },
             retryRejectedAfter: challenge.retryRejected, address: Self.address(of: challenge, at: upstream),
-            spaces: settings.realm == nil ? nil : spaces)
+            isProof: challenge.proofPath != nil, spaces: settings.realm == nil ? nil : spaces)
         let login = StandingLogin(
             name: challenge.name, trigger: .detected(SchemeDetector(plan)), isAhead: false,
             isKept: challenge.login == .atStart,
@@ -43,7 +43,7 @@ extension LoginComposition {
                 scope: token?.login.key.scope ?? ""),
             credentials: [challenge.credential].compactMap(\.self),
             bindsConnections: settings.schemes.contains { $0 == .negotiate || $0 == .ntlm },
-            makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
+            makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope, target: $0.target) })
         return (login, token?.tokenOrigins ?? [])
     }
 

@@ -82,7 +82,7 @@ struct TokenLogins {
         guard !token.issuers.isEmpty else { return nil }
         let discovery = TokenDiscovery(name: challenge.name, resource: upstream.url, servers: token.issuers)
         let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
-            DiscoveredTokenLogin(discovery, challenge: occasion.challenge) { url in
+            DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { url in
                 tokenLogin(grant, at: url, scope: occasion.scope)
             }
         }

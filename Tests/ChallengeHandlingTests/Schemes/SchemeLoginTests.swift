@@ -99,6 +99,73 @@ struct SchemeLoginTests {
         #expect(world.steps.contains("GET /start with the credential: 204"))
     }
 
+    // MARK: For a request that waits
+
+    private func login(
+        _ scheme: any AuthenticationScheme, target: String = "https://h/up/here?x=1", isProof: Bool = false
+    ) -> SchemeLogin {
+        let proof = WebURL(origin: Self.origin, path: "/proof")
+        let plan = SchemePlan(
+            name: "corp", schemes: [scheme], key: Self.key, address: isProof ? proof : Self.address, isProof: isProof)
+        return SchemeLogin(plan, challenge: nil, target: LoginOccasion(target: WebURL(target)).target)
+    }
+
+    private func head(
+        _ begins: String?, _ status: Int, _ challenges: [String] = [], at path: String = "/up/here"
+    ) -> ScriptedStep {
+        ScriptedStep(
+            .head, "https://h\(path)", .success(SideResponse(status: status, fields: Self.challenges(challenges)))
+        ) { request in
+            guard let begins else { return request.fields[.authorization] == nil }
+            return request.fields[.authorization]?.hasPrefix(begins) == true
+        }
+    }
+
+    @Test("for a request that waits, Digest is asked for and answered by HEAD of its own path, without its query")
+    func digestForTarget() async throws {
+        let world = World([head(nil, 401, [Self.digest]), head("Digest ", 404)], credentials: [.ann])
+        #expect(try await world.win(login(DigestScheme(digests: NoDigests()))).isProven)
+    }
+
+    @Test("for a request that waits, `prove-at` is asked in the place of its own path")
+    func digestAtProof() async throws {
+        let steps = [head(nil, 401, [Self.digest], at: "/proof"), head("Digest ", 200, at: "/proof")]
+        let world = World(steps, credentials: [.ann])
+        #expect(try await world.win(login(DigestScheme(digests: NoDigests()), isProof: true)).isProven)
+    }
+
+    @Test("for a request that waits, Basic costs no request: it goes along with that one, which tries it")
+    func basicForTarget() async throws {
+        let session = try await World(credentials: [.ann]).win(login(BasicScheme()))
+        #expect(session.fields.count == 1 && !session.isProven)
+    }
+
+    @Test(
+        "if nothing is asked for where a request waits, or its server is in trouble, the session is empty and ends soon"
+    )
+    func nothingForTarget() async throws {
+        let digest = DigestScheme(digests: NoDigests())
+        let refused = head(nil, 0).replying(.failure(SideRequestError(.unreachable, reason: "refused")))
+        for (step, life) in [
+            (head(nil, 200), 60_000), (head(nil, 405), 60_000), (head(nil, 501), 60_000),
+            (head(nil, 401, ["Basic realm=\"r\""]), 60_000), (head(nil, 503), 5_000), (head(nil, 429), 5_000),
+            (refused, 5_000),
+        ] as [(ScriptedStep, Int64)] {
+            let session = try await World([step], credentials: [.ann]).win(login(digest))
+            #expect(session.isEmpty && session.expiresAt == World.now + life)
+        }
+        let slow = head(nil, 0).replying(.failure(SideRequestError(.timedOut, reason: "slow")))
+        #expect(await World([slow], credentials: [.ann]).lose(login(digest)).code == .timedOut)
+    }
+
+    @Test("a wrong password is rejected before the request that waits is sent")
+    func rejectedForTarget() async throws {
+        let world = World(
+            [head(nil, 401, [Self.digest]), head("Digest ", 401, [Self.digest])], credentials: [.ann])
+        #expect(await world.lose(login(DigestScheme(digests: NoDigests()))).code == .rejected)
+        #expect(world.latches.keys == [Self.key])
+    }
+
     @Test("a refusal closes the latch after one attempt", arguments: [true, false])
     func refused(isBasic: Bool) async throws {
         let steps =
