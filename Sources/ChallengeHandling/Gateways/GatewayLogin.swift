@@ -14,18 +14,21 @@ public struct GatewayLogin: SessionLogin {
     public let base: WebURL
     /// The address that was answered by the login page; `nil` ahead of any.
     public let challenged: WebURL?
+    /// The address of the request that waits for the session before any challenge; `nil` if none does.
+    public let target: WebURL?
     /// After what time a latch that a rejection closed opens by itself; `nil`: never.
     public let retryRejectedAfter: Duration?
 
     /// A login.
     public init(
-        _ rules: GatewayRules, key: LatchKey, base: WebURL, challenged: WebURL? = nil,
+        _ rules: GatewayRules, key: LatchKey, base: WebURL, challenged: WebURL? = nil, target: WebURL? = nil,
         retryRejectedAfter: Duration? = nil
     ) {
         self.rules = rules
         self.key = key
         self.base = base
         self.challenged = challenged
+        self.target = target
         self.retryRejectedAfter = retryRejectedAfter
     }
 
@@ -36,12 +39,25 @@ public struct GatewayLogin: SessionLogin {
         try requireFields(of: use)
         var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: rules.detect + rules.markers)
         let isNamed = rules.steps.first?.page != nil
-        let entrance = try visit.resolve(rules.steps.first?.page, at: challenged ?? base, else: challenged ?? base)
+        var entrance = try visit.resolve(rules.steps.first?.page, at: challenged ?? base, else: challenged ?? base)
         let needsNoPage = rules.steps.first?.needsNoPage == true
-        var page =
-            needsNoPage
-            ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: entrance), isMarked: false)
-            : try await visit.open(entrance, "page")
+        var page: GatewayVisit.Page
+        if needsNoPage {
+            page = GatewayVisit.Page(response: ExaminedResponse(status: 200, url: entrance), isMarked: false)
+        } else if let target, !isNamed {
+            var found = try await visit.search(entrance)
+            if found?.isMarked == false, target != entrance {
+                entrance = target
+                found = try await visit.search(target)
+            }
+            guard let found, found.isMarked else {
+                visit.report("no login page, so there is nothing to add yet")
+                return .nothingAsked(at: target, now: conversation.now(), isBrief: found == nil)
+            }
+            page = found
+        } else {
+            page = try await visit.open(entrance, "page")
+        }
         guard isNamed || needsNoPage || page.isMarked else {
             throw visit.failure(
                 "No login page came where one was expected. Name its address by `login.page`, or say by `detect` what "

@@ -39,7 +39,18 @@ struct GatewayVisit {
         return page
     }
 
-    /// The same, whatever the status. `follows`: over redirects.
+    /// Fetches a page on behalf of a request that waits. `nil` if the server cannot be reached, which that request itself will be
+    /// told. Throws if there was no answer in time.
+    mutating func search(_ address: WebURL) async throws(LoginFailure) -> Page? {
+        do throws(LoginFailure) {
+            return try await look(at: address, "page")
+        } catch {
+            if error.code == .timedOut { throw error }
+            return nil
+        }
+    }
+
+    /// Fetches a page as `open` does, whatever the status. `follows`: over redirects.
     mutating func look(at address: WebURL, _ step: String, follows: Bool = true) async throws(LoginFailure) -> Page {
         var address = address
         var isMarked = false

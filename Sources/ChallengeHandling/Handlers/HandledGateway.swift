@@ -33,7 +33,8 @@ package struct HandledGateway: Sendable {
             makeLogin: { occasion in
                 HandledGatewayLogin(
                     gateway: self, met: occasion.challenge,
-                    address: challenged.address(for: occasion) ?? WebURL(origin: origin, path: "/"))
+                    address: challenged.address(for: occasion) ?? WebURL(origin: origin, path: "/"),
+                    target: occasion.target)
             })
     }
 }
@@ -71,13 +72,25 @@ package struct HandledGatewayLogin: SessionLogin {
     let met: ExaminedResponse?
     /// The address that was challenged, or is asked for where none was.
     let address: WebURL
+    /// The address of the request that waits for the session before any challenge; `nil` if none does.
+    let target: WebURL?
 
     private var handler: any GatewayChallengeHandler { gateway.handler }
 
     /// Wins a session, or says why not. A form that was rejected is not submitted again.
     package func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var visit = GatewayVisit(name: gateway.name, conversation: conversation, markers: [])
-        let entrance = try await look(at: address, "page", on: &visit)
+        let entrance: Page
+        if met == nil, let target {
+            var found = try await search(address, on: &visit)
+            if found?.isChallenge == false, target != address { found = try await search(target, on: &visit) }
+            guard let found, found.isChallenge else {
+                return .nothingAsked(at: target, now: conversation.now(), isBrief: found == nil)
+            }
+            entrance = found
+        } else {
+            entrance = try await look(at: address, "page", on: &visit)
+        }
         var page = entrance.response
         if !entrance.isChallenge {
             // It may ask for other methods only; else nobody asks any more.
@@ -170,6 +183,17 @@ package struct HandledGatewayLogin: SessionLogin {
             address = next
         }
         throw visit.failure("The server answers with \(Self.rounds) redirects, one after the other.")
+    }
+
+    /// A page on behalf of a request that waits; `nil` if the server cannot be reached, which that request itself will be told.
+    /// Throws if there was no answer in time.
+    private func search(_ address: WebURL, on visit: inout GatewayVisit) async throws(LoginFailure) -> Page? {
+        do throws(LoginFailure) {
+            return try await look(at: address, "page", on: &visit)
+        } catch {
+            if error.code == .timedOut { throw error }
+            return nil
+        }
     }
 
     private func session(_ visit: GatewayVisit) -> Session {

@@ -29,7 +29,7 @@ struct GatewayLogins {
             makeLogin: { occasion in
                 GatewayLogin(
                     rules, key: key, base: base, challenged: challenged.address(for: occasion),
-                    retryRejectedAfter: retry)
+                    target: occasion.challenge == nil ? occasion.target : nil, retryRejectedAfter: retry)
             })
     }
 
