@@ -21,7 +21,7 @@ struct SchemeServerTests {
         }
     }
 
-    @Test("nginx with Basic, user and password in UTF-8, and a body that is sent again")
+    @Test("nginx with Basic, user and password in UTF-8, along with the first request that has a body")
     func signs() async throws {
         let environment = ["COUNTERSIGN_CORP__USERNAME": "jörg", "COUNTERSIGN_CORP__PASSWORD": "geheim ß"]
         try await withGuard(scheme: "basic", environment: environment) {
@@ -29,7 +29,7 @@ struct SchemeServerTests {
         } _: { bank, server in
             let answer = try await bank.expect("/open/echo", "--data-binary", "a body", status: 200)
             #expect(answer.json?["size"] == 6)
-            #expect(server.refusals == 1)
+            #expect(server.refusals == 0)
         }
     }
 

@@ -17,8 +17,11 @@ struct TomcatSchemeTests {
             #expect(first.status == 200 && first.json?["principal"]?.string == "ann", "\(first.summary)")
             let second = try await tomcat.curl("/\(scheme)/reports/8")
             #expect(second.json?["principal"]?.string == "ann", "\(second.summary)")
-            // The challenge, its answer, and the second: Tomcat logs a little after it has answered.
-            #expect(await eventually { tomcat.requests.count >= 3 } && tomcat.requests.count == 3)
+            // Basic goes along with the POST; for Digest a HEAD meets the challenge, and another tries the answer. Tomcat logs a
+            // little after it has answered.
+            let count = scheme == "basic" ? 2 : 4
+            #expect(await eventually { tomcat.requests.count >= count } && tomcat.requests.count == count)
+            #expect(tomcat.requests.count { $0.hasPrefix("POST") } == 1)
         }
     }
 
@@ -50,8 +53,9 @@ struct TomcatSchemeTests {
             let first = try await tomcat.curl("/\(scheme)/", "-d", "x=1")
             #expect(first.status == 502 && first.code == "login-rejected", "\(first.summary)")
             for _ in 0..<3 { #expect(try await tomcat.curl("/\(scheme)/").code == "login-latched") }
-            // The challenge and the one answer to it, then no more than challenges.
-            #expect(await eventually { tomcat.requests.count >= 5 } && tomcat.requests.count == 5)
+            // The one answer, for Digest after a challenge, then no more than challenges.
+            let count = scheme == "basic" ? 4 : 5
+            #expect(await eventually { tomcat.requests.count >= count } && tomcat.requests.count == count)
             #expect(tomcat.arrived.isEmpty)
         }
     }

@@ -33,12 +33,13 @@ extension UpstreamClient {
     /// What a response that may be a challenge means for the exchange.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
-        used: [UInt64]
+        used: [UInt64], empty: SlotSet
     ) -> Finding {
         var needsBody = false
         for (slot, standing) in route.slots.enumerated() {
             guard let detector = standing.login.trigger.detector else { continue }
-            let generation = slot < used.count ? used[slot] : 0
+            // An empty session is none: the request carried nothing of it.
+            let generation = slot < used.count && !empty.contains(slot) ? used[slot] : 0
             switch detector.examine(response, hasSession: generation != 0) {
             case .notAChallenge:
                 continue
@@ -85,6 +86,13 @@ extension UpstreamClient {
             route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
         if refusals.contains(use, now: runtime.loop.now) { return Finding(meaning: .pass) }
         return Finding(meaning: meaning, refusal: generation == 0 ? nil : use)
+    }
+
+    /// Whether this route has lately refused the session of `slot`, and so the login for it (CONTRIBUTING, rule 4).
+    func isRefused(_ slot: Int, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
+        guard !refusals.isEmpty else { return false }
+        let use = RefusedUse(route: RouteKey(method: request.method, target: target), slot: slot, generation: 0)
+        return refusals.contains(use, now: runtime.loop.now)
     }
 
     /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).

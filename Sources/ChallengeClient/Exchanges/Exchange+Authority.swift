@@ -7,9 +7,6 @@ internal import HTTPWire
 
 // Sub-requests of another proxy: the sessions are won as for any request, but then their fields are the answer.
 extension Exchange {
-    /// Whether every session of the route is won before anything is sent: nobody here will meet the challenge otherwise.
-    var winsAhead: Bool { isTooLong || request.isSubrequest }
-
     /// Takes no part in trying a session that the server has not accepted yet: only who sees the answer to a request can say what
     /// it proves. The other proxy sends the request without it, and hands the challenge that it meets to a listener which does.
     func decline(_ session: HeldSession, of slot: Int) -> ExchangeMachine.Action {

@@ -72,7 +72,8 @@ extension Exchange {
     private func verdict(
         on response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions
     ) -> ExchangeMachine.Verdict {
-        let finding = client.examine(response, request: request, target: target, route: route, used: used)
+        let finding = client.examine(
+            response, request: request, target: target, route: route, used: used, empty: emptiness.used)
         refusal = finding.refusal
         if let grown = finding.route { self.route = grown }
         switch finding.meaning {

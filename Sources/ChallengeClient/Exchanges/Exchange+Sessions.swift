@@ -3,6 +3,17 @@
 
 internal import ChallengeHandling
 internal import EventLoop
+internal import HTTPWire
+
+/// What an exchange remembers of sessions that bring nothing.
+struct Emptiness {
+    /// The slots whose session was empty when the request was last sent.
+    var used = SlotSet()
+    /// The slots that the request goes without: nothing is asked for there, or no login can be had now.
+    var without = SlotSet()
+    /// Whether the exchange has met an empty session after a challenge, and asked for another once.
+    var isPassed = false
+}
 
 // How an exchange comes by the sessions that it needs.
 extension Exchange {
@@ -12,17 +23,19 @@ extension Exchange {
         if let reason = route.slots[slot].login.refusal {
             return machine.sessionFailed(ExchangeError(.callerNotAllowed, detail: reason))
         }
-        let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
-        let decision = runtime.requestSession(
-            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge,
-            cause: loginCause)
+        let isChallenged = challengedSlot == slot
+        var decision = requestSession(slot, rejected: rejectedGeneration(of: slot), isChallenged, of: client, at: route)
+        if isChallenged, case .use(let held) = decision, held.session.isEmpty {
+            // Won ahead of some other request, where nothing was asked for.
+            decision = requestSession(slot, rejected: held.generation, isChallenged, of: client, at: route)
+        }
         switch decision {
-        case .use:
-            return sessionIsThere(wonNow: false)
+        case .use(let held):
+            return sessionIsThere(held, wonNow: false)
         case .prove(let session):
             if request.isSubrequest { return decline(session, of: slot) }
             trial = (slot, session)
-            return sessionIsThere(wonNow: true)
+            return sessionIsThere(session, wonNow: true)
         case .lead where request.isCheck, .wait where request.isCheck:
             // Taken back at once: the places of those who wait are the callers'.
             runtime.directory.leave(route.slots[slot].key, waiter: ticket)
@@ -35,6 +48,7 @@ extension Exchange {
             runtime.wait(self, ticket: ticket)
             return nil
         case .refuse(let failure):
+            if isOptional(slot) { return goWithout(slot) }
             return machine.sessionFailed(ExchangeError(failure))
         case .overloaded:
             return machine.sessionFailed(
@@ -48,25 +62,91 @@ extension Exchange {
     /// The login that this exchange waited for is over.
     func loginEnded(_ outcome: SessionTable<ExchangeTicket>.Outcome) {
         waitingFor = nil
+        guard let slot = machine.waitingSlot else { return }
         switch outcome {
-        case .won:
-            perform(sessionIsThere(wonNow: true))
+        case .won(let held):
+            if challengedSlot == slot, held.session.isEmpty, !emptiness.isPassed {
+                // Won ahead of some other request, where nothing was asked for.
+                emptiness.isPassed = true
+                while used.count <= slot { used.append(0) }
+                used[slot] = held.generation
+                return perform(.win(slot: slot))
+            }
+            perform(sessionIsThere(held, wonNow: true))
         case .prove(_, let session):
-            guard let slot = machine.waitingSlot else { return }
             if request.isSubrequest { return perform(decline(session, of: slot)) }
             trial = (slot, session)
-            perform(sessionIsThere(wonNow: true))
+            perform(sessionIsThere(session, wonNow: true))
         case .failed(let failure):
+            if isOptional(slot), failure.saysNothingWasTried { return perform(goWithout(slot)) }
             perform(machine.sessionFailed(ExchangeError(failure)))
         case .askAgain:
-            guard let slot = machine.waitingSlot else { return }
             perform(.win(slot: slot))
         }
     }
 
-    private func sessionIsThere(wonNow: Bool) -> ExchangeMachine.Action {
-        guard let client, let route, let slot = machine.waitingSlot else { return .doNothing }
-        let missing = client.missing(in: route, for: request, aheadOfBody: winsAhead, besides: trial?.slot)
-        return machine.sessionReady(missing: missing, wonNow: wonNow, login: route.slots[slot].key.challenge)
+    /// The first slot whose session has to be won before anything is sent.
+    var missingSlot: Int? {
+        guard let client, let route else { return nil }
+        return client.missing(
+            in: route, for: request, at: target, loginOrder, besides: trial?.slot, without: emptiness.without)
+    }
+
+    private var loginOrder: LoginOrder {
+        if request.isSubrequest { return .beforeAnswer }
+        if isTooLong { return .beforeLongBody }
+        if request.framing == .chunked { return .beforeUnmeasuredBody }
+        return request.hasBody || !request.method.isSafe ? .beforeRequest : .afterChallenge
+    }
+
+    private func requestSession(
+        _ slot: Int, rejected: UInt64?, _ isChallenged: Bool, of client: UpstreamClient, at route: RouteSessions
+    ) -> SessionTable<ExchangeTicket>.Decision {
+        runtime.requestSession(
+            route, slot: slot, rejected: rejected, ticket: ticket, of: client,
+            challenge: isChallenged ? challenge : nil,
+            target: isChallenged ? nil : address(at: client), cause: loginCause)
+    }
+
+    /// The generation of `slot` that is no good: refused, or empty from a look at another path.
+    private func rejectedGeneration(of slot: Int) -> UInt64? {
+        if slot < used.count, used[slot] != 0 { return used[slot] }
+        guard let route, route.lookedElsewhere(slot, than: target) else { return nil }
+        return route.generations[slot]
+    }
+
+    /// The request's own address for a login that looks there; `nil` for a target that is no path (`*` of OPTIONS).
+    private func address(at client: UpstreamClient) -> WebURL? {
+        let url = client.address(of: target)
+        return url.path.hasPrefix("/") ? url : nil
+    }
+
+    /// Whether nothing has asked for the session of `slot` yet, so that the request can go without.
+    private func isOptional(_ slot: Int) -> Bool {
+        guard let route else { return false }
+        return challengedSlot != slot && !request.isSubrequest && !route.slots[slot].login.isAhead
+    }
+
+    /// The request goes without the session of `slot`; what it meets is answered then.
+    private func goWithout(_ slot: Int) -> ExchangeMachine.Action {
+        emptiness.without.insert(slot)
+        return machine.sessionReady(missing: missingSlot, wonNow: false)
+    }
+
+    private func sessionIsThere(_ held: HeldSession, wonNow: Bool) -> ExchangeMachine.Action {
+        guard let route, let slot = machine.waitingSlot else { return .doNothing }
+        // Nothing was won by it, so that a challenge that comes now is the first.
+        if held.session.isEmpty, challengedSlot != slot, !request.isSubrequest { return goWithout(slot) }
+        return machine.sessionReady(missing: missingSlot, wonNow: wonNow, login: route.slots[slot].key.challenge)
+    }
+}
+
+extension LoginFailure {
+    /// Whether no credential was sent: the latch is closed, or there is none to be had.
+    fileprivate var saysNothingWasTried: Bool {
+        switch code {
+        case .accountLocked, .attemptsKept, .latched, .noCredential: true
+        default: isCancelled
+        }
     }
 }

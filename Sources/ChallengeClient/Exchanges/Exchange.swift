@@ -32,6 +32,8 @@ package final class Exchange: TransferOwner {
     var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
     var used: [UInt64] = []
+    /// What is remembered of sessions that bring nothing.
+    var emptiness = Emptiness()
     var waitingFor: SessionKey?
     /// What the sessions' fields need to know of the body before it is sent.
     var reading = BodyReading()
@@ -90,13 +92,14 @@ package final class Exchange: TransferOwner {
         prepareBody(client, route)
         // Not emptied: it shares the route's memory, and that would be copied.
         used = []
+        emptiness = Emptiness()
         timer.arm(at: runtime.loop.now + client.responseDelay)
     }
 
     /// Starts what `begin` took over. The exchange may be over when this returns.
     package func start() {
-        guard let client, let route else { return }
-        perform(machine.start(missing: client.missing(in: route, for: request, aheadOfBody: winsAhead)))
+        guard client != nil, route != nil else { return }
+        perform(machine.start(missing: missingSlot))
     }
 
     // MARK: The request's body
@@ -250,6 +253,7 @@ package final class Exchange: TransferOwner {
         route.refresh(from: runtime.directory, now: now)
         var sessions = route.fields
         used = route.generations
+        emptiness.used = route.emptySlots
         if let trial {
             sessions = route.fields(trying: trial.session, in: trial.slot)
             used[trial.slot] = trial.session.generation

@@ -9,11 +9,13 @@ extension ClientRuntime {
     /// Asks for the session of a slot and starts the login where it is this exchange's turn.
     func requestSession(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
-        challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
+        challenge: ExaminedResponse?, target: WebURL? = nil, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Decision {
         let slot = route.slots[slot]
         let decision = directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock())
-        if decision == .lead { startLogin(slot, at: client.plan, challenge: challenge, cause()) }
+        if decision == .lead {
+            startLogin(slot, at: client.plan, challenge: challenge, target: target, cause())
+        }
         return decision
     }
 
@@ -131,10 +133,10 @@ extension ClientRuntime {
     ///
     /// It is over after `timeouts.login` at the latest, whatever hangs in it. What it wins after that is nobody's.
     func startLogin(
-        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, _ cause: LoginCause,
-        replacing replaced: PendingLogout? = nil
+        _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, target: WebURL? = nil,
+        _ cause: LoginCause, replacing replaced: PendingLogout? = nil
     ) {
-        let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
+        let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge, target: target))
         let sideRequests = sideRequests(for: login, at: plan, cause: cause)
         let services = services
         let key = slot.key

@@ -73,7 +73,7 @@ struct GuardedSideRequests: SideRequests {
             status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
             method: request.method, url: request.url)
         for (slot, session) in zip(pages, sessions) {
-            let verdict = slot.login.trigger.detector?.examine(examined, hasSession: session != nil)
+            let verdict = slot.login.trigger.detector?.examine(examined, hasSession: session?.session.isEmpty == false)
             guard verdict == .challenge else { continue }
             return (answer, Met(slot: slot, generation: session?.generation, challenge: examined))
         }

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import HTTPWire
 
 /// The logins that stand at a route, and the sessions of theirs that are held: one worker's snapshot.
 ///
@@ -38,6 +39,8 @@ package final class RouteSessions {
     private(set) var fields: SessionFields
     /// Per slot, the generation of the session held; 0 where there is none.
     private(set) var generations: [UInt64]
+    /// The slots whose held session is empty: nothing was asked for where their login looked.
+    private(set) var emptySlots = SlotSet()
     /// When the first of them is to be renewed, in milliseconds since 1970.
     private(set) var renewAt = Int64.max
 
@@ -70,6 +73,7 @@ package final class RouteSessions {
         version = directory.version
         endsAt = .max
         renewAt = .max
+        emptySlots = SlotSet()
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
             sessions[index] = nil
@@ -78,6 +82,7 @@ package final class RouteSessions {
             endsAt = min(endsAt, session.session.expiresAt ?? .max)
             renewAt = min(renewAt, session.renewAt ?? .max)
             sessions[index] = session.session
+            if session.session.isEmpty { emptySlots.insert(index) }
         }
         dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)
@@ -90,6 +95,19 @@ package final class RouteSessions {
         var sessions = sessions
         sessions[slot] = trial.session
         return SessionFields(sessions.compactMap(\.self), limitsCodings: looksAtPages)
+    }
+
+    /// Whether the login of an empty slot looked at another path than that of `target`.
+    func lookedElsewhere(_ slot: Int, than target: borrowing ByteQueue) -> Bool {
+        guard emptySlots.contains(slot), let path = sessions[slot]?.lookedAt else { return false }
+        return target.withSpan { target in
+            var index = 0
+            for byte in path.utf8 {
+                guard index < target.count, target[index] == byte else { return true }
+                index += 1
+            }
+            return index < target.count && target[index] != UInt8(ascii: "?")
+        }
     }
 
     /// The renewal that is due was taken care of: do not ask again at every request, nor when it fails.

@@ -123,24 +123,6 @@ package final class UpstreamClient {
         }
     }
 
-    /// The first login whose session must be there before anything is sent: one that goes ahead of every request, or
-    /// any that a body too long to be kept (`aheadOfBody`) will otherwise meet in vain. Not that of slot `trial`, which the
-    /// exchange has for itself.
-    func missing(
-        in route: RouteSessions, for request: ExchangeRequest, aheadOfBody isTooLong: Bool, besides trial: Int? = nil
-    ) -> Int? {
-        guard !route.slots.isEmpty else { return nil }
-        route.refresh(from: runtime.directory, now: runtime.wallClock())
-        for slot in route.slots.indices where route.generations[slot] == 0 && slot != trial {
-            // The caller sees to its authorization itself; fixed fields of ours go along.
-            if request.keepsCredentials, route.slots[slot].login.trigger.detector != nil { continue }
-            // Perhaps nothing is asked of such a caller here.
-            if isTooLong, route.slots[slot].login.refusal == nil { return slot }
-            if route.slots[slot].login.isAhead { return slot }
-        }
-        return nil
-    }
-
     // MARK: Transfers
 
     /// An idle transfer, or a new one; throws when libcurl is out of memory.
