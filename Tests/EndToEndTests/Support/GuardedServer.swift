@@ -41,6 +41,7 @@ final class GuardedServer: Sendable {
                 access_log \(folder.path)/access.log told;
                 client_body_temp_path temporary/a; proxy_temp_path temporary/b; fastcgi_temp_path temporary/c;
                 uwsgi_temp_path temporary/d; scgi_temp_path temporary/e;
+                client_max_body_size 0; proxy_request_buffering off; proxy_http_version 1.1;
                 server {
                     listen 127.0.0.1:\(port);
                     auth_basic Nginx; auth_basic_user_file \(folder.path)/users;
@@ -62,8 +63,10 @@ final class GuardedServer: Sendable {
     }
 
     /// Apache with `mod_auth_digest` at `/` and `mod_auth_basic` at `/basic/`, both of realm `Apache`. A nonce is good for
-    /// `lifetime` seconds.
-    static func apache(before upstream: UInt16, lifetime: Int = 300) async throws -> GuardedServer {
+    /// `lifetime` seconds. `opensRoot`: the document `/` asks for nothing.
+    static func apache(
+        before upstream: UInt16, lifetime: Int = 300, opensRoot: Bool = false
+    ) async throws -> GuardedServer {
         let (folder, port) = (try Folder(), Ports.next())
         // Its processes give up root.
         unsafe chmod(folder.path, 0o755)
@@ -107,6 +110,7 @@ final class GuardedServer: Sendable {
                 AuthBasicProvider file
                 AuthUserFile \(folder.path)/users
             </Location>
+            \(opensRoot ? "<LocationMatch ^/$>\nRequire all granted\n</LocationMatch>" : "")
             RequestHeader set X-Remote-User "expr=%{REMOTE_USER}"
             ProxyPass / http://127.0.0.1:\(upstream)/
 

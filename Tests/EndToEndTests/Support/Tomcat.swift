@@ -31,6 +31,16 @@ final class Tomcat: Sendable {
     /// What the daemon has logged.
     var log: String { daemon.withLock { $0?.log ?? "" } }
 
+    /// The most memory that the daemon ever held, in kilobytes.
+    var peakKilobytes: Int { daemon.withLock { $0?.peakKilobytes ?? 0 } }
+
+    /// Has the daemon forget all sessions.
+    func dropSessions() async throws {
+        let dropped = try await Command.countersign(
+            "sessions", "drop", "--config", folder.path(of: "countersign.yaml"), in: folder)
+        #expect(dropped.exit == 0, "\(dropped.errors)")
+    }
+
     /// Requests a path of the daemon.
     func curl(_ path: String, _ options: String...) async throws -> Curl {
         try await Curl.run(options + ["http://127.0.0.1:\(port)\(path)"], in: folder, within: 60)
@@ -69,6 +79,7 @@ final class Tomcat: Sendable {
                 upstream: tomcat
             upstreams:
               tomcat: { url: "http://127.0.0.1:\(upstreamPort)/" }
+            admin: { address: "unix:\(folder.path(of: "admin.sock"))" }
             credentials: { sources: [env] }
             challenges:
             \(challenges)

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import DemoUpstream
+internal import Glibc
+import Testing
+
+/// Bodies of 64 MiB, far more than what is kept for sending again, on sessions that are not there yet. The root of each server
+/// is open, so that nothing is learned by asking for that.
+@Suite("A cold upload of 64 MiB arrives once and whole", .serialized)
+struct ColdUploadTests {
+    private static let size = 64 << 20
+    /// The most memory, in kilobytes, that both uploads of a test may cost the daemon.
+    private static let memory = 32 << 10
+    /// Without `Expect`: the caller sends whether or not it is asked to.
+    private static let framings = [["-H", "Expect:"], ["-H", "Expect:", "-H", "Transfer-Encoding: chunked"]]
+
+    /// A file of that size, and its SHA-256.
+    private struct Upload {
+        let file: String
+        let digest: String
+
+        init(in folder: Folder) async throws {
+            file = folder.path(of: "upload")
+            let made = try await Command.run(
+                ["/bin/sh", "-c", "head -c \(size) /dev/urandom >upload && sha256sum upload"], in: folder)
+            digest = String(made.output.prefix(64))
+        }
+
+        /// Sends it by POST, framed as `options` say.
+        func send(to url: String, _ options: [String], in folder: Folder) async throws -> Curl {
+            try await Curl.run(
+                options + ["-X", "POST", "-H", "Content-Type: application/octet-stream", "-T", file, url],
+                in: folder, within: 60)
+        }
+    }
+
+    /// Sends the file by both framings, each on a cold session, through `bank` to `path`.
+    private func uploadBoth(through bank: Bank, to path: String, check: (Curl, Upload) -> Void) async throws {
+        let upload = try await Upload(in: bank.folder)
+        let idle = try bank.daemon.peakKilobytes
+        for framing in Self.framings {
+            let answer = try await upload.send(to: bank.url(path), framing, in: bank.folder)
+            #expect(answer.status == 200, "\(framing): \(answer.summary)")
+            check(answer, upload)
+            #expect(try await bank.countersign("sessions", "drop").exit == 0)
+        }
+        #expect(try bank.daemon.peakKilobytes - idle <= Self.memory)
+        #expect(!bank.folder.text(of: "daemon.log").contains("body-not-replayable"))
+    }
+
+    /// Runs a scenario with a server in front of a counter of uploads, and the daemon in front of that.
+    private func withCounter(
+        _ challenge: String, _ start: (UInt16) async throws -> (port: UInt16, stop: () async -> Void), path: String
+    ) async throws {
+        var configuration = BankConfiguration()
+        configuration.mobileFirst = []
+        configuration.environment = ["COUNTERSIGN_CORP__USERNAME": "ann", "COUNTERSIGN_CORP__PASSWORD": "demo"]
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: guarded"
+        configuration.challenges = ["name: corp\nupstream: guarded\ncredential: corp\n\(challenge)"]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let (port, log) = (Ports.next(), bank.folder.path(of: "arrived"))
+            let counter = try await ScriptServer("upload-counter", ["\(port)", log], in: bank.folder)
+            let server = try await start(port)
+            bank.configure { $0.upstreams = ["guarded:\n  url: http://127.0.0.1:\(server.port)/"] }
+            var result: Result<Void, any Error> = .success(())
+            do {
+                try await bank.startDaemon()
+                try await uploadBoth(through: bank, to: path) { _, upload in
+                    let posts = bank.folder.text(of: "arrived").split(separator: "\n").filter { $0.hasPrefix("POST") }
+                    #expect(posts.last.map(String.init) == "POST \(path) \(Self.size) \(upload.digest) ann")
+                }
+                let posts = bank.folder.text(of: "arrived").split(separator: "\n").filter { $0.hasPrefix("POST") }
+                #expect(posts.count == Self.framings.count)
+            } catch {
+                result = .failure(error)
+            }
+            await bank.stopDaemon()
+            await server.stop()
+            await counter.stop()
+            try result.get()
+        }
+    }
+
+    @Test("at nginx with Basic")
+    func nginx() async throws {
+        try await withCounter(
+            "scheme: basic",
+            {
+                let server = try await GuardedServer.nginx(before: $0)
+                return (server.port, { await server.stop() })
+            }, path: "/up")
+    }
+
+    @Test("at Apache with Basic and with Digest", arguments: ["basic", "digest"])
+    func apache(scheme: String) async throws {
+        try await withCounter(
+            "scheme: \(scheme)",
+            {
+                let server = try await GuardedServer.apache(before: $0, opensRoot: true)
+                return (server.port, { await server.stop() })
+            }, path: scheme == "basic" ? "/basic/up" : "/up")
+    }
+
+    @Test("at Apache with a login form that no preset knows")
+    func apacheForm() async throws {
+        try await withCounter(
+            """
+            gateway: none
+            detect: { status: 401, form-fields: [httpd_username, httpd_password] }
+            login:
+              url: form
+              parameters: { httpd_username: "{username}", httpd_password: "{password}" }
+              fields: hidden
+            """,
+            {
+                let server = try await ApacheForm(before: $0)
+                return (server.port, { await server.stop() })
+            }, path: "/open/up")
+    }
+
+    @Test("at Apache with Negotiate")
+    func negotiate() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let (kdc, web) = (Ports.next(), Ports.next())
+            let place = bank.folder.path(of: "realm")
+            // Apache's children are another user.
+            unsafe chmod(bank.folder.path, 0o711)
+            let realm = try await ScriptServer("kerberos-realm", [place, "\(kdc)", "\(web)"], in: bank.folder)
+            bank.configure {
+                $0.upstreams = ["corp: { url: 'http://localhost:\(web)/' }"]
+                $0.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: corp"
+                $0.challenges = ["name: corp\nupstream: corp\nscheme: negotiate\ncredential: robot"]
+                $0.environment["KRB5_CONFIG"] = "\(place)/krb5.conf"
+                $0.environment["KRB5CCNAME"] = "FILE:\(place)/no-cache"
+                $0.environment["COUNTERSIGN_ROBOT__PRINCIPAL"] = "robot"
+                $0.environment["COUNTERSIGN_ROBOT__KEYTAB"] = "\(place)/robot.keytab"
+            }
+            try await bank.startDaemon()
+            try await uploadBoth(through: bank, to: "/digest") { answer, upload in
+                #expect(answer.field("x-digest") == upload.digest)
+            }
+            func posts() -> [Substring] {
+                bank.folder.text(of: "realm/access.log").split(separator: "\n").filter { $0.hasPrefix("POST") }
+            }
+            // Apache logs a little after it has answered.
+            #expect(await eventually { posts().count == 2 })
+            #expect(posts().allSatisfy { $0.contains(" 200 ") })
+            await realm.stop()
+        }
+    }
+
+    @Test("at Tomcat with Basic, Digest and FORM", arguments: ["basic", "digest", "form"])
+    func tomcat(kind: String) async throws {
+        let login = kind == "form" ? "gateway: j-security-check" : "scheme: \(kind)"
+        try await withTomcat("  - { name: portal, upstream: tomcat, \(login), credential: ann }") { tomcat in
+            let upload = try await Upload(in: tomcat.folder)
+            let idle = tomcat.peakKilobytes
+            for framing in Self.framings {
+                let answer = try await upload.send(
+                    to: "http://127.0.0.1:\(tomcat.port)/\(kind)/up", framing, in: tomcat.folder)
+                #expect(answer.status == 200 && answer.json?["principal"]?.string == "ann", "\(answer.summary)")
+                try await tomcat.dropSessions()
+            }
+            let posts = tomcat.arrived.filter { $0.hasPrefix("POST") }
+            let expected = "POST /\(kind)/up \(Self.size) \(upload.digest)"
+            #expect(posts.count == Self.framings.count && posts.allSatisfy { $0 == expected })
+            #expect(tomcat.peakKilobytes - idle <= Self.memory)
+        }
+    }
+}
