@@ -52,7 +52,7 @@ package final class SessionFields {
         let connectionNames: [HTTPField.Name] = connection == nil ? [] : [.authorization]
         for name in fields.map(\.name) + signers.flatMap(\.names) + connectionNames {
             let name = Array(name.canonicalName.utf8)
-            let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
+            let kind = FieldName(foldingUnderscoresIn: name.span)
             if kind == .other { otherNames.append(name) } else { kinds.append(kind) }
         }
         self.kinds = kinds
@@ -62,13 +62,12 @@ package final class SessionFields {
     /// Whether nothing is injected.
     package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil }
 
-    /// Whether a caller's own field of that name gives way to one of these.
+    /// Returns whether a caller's own field of that name gives way to one of these. So does one that a CGI program takes for it
+    /// (RFC 3875 §4.1.18), such as `X_Api_Key` for `X-Api-Key`.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {
         if kind != .other { return kinds.contains(kind) }
-        return otherNames.contains { other in
-            other.count == name.count
-                && other.indices.allSatisfy { other[$0] == name[$0] | 0x20 || other[$0] == name[$0] }
-        }
+        for other in otherNames where FieldName.areEqualToCGI(other.span, name) { return true }
+        return !kinds.isEmpty && kinds.contains(FieldName.imitated(by: name))
     }
 
     /// Appends them to a request; without `Authorization` where the caller's own goes.

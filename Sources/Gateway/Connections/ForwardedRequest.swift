@@ -56,6 +56,9 @@ enum ForwardedRequest {
             default: break
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
+            if line.kind == .other, isOurs(line.imitated(in: bytes), policy: policy, overriddenBy: sessions) {
+                continue
+            }
             let value = bytes.extracting(line.value.bounds)
             if line.kind == .cookie, cookies != nil {
                 callersCookies.append(
@@ -86,6 +89,18 @@ enum ForwardedRequest {
         }
         // libcurl would add `Accept: */*`.
         if !hasAccept { fields.suppress("Accept") }
+    }
+
+    /// Returns whether a field that a CGI program takes for `kind` must not go: it would be read in place of what is written here.
+    private static func isOurs(_ kind: FieldName, policy: ForwardingPolicy, overriddenBy sessions: SessionFields)
+        -> Bool
+    {
+        switch kind {
+        case .other: false
+        case .contentLength, .expect, .host, .maxForwards: true
+        case .acceptEncoding: sessions.limitsCodings
+        default: kind.isHopByHop || CallerFields.owns(kind, as: policy.caller)
+        }
     }
 
     /// The host that the caller asked for: in an absolute target before `Host` (RFC 9112 §3.2.2), which is as good as

@@ -22,7 +22,7 @@ package struct TrailerLines: ~Copyable {
 
     /// Adds the fields that a decoder found in `bytes`.
     package mutating func append(_ fields: [FieldLine], in bytes: Span<UInt8>) {
-        for field in fields where !field.kind.isForbiddenInTrailers {
+        for field in fields where !field.isForbiddenInTrailers(in: bytes) {
             guard lines.count + field.name.count + field.value.count + 4 <= Self.limit else { return }
             lines.append(bytes.extracting(field.name.bounds))
             lines.append(": ")

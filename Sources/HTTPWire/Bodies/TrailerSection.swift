@@ -38,7 +38,7 @@ struct TrailerSection: Sendable {
             count += 1
             guard count <= limits.fieldCount else { throw .fieldsTooMany }
             let line = try FieldLine(bytes, from: position, to: lineFeed - 1)
-            if !line.kind.isForbiddenInTrailers { lines.append(line) }
+            if !line.isForbiddenInTrailers(in: bytes) { lines.append(line) }
             position = lineFeed + 1
         }
         return lines

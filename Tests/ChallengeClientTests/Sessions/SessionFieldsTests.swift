@@ -23,7 +23,11 @@ struct SessionFieldsTests {
 
     @Test(
         "a caller's own field of that name gives way, in whatever case it is written",
-        arguments: ["Authorization", "authorization", "AUTHORIZATION", "X-Api-Key", "x-api-key", "X-API-KEY"])
+        arguments: [
+            "Authorization", "authorization", "AUTHORIZATION", "X-Api-Key", "x-api-key", "X-API-KEY",
+            // One name to CGI and what comes of it.
+            "X_Api_Key", "X-Api_Key", "x_API-key",
+        ])
     func overridden(name: String) {
         #expect(overrides(name))
     }
@@ -31,11 +35,26 @@ struct SessionFieldsTests {
     @Test(
         "all other fields stay",
         arguments: [
-            "Cookie", "Proxy-Authorization", "X-Api-Ke", "X-Api-Key2", "X-Api_Key", "Y-Api-Key", "Xapi-Key-",
+            "Cookie", "Proxy-Authorization", "X-Api-Ke", "X-Api-Key2", "Y_Api_Key", "Y-Api-Key", "Cook_ie", "X_Api_Ke",
+            "Xapi-Key-",
             "", "Authorizatio",
         ])
     func others(name: String) {
         #expect(!overrides(name))
+    }
+
+    @Test("a field that is injected with underscores takes the place of all that a CGI program takes for it")
+    func underscores() throws {
+        let fields = SessionFields([
+            InjectedField(name: try #require(HTTPField.Name("X_Tenant")), value: Secret("blue")),
+            InjectedField(name: try #require(HTTPField.Name("X_Forwarded_For")), value: Secret("here")),
+        ])
+        for name in ["X_Tenant", "X-Tenant", "x-TENANT", "X-Forwarded-For", "x_forwarded-for"] {
+            let bytes = Array(name.utf8)
+            let kind = FieldName(bytes.span, ByteRange(start: 0, end: bytes.count))
+            let isOverridden = fields.override(kind, named: bytes.span)
+            #expect(isOverridden, "\(name)")
+        }
     }
 
     @Test("where there is no session, nothing gives way")

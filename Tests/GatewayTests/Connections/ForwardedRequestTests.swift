@@ -67,6 +67,32 @@ struct ForwardedRequestTests {
                 == ["X-Stays: 1", "Authorization: Bearer ours", "X-Api-Key: ours"])
     }
 
+    @Test("a field that a CGI program takes for an injected one, or for one of the framing, does not go")
+    func underscores() throws {
+        let fields = """
+            X_Api_Key: evil\r\nx-api_KEY: evil\r\nContent_Length: 5\r\nTransfer_Encoding: chunked\r\nProxy_Authorization: x\r
+            Keep_Alive: 5\r\nX_Stays: 1\r\nX_Forwarded_For: 1\r\n
+            """
+        let name = try #require(HTTPField.Name("X-Api-Key"))
+        #expect(
+            try forwarded(fields, injecting: [InjectedField(name: name, value: Secret("ours"))])
+                == ["X_Stays: 1", "X_Forwarded_For: 1", "X-Api-Key: ours"])
+        #expect(
+            try forwarded(fields)
+                == ["X_Api_Key: evil", "x-api_KEY: evil", "X_Stays: 1", "X_Forwarded_For: 1"])
+    }
+
+    @Test("a field that a CGI program takes for a forwarding field of ours does not go")
+    func forwardingFields() throws {
+        let upstream = try AnsweringUpstream { head, _ in answer("200 OK", head) }
+        let proxy = try Proxy(.bank(port: upstream.port, forwarding: ForwardingPolicy(caller: .xForwarded)))
+        let head = try proxy.fetch(
+            get("/", "X_Forwarded_For: 1.2.3.4\r\nX-Forwarded_Host: evil\r\nX_FORWARDED_PROTO: https\r\nX_Other: 1\r\n")
+        ).body
+        #expect(!head.contains("1.2.3.4") && !head.contains("evil") && !head.contains("https"))
+        #expect(head.contains("X_Other: 1\r\n") && head.contains("X-Forwarded-Proto: http\r\n"))
+    }
+
     @Test(
         "naming a field of the framing, or of the way, changes nothing about either",
         arguments: [

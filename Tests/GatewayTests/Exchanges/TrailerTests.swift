@@ -129,11 +129,11 @@ struct TrailerTests {
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(
-            "POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\nx-api-key: evil\r\n\r\n"
+            "POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\nx-api-key: evil\r\nX_Api_Key: evil\r\n\r\n"
         )
         let server = try upstream.accept()
         _ = try server.head()
-        try server.expect("5\r\nhello\r\n0\r\nX-Sum: 1\r\nx-api-key: evil\r\n\r\n")
+        try server.expect("5\r\nhello\r\n0\r\nX-Sum: 1\r\nx-api-key: evil\r\nX_Api_Key: evil\r\n\r\n")
         try server.send(challenge)
         #expect(try server.head().contains("X-Api-Key: one\r\n"))
         try server.expect("5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n")

@@ -61,6 +61,8 @@ func forbiddenTrailers() {
         "Connection", "TE", "Trailer", "Upgrade", "Expect", "Cache-Control", "Max-Forwards", "Content-Type",
         "Content-Encoding", "Content-Range", "Range", "Forwarded", "X-Forwarded-For", "Via", "Origin",
         "Sec-Fetch-Site", "WWW-Authenticate", "Location",
+        // As CGI programs take them.
+        "Content_Length", "transfer_ENCODING", "X_Forwarded-For", "Proxy_Authorization",
     ]
     for name in dropped {
         let body = DecodedBody(latin1("0\r\nA: 1\r\n\(name): x\r\nB: 2\r\n\r\n"))
