@@ -58,14 +58,14 @@ package struct AdminService: LocalService {
         case ("GET", "/healthz"), ("HEAD", "/healthz"), ("OPTIONS", "/healthz"):
             return health(.healthy, request)
         case ("GET", "/status"), ("HEAD", "/status"):
-            return status()
+            return status(for: request)
         case ("GET", "/metrics"), ("HEAD", "/metrics"):
             let format = MetricsFormat(accept: request.accept)
             return LocalAnswer(
                 status: 200, contentType: format.contentType, body: Array(sources.metrics().text(format).utf8),
                 fields: [("Vary", "Accept")])
         case ("GET", "/"), ("HEAD", "/"):
-            return page()
+            return page(for: request)
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
@@ -108,8 +108,8 @@ package struct AdminService: LocalService {
         return LaterAnswer(patience: Self.patience, begin: sources.ask) { answer(request) }
     }
 
-    private func status() -> LocalAnswer {
-        let page = sources.page()
+    private func status(for request: LocalRequest) -> LocalAnswer {
+        let page = figures(for: request)
         let health = page.report.health
         var status = health.json(HealthDocument(.ready, of: health), isVerbose: true)
         if case .object(var object) = status {
@@ -119,10 +119,19 @@ package struct AdminService: LocalService {
         return .json(status: 200, status)
     }
 
-    private func page() -> LocalAnswer {
+    /// Returns the figures; over TCP, where every user of the machine can ask, without the paths that logins have seen.
+    private func figures(for request: LocalRequest) -> StatusPage {
+        var page = sources.page()
+        guard !request.isUnixSocket else { return page }
+        for index in page.conversations.indices { page.conversations[index].removePaths() }
+        return page
+    }
+
+    private func page(for request: LocalRequest) -> LocalAnswer {
         let nonce = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
         return LocalAnswer(
-            status: 200, contentType: "text/html; charset=utf-8", body: Array(sources.page().html(nonce: nonce).utf8),
+            status: 200, contentType: "text/html; charset=utf-8",
+            body: Array(figures(for: request).html(nonce: nonce).utf8),
             fields: [
                 ("Content-Security-Policy", StatusPage.policy(nonce: nonce)), ("X-Content-Type-Options", "nosniff"),
                 ("Referrer-Policy", "no-referrer"),

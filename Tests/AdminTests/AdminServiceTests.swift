@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Admin
+import ChallengeClient
 import ChallengeHandling
 import Gateway
 import Synchronization
@@ -134,6 +135,30 @@ struct AdminServiceTests {
         #expect(answer.status == 403)
         #expect(json(answer)?["code"] == "caller-not-allowed")
         #expect(asked.all.isEmpty)
+    }
+
+    @Test("the paths that logins have seen are told over the Unix socket only")
+    func paths() {
+        let key = SessionKey(
+            origin: Origin(scheme: .https, host: "bank.example"), challenge: "portal", credential: "ann", scope: "")
+        let record = ConversationRecord(
+            key: key, cause: .request, beganAt: 0,
+            steps: [.init(after: 1, text: "GET https://bank.example/ann/private: 200")],
+            failure: LoginFailure(.failed, challenge: "portal", detail: "No form at \"/ann/private\"."))
+        let service = AdminService(
+            sources: AdminService.Sources(
+                report: { .of([]) }, ask: { $0() }, metrics: { .of([]) },
+                page: { StatusPage(report: .of([]), conversations: [record], intervals: []) }, unlatch: { _ in 0 },
+                dropSessions: { _ in 0 }))
+        for path in ["/status", "/"] {
+            for isUnixSocket in [false, true] {
+                let answer = ask("GET", path, isUnixSocket: isUnixSocket, of: service)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(text.contains("portal"))
+                #expect(text.contains("ann/private") == isUnixSocket, "\(path)")
+                #expect(text.contains("bank.example/…: 200") != isUnixSocket, "\(path)")
+            }
+        }
     }
 
     @Test("sessions are dropped by name, or all")
