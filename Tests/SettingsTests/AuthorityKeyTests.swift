@@ -9,7 +9,7 @@ struct AuthorityKeyTests {
     private func yaml(_ scheme: String, ordinary: Bool = true) -> String {
         """
         listeners:
-          - { address: 127.0.0.1:8081, upstream: u, authority: true }
+          - { address: 127.0.0.1:8081, upstream: u, authority: true, users: [www-data] }
           - { address: 127.0.0.1:8080, upstream: \(ordinary ? "u" : "v") }
         upstreams: { u: { url: "https://u" }, v: { url: "https://v" } }
         challenges: [{ name: c, upstream: u, scheme: \(scheme), credential: c }]
@@ -44,6 +44,28 @@ struct AuthorityKeyTests {
             """
         #expect(problems(yaml("[basic]", ordinary: false)).contains { $0.hasSuffix(problem) })
         #expect(!problems(yaml("[basic]")).contains { $0.contains("authority") })
+    }
+
+    @Test("one over TCP without users is refused, for it hands out sessions")
+    func users() {
+        func listener(_ address: String, _ more: String = "") -> String {
+            """
+            listeners:
+              - { address: "\(address)", upstream: u, authority: true\(more) }
+              - { address: "127.0.0.1:8080", upstream: u }
+            upstreams: { u: { url: "https://u" } }
+            """
+        }
+        let problem = """
+            listeners[0].authority: an authority hands out sessions: over TCP it needs `users` with the user that the other proxy \
+            runs as, or give it a Unix socket
+            """
+        for address in ["127.0.0.1:8081", "[::1]:8081", "localhost:8081"] {
+            #expect(errors(listener(address)).map { String($0.drop { $0 != " " }.dropFirst()) } == [problem])
+            #expect(errors(listener(address, ", users: [www-data]")) == [])
+        }
+        #expect(errors(listener("unix:/run/a.sock")) == [])
+        #expect(errors(listener("systemd:authority")) == [])
     }
 
     @Test("config/authority.yaml has no problems")

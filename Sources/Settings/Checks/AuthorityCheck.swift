@@ -6,6 +6,11 @@ extension SettingsChecks {
     func checkAuthorities() {
         let ordinary = Set(listeners.filter { !$0.value.isAuthority }.flatMap(\.value.upstreamNames))
         for listener in listeners where listener.value.isAuthority {
+            if case .tcp = listener.value.address, listener.value.users == nil {
+                reading.report(
+                    "an authority hands out sessions: over TCP it needs `users` with the user that the other proxy runs as, or "
+                        + "give it a Unix socket", atPath: "\(listener.path).authority")
+            }
             for upstream in upstreams where listener.value.upstreamNames.contains(upstream.value.name) {
                 let reaching = challenges.filter { $0.reached(of: [upstream]).count == 1 }
                 for challenge in reaching where challenge.value.isBoundToConnections {

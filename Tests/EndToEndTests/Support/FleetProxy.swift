@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import DemoUpstream
+internal import Glibc
 import Testing
 
 /// The proxy of a fleet, as its shipped configuration has it: between the callers and the upstream, with countersign beside it.
@@ -101,7 +102,8 @@ struct FleetAddresses: Sendable {
             text = text.replacing("127.0.0.1:\(shipped)", with: "127.0.0.1:\(port)")
             text = text.replacing("port_value: \(shipped)", with: "port_value: \(port)")
         }
-        return text
+        // The other proxy runs as this process does.
+        return text.replacing("users: [www-data]", with: "users: [\"\(getuid())\"]")
     }
 }
 
