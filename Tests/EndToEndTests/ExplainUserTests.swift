@@ -40,8 +40,17 @@ struct ExplainUserTests {
     @Test("takes the routes of that user")
     func routes() async throws {
         #expect(try await explain("/pay/x", user: "4001").1["upstream"]?.string == "pay")
-        #expect(try await explain("/pay/x", user: "4002").1["upstream"]?.string == "common")
-        #expect(try await explain("/pay/x", user: nil).1["upstream"]?.string == "common")
+        // The first route that matches decides: no other one, nor the listener's own upstream, takes who is refused.
+        let refused = try await explain("/pay/x", user: "4002")
+        #expect(refused.exit == 1 && refused.1["upstream"] == .null)
+        #expect(
+            refused.1["reason"]?.string
+                == "routes[0] takes it, and its `users` do not have this one (403, caller-not-allowed)")
+        #expect(
+            try await explain("/pay/x", user: nil).1["reason"]?.string
+                == "routes[0] takes it, and its `users` decide: say --user (403, caller-not-allowed)")
+        #expect(
+            try await explain("/x/..;/pay/x", user: "4001").1["reason"]?.string?.contains("400, bad-request") == true)
     }
 
     @Test("names the credential of that user, by number and by name, and tells who has none")

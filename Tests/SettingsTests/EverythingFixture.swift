@@ -11,7 +11,7 @@ let everything = """
         routes:
           - { host: ledger.localhost, upstream: ledger }
           - { path: /accounts/, methods: [GET, HEAD], users: [ann], upstream: bank, strip-prefix: true }
-        browsers: allow
+        browsers: ["https://APP.example", "http://app.example"]
         authority: false
       - { address: "unix:/run/c.sock?mode=0660", upstream: bank, callers: 7 }
       - { address: "systemd:http", upstream: bank }

@@ -26,7 +26,12 @@ struct ListenerProblemTests {
             ),
             (
                 "browsers: alow",
-                "f:1:65: listeners[0].browsers: \"alow\" is none of allow, refuse; did you mean \"allow\"?"
+                "f:1:65: listeners[0].browsers: \"alow\" is neither refuse nor allow, nor a list of origins; did you mean \"allow\"?"
+            ),
+            (
+                "browsers: [https://a.example/]",
+                "f:1:66: listeners[0].browsers[0]: \"https://a.example/\" is no origin: write scheme, host and perhaps a port, "
+                    + "such as https://app.example.com"
             ),
             ("browser: allow", "f:1:55: listeners[0].browser: unknown key; did you mean \"browsers\"?"),
             ("routes: {}", "f:1:63: listeners[0].routes: must be a list, but this is a mapping"),
@@ -58,8 +63,16 @@ struct ListenerProblemTests {
                 "f:1:93: listeners[0].routes[0].strip-prefix: there is no path to strip"
             ),
             (
+                "routes: [{ upstream: u, path: /a }, { upstream: u, path: /a/b/, methods: [GET], users: [ann] }]",
+                "f:1:91: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
+            ),
+            (
+                "routes: [{ upstream: u, path: /a, users: [ann] }, { upstream: u, path: /a, users: [bob] }]",
+                "f:1:105: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
+            ),
+            (
                 "routes: [{ upstream: u, path: /a }, { upstream: u, path: /a }]",
-                "f:1:91: listeners[0].routes[1]: is never taken: an earlier route takes the same requests, to u"
+                "f:1:91: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
             ),
         ])
     func listener(text: String, problem: String) {

@@ -22,7 +22,7 @@ struct WholeFileTests {
                         RouteSettings(
                             path: "/accounts/", methods: [.get, .head], users: [.name("ann")], upstream: "bank",
                             stripPrefix: true),
-                    ], browsers: .allow))
+                    ], browsers: .origins(["https://app.example", "http://app.example"])))
         #expect(
             settings.listeners.map(\.address.description).dropFirst() == ["unix:/run/c.sock?mode=0660", "systemd:http"])
         #expect(settings.listeners.map(\.callers) == [nil, 7, nil])

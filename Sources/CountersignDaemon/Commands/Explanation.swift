@@ -48,7 +48,7 @@ struct Explanation {
         let clients = MobileFirstClients()
         let composition = GatewayComposition(settings: settings, clients: clients)
         let plan = try composition.plan(found)
-        guard plan.hosts.accepts(host: url.origin.host) else {
+        guard plan.hosts.accepts(host: url.origin.host) || Self.isHostFree(found) else {
             reason = "the host is neither a loopback name nor under `hosts` (421, host-not-allowed)"
             return
         }
@@ -57,9 +57,12 @@ struct Explanation {
             return
         }
         switch plan.router.decide(host: url.origin.host, path: url.path, method: method, user: user) {
-        case .ambiguous: reason = "its path can be read in two ways that two routes take (400, bad-request)"
+        case .ambiguous: reason = Self.ambiguity
         case .none: reason = "no route takes it (404, no-route)"
-        case .notAllowed: reason = "the routes that take it are for certain users (403, caller-not-allowed)"
+        case .notAllowed(let number):
+            reason =
+                "routes[\(number)] takes it, and its `users` "
+                + (user == nil ? "decide: say --user" : "do not have this one") + " (403, caller-not-allowed)"
         case .found(let destination):
             guard let settings = settings.upstream(named: destination.upstream) else {
                 reason = "there is no upstream \(destination.upstream)"
@@ -69,6 +72,11 @@ struct Explanation {
             let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
             let callers = try CallerIdentities(of: settings, in: composition.settings)
             let own = user.flatMap { user in callers.named.first { $0.users.contains(user) }?.settings }
+            let rest = Array(url.path.utf8.dropFirst(destination.stripped))
+            guard CredentialReadings.agree(on: rest.span, at: upstreamPlan.plan(for: user)) else {
+                reason = Self.ambiguity
+                return
+            }
             route = destination.route
             upstream = destination.upstream
             let path = String(url.path.utf8.dropFirst(destination.stripped)) ?? url.path
@@ -79,6 +87,15 @@ struct Explanation {
                 composition: LoginComposition(settings: own ?? callers.others, clients: clients), isOneUser: user != nil
             )
         }
+    }
+
+    private static let ambiguity =
+        "servers read its path in ways that lead to routes or challenges that differ (400, bad-request)"
+
+    /// Returns whether the listener accepts any host name: no browser reaches a Unix socket.
+    private static func isHostFree(_ listener: ListenerSettings) -> Bool {
+        guard case .unix = listener.address else { return false }
+        return !listener.isAuthority && listener.routes.allSatisfy { $0.host == nil }
     }
 
     private static func listener(for url: WebURL, _ settings: Settings) -> ListenerSettings? {

@@ -92,7 +92,7 @@ struct GatewayComposition {
             router: Router(routes: routes, fallback: listener.upstream),
             hosts: HostPolicy(
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
-            users: try UserNumbers.uids(listener.users), allowsBrowsers: listener.browsers == .allow,
+            users: try UserNumbers.uids(listener.users), browsers: BrowserRule(listener.browsers),
             headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head),
             callers: listener.callers)
     }
@@ -114,6 +114,17 @@ struct GatewayComposition {
 
     private static func hosts(of address: ListenAddress) -> [String] {
         if case .tcp(let host, _) = address, host != "0.0.0.0", host != "::" { [host] } else { [] }
+    }
+}
+
+extension BrowserRule {
+    fileprivate init(_ policy: BrowserPolicy) {
+        self =
+            switch policy {
+            case .allow: .allow
+            case .origins(let origins): .origins(Set(origins))
+            case .refuse: .refuse
+            }
     }
 }
 

@@ -12,9 +12,14 @@ enum Admission {
         case refused(LocalReply)
     }
 
-    /// Checks and routes a request. `bytes` holds the head; `user` is the caller's uid where it is known.
-    static func decide(_ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?) -> Verdict {
-        if let refusal = refusal(head, in: bytes, plan: plan, user: user) { return .refused(refusal) }
+    /// Checks and routes a request. `bytes` holds the head; `user` is the caller's uid where it is known; `isUnixSocket`: the
+    /// caller came over one.
+    static func decide(
+        _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?, isUnixSocket: Bool = false
+    ) -> Verdict {
+        if let refusal = refusal(head, in: bytes, plan: plan, user: user, isUnixSocket: isUnixSocket) {
+            return .refused(refusal)
+        }
         if plan.router.isTrivial, let fallback = plan.router.fallback {
             return admit(head, in: bytes, to: Router.Destination(upstream: fallback))
         }
@@ -24,22 +29,16 @@ enum Admission {
         switch decision {
         case .found(let destination):
             return admit(head, in: bytes, to: destination)
-        case .ambiguous:
-            return .refused(
-                LocalReply(
-                    .badRequest,
-                    detail:
-                        "The path can be read in two ways (encoded signs, dot segments) that two routes take. Write "
-                        + "it plainly."))
-        case .notAllowed:
+        case .ambiguous: return .refused(.ambiguousPath)
+        case .notAllowed(let route):
             return .refused(
                 LocalReply(
                     .callerNotAllowed,
                     detail: user == nil
-                        ? "\(stranger) The routes that take this request have `users`."
+                        ? "\(stranger) The route that takes this request has `users`."
                         : """
-                        The routes that take this request are for other users. Add this one to their `users`, or call as \
-                        one of those.
+                        The route that takes this request, routes[\(route)] of listener \(plan.name), is for other users. Add this \
+                        one to its `users`, or call as one of those.
                         """))
         case .none:
             return .refused(
@@ -75,10 +74,11 @@ enum Admission {
         + "namespace, or has closed its side."
 
     private static func refusal(
-        _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?
+        _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?, isUnixSocket: Bool
     ) -> LocalReply? {
-        // HTTP/1.0 callers may lack Host; they are no browsers.
-        if let authority = head.authority, !plan.hosts.accepts(authority, in: bytes) {
+        // HTTP/1.0 callers may lack Host; they are no browsers. Nor does one reach a Unix socket, unless through another proxy.
+        let isHostFree = isUnixSocket && !plan.isAuthority && !plan.router.usesHosts
+        if !isHostFree, let authority = head.authority, !plan.hosts.accepts(authority, in: bytes) {
             return LocalReply(
                 .hostNotAllowed,
                 detail: """
@@ -94,22 +94,17 @@ enum Admission {
                     : "The caller's user is not under `users` of listener \(plan.name). Add it there, or call as one of those."
             )
         }
-        let signs = Signs(head, in: bytes, hosts: plan.allowsBrowsers ? nil : plan.hosts)
-        if signs.isCrossSite {
-            return LocalReply(
-                .callerNotAllowed,
-                detail: """
-                    A browser sent this on behalf of another site. Listener \(plan.name) serves programs; \
-                    `browsers: allow` lets such requests in.
-                    """)
+        let signs = Signs(head, in: bytes)
+        if signs.metadata.isRefused(by: plan.browsers, head, in: bytes, isSchemeKnown: !plan.isAuthority) {
+            return .crossOrigin(listener: plan.name)
         }
-        switch head.method {
-        case .connect, .trace:
+        if isMethodRefused(head, in: bytes) {
             return LocalReply(
                 .methodNotAllowed,
-                detail: "CONNECT and TRACE are not served (RFC 9110 §9.3.6, §9.3.8). Use another method.")
-        default:
-            break
+                detail: """
+                    CONNECT, TRACE, TRACK and DEBUG are not served, however they are spelled (RFC 9110 §9.3.6, §9.3.8). Use \
+                    another method.
+                    """)
         }
         if signs.passes >= LoopGuard.limit {
             return LocalReply(
@@ -132,46 +127,52 @@ enum Admission {
         }
         return nil
     }
+
+    /// Returns whether the method has servers repeat a request's own fields, or open a tunnel. Methods are compared with case
+    /// (RFC 9110 §9.1), but not by all servers. TRACK and DEBUG are those of IIS.
+    private static func isMethodRefused(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
+        switch head.method {
+        case .connect, .trace: true
+        case .other:
+            bytes.matches(head.methodRange, ignoringCase: "trace")
+                || bytes.matches(head.methodRange, ignoringCase: "track")
+                || bytes.matches(head.methodRange, ignoringCase: "debug")
+                || bytes.matches(head.methodRange, ignoringCase: "connect")
+        default: false
+        }
+    }
+}
+
+extension LocalReply {
+    /// The path can be read in ways that differ in what they lead to.
+    static let ambiguousPath = LocalReply(
+        .badRequest,
+        detail: """
+            Servers read this path in ways (encoded characters, parameters, dot segments, slashes, capital letters) that lead to \
+            routes or challenges that differ. Write it plainly.
+            """)
+
+    /// A browser sent the request for a page of another origin.
+    static func crossOrigin(listener: String) -> LocalReply {
+        LocalReply(
+            .callerNotAllowed,
+            detail: """
+                A browser sent this on behalf of a page of another origin. Listener \(listener) serves programs and its own \
+                pages; a list of origins under `browsers` lets others in.
+                """)
+    }
 }
 
 /// What the fields of a request say about it, taken up in one walk over them.
 private struct Signs {
-    /// Whether a browser sent it on behalf of another site.
-    var isCrossSite = false
+    /// What a browser says.
+    var metadata = FetchMetadata()
     /// How often it has come through countersign.
     var passes = 0
 
-    /// What browsers say of requests that no other site's page caused (Fetch Metadata); the one word beside these is
-    /// `cross-site`, and what is no word of theirs is not trusted.
-    private static let sameSites: [StaticString] = ["same-origin", "same-site", "none"]
-
-    /// `hosts`: those that pages may be from; `nil`: browsers are let in whatever their pages.
-    init(_ head: RequestHead, in bytes: Span<UInt8>, hosts: HostPolicy?) {
+    init(_ head: RequestHead, in bytes: Span<UInt8>) {
         for line in head.fields {
-            switch line.kind {
-            case .secFetchSite where hosts != nil:
-                if !Self.sameSites.contains(where: { bytes.matches(line.value, ignoringCase: $0) }) {
-                    isCrossSite = true
-                }
-            case .origin:
-                guard let hosts else { continue }
-                // `null` is a page without an origin of its own: another site's sandbox, or a file.
-                if !Self.isServed(line.value, in: bytes, by: hosts) { isCrossSite = true }
-            case .via:
-                passes += LoopGuard.passes(line.value, in: bytes)
-            default:
-                break
-            }
+            if line.kind == .via { passes += LoopGuard.passes(line.value, in: bytes) } else { metadata.take(line) }
         }
-    }
-
-    /// Whether the host of a serialised origin, `scheme://host[:port]` (RFC 6454 §6.2), is one that is served.
-    private static func isServed(_ origin: ByteRange, in bytes: Span<UInt8>, by hosts: HostPolicy) -> Bool {
-        var index = origin.start
-        while index < origin.end, bytes[index] != UInt8(ascii: ":") { index += 1 }
-        guard index > origin.start, origin.end - index > 3, bytes[index + 1] == UInt8(ascii: "/"),
-            bytes[index + 2] == UInt8(ascii: "/")
-        else { return false }
-        return hosts.accepts(ByteRange(start: index + 3, end: origin.end), in: bytes)
     }
 }

@@ -14,6 +14,10 @@ extension CallerConnection {
     ///
     /// Apart from the start, at which the answer may be there: until then a copy holds the memory of the parser's table.
     func prepareSubrequest() -> Bool {
+        if let refusal = head.withSpan({ Admission.refusal(ofQuestion: parser.head, in: $0, by: self) }) {
+            reply(refusal)
+            return false
+        }
         let read: Result<RequestHead, SubrequestFault> = head.withSpan { bytes in
             do throws(SubrequestFault) {
                 return .success(try requestInQuestion(in: bytes))
@@ -26,7 +30,9 @@ extension CallerConnection {
             reply(LocalReply(fault, listener: listener.name))
             return false
         case .success(let original):
-            switch head.withSpan({ Admission.decide(original, in: $0, plan: listener, user: user) }) {
+            switch head.withSpan({
+                Admission.decide(original, in: $0, plan: listener, user: user, isUnixSocket: isUnixSocket)
+            }) {
             case .refused(let refusal): reply(refusal)
             // Whoever sends it to the upstream answers for `Max-Forwards`, too.
             case .answered: reply(.unanswerable)
@@ -109,8 +115,8 @@ extension CallerConnection {
         }
         if terms.policy.callerCredentials != .replace { add("Authorization") }
         if hasCookies { add("Cookie") }
-        if !listener.allowsBrowsers { add("Origin, Sec-Fetch-Site") }
-        if terms.policy.callerCredentials != .replace || hasCookies || !listener.allowsBrowsers {
+        if listener.browsers != .allow { add("Origin, Sec-Fetch-Mode, Sec-Fetch-Site") }
+        if terms.policy.callerCredentials != .replace || hasCookies || listener.browsers != .allow {
             output.append("\r\n")
         }
     }

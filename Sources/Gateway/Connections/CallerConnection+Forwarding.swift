@@ -17,7 +17,9 @@ extension CallerConnection {
             guard let own = ownClient(at: client) else { return false }
             client = own
         }
-        guard setTerms(for: request, of: client) else { return false }
+        guard setTerms(for: request, of: client), hasOneReading(request, to: destination, of: client) else {
+            return false
+        }
         guard worker.admitExchange() else {
             reply(
                 LocalReply(
@@ -71,6 +73,20 @@ extension CallerConnection {
                     "\(Admission.stranger) Challenges of upstream \(client.plan.name) have their credentials by user."
             ))
         return nil
+    }
+
+    /// Refuses a path at which challenges differ by how the upstream reads it; `false`: it was refused.
+    private func hasOneReading(
+        _ request: RequestHead, to destination: Router.Destination, of client: UpstreamClient
+    ) -> Bool {
+        guard !client.plan.logins.isUniform else { return true }
+        let path = request.target.path
+        let agree = head.withSpan { bytes in
+            let start = min(path.start + destination.stripped, path.end)
+            return CredentialReadings.agree(on: bytes.extracting(start..<path.end), at: client.plan)
+        }
+        if !agree { reply(.ambiguousPath, of: client) }
+        return agree
     }
 
     /// Takes up by what the request is forwarded; `false`: it was refused.

@@ -102,7 +102,9 @@ extension CallerConnection {
             if prepareSubrequest() { start() }
             return
         }
-        let verdict = head.withSpan { Admission.decide(request, in: $0, plan: listener, user: user) }
+        let verdict = head.withSpan {
+            Admission.decide(request, in: $0, plan: listener, user: user, isUnixSocket: isUnixSocket)
+        }
         switch verdict {
         case .refused(let refusal):
             reply(refusal)

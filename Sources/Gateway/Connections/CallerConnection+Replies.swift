@@ -62,8 +62,11 @@ extension CallerConnection {
     }
 
     func answer(by service: any LocalService, _ request: RequestHead) {
-        let parsed: LocalRequest? = head.withSpan { bytes in
-            guard request.authority.map({ listener.hosts.accepts($0, in: bytes) }) ?? true else { return nil }
+        let refusal = head.withSpan {
+            Admission.refusal(ofLocal: request, in: $0, plan: listener, isUnixSocket: isUnixSocket)
+        }
+        if let refusal { return reply(refusal) }
+        let parsed = head.withSpan { bytes in
             let path = bytes.text(request.target.path)
             let whole = bytes.text(request.target.pathAndQuery)
             return LocalRequest(
@@ -71,10 +74,6 @@ extension CallerConnection {
                 query: String(whole.dropFirst(path.count + 1)), isUnixSocket: isUnixSocket,
                 accept: request.fields.filter { $0.kind == .accept }.map { bytes.text($0.value) }
                     .joined(separator: ","))
-        }
-        guard let parsed else {
-            reply(LocalReply(.hostNotAllowed, detail: "Only loopback names are served here."))
-            return
         }
         if let later = service.later(parsed) { waitFor(later) } else { deliver(service.answer(parsed)) }
     }

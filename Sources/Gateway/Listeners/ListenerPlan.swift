@@ -31,8 +31,8 @@ package final class ListenerPlan: Sendable {
     package let callers: Int?
     /// Whether it takes the caller's uid to decide about a request.
     package let asksForUser: Bool
-    /// Whether requests that browsers make on behalf of other sites are let in.
-    package let allowsBrowsers: Bool
+    /// The browsers' requests that are let in.
+    package let browsers: BrowserRule
     /// Limits on request heads.
     package let headLimits: HeadLimits
     /// Whether the gateway serves without it where its address cannot be had: nobody has asked for it.
@@ -49,7 +49,7 @@ package final class ListenerPlan: Sendable {
     /// A plan.
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
-        allowsBrowsers: Bool = false, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
+        browsers: BrowserRule = .refuse, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
         isOptional: Bool = false
     ) {
         self.isOptional = isOptional
@@ -61,7 +61,7 @@ package final class ListenerPlan: Sendable {
         self.hosts = hosts
         self.users = users
         asksForUser = users != nil || router.routes.contains { $0.users != nil }
-        self.allowsBrowsers = allowsBrowsers
+        self.browsers = browsers
         self.headLimits = headLimits
     }
 }

@@ -71,6 +71,17 @@ extension Value {
         return location.labels.joined(separator: ".")
     }
 
+    /// An origin as a browser writes it (RFC 6454 §6.2): scheme, host and port, in lower case and without a default port.
+    func browserOrigin() -> String? {
+        guard let text = word() else { return nil }
+        guard let url = WebURL(text), url.path == "/", url.query == nil, !text.contains("#"), !text.hasSuffix("/")
+        else {
+            report("\"\(text)\" is no origin: write scheme, host and perhaps a port, such as https://app.example.com")
+            return nil
+        }
+        return "\(url.origin)"
+    }
+
     /// A location pattern.
     func locationPattern() -> LocationPattern? {
         guard let text = word() else { return nil }

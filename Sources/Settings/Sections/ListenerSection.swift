@@ -23,7 +23,7 @@ extension ListenerSettings {
         let hosts = fields["hosts"]?.listOrOne().compactMap { $0.hostName() }
         let users = fields["users"]?.users()
         let callers = fields["callers"]?.integer(in: LimitSettings.counts)
-        let browsers = fields["browsers"]?.choice(BrowserPolicy.self)
+        let browsers = fields["browsers"]?.browserPolicy()
         let isAuthority = fields["authority"]?.flag()
         fields.finish()
         if upstreamValue == nil, routesValue == nil {
@@ -47,8 +47,8 @@ extension RouteSettings {
         var routes: [RouteSettings] = []
         for element in value.list() ?? [] {
             guard let route = element.fields().flatMap(read) else { continue }
-            if let first = routes.first(where: { $0.takesSame(as: route) }) {
-                element.report("is never taken: an earlier route takes the same requests, to \(first.upstream)")
+            if let first = routes.firstIndex(where: { $0.hides(route) }) {
+                element.report("is never taken: routes[\(first)] takes all its requests, to \(routes[first].upstream)")
             }
             routes.append(route)
         }
@@ -73,9 +73,16 @@ extension RouteSettings {
             host: host, path: path, methods: methods, users: users, upstream: upstream, stripPrefix: stripPrefix)
     }
 
-    /// Whether this route leaves nothing for a later one.
-    private func takesSame(as later: RouteSettings) -> Bool {
-        host == later.host && path == later.path && methods == later.methods && users == later.users
+    /// Returns whether this route leaves nothing for a later one. Users make no difference: the first route that matches decides.
+    private func hides(_ later: RouteSettings) -> Bool {
+        guard host == nil || host == later.host else { return false }
+        if let methods {
+            guard let others = later.methods, others.allSatisfy(methods.contains) else { return false }
+        }
+        guard let path else { return true }
+        guard let other = later.path, other.utf8.starts(with: path.utf8) else { return false }
+        return path.hasSuffix("/") || other.utf8.count == path.utf8.count
+            || other.utf8.dropFirst(path.utf8.count).first == UInt8(ascii: "/")
     }
 }
 
@@ -102,6 +109,21 @@ extension Value {
         let elements = listOrOne()
         if elements.isEmpty { report("is empty: nobody could call; leave the key out to allow everybody") }
         return elements.compactMap { $0.user() }
+    }
+
+    /// `refuse`, `allow`, or origins.
+    fileprivate func browserPolicy() -> BrowserPolicy? {
+        guard isScalar else { return list().map { .origins($0.compactMap { $0.browserOrigin() }) } }
+        switch text() {
+        case "allow": return .allow
+        case "refuse": return .refuse
+        case nil: return nil
+        case let text?:
+            report(
+                "\"\(text)\" is neither refuse nor allow, nor a list of origins"
+                    + didYouMean(text, among: ["allow", "refuse"]))
+            return nil
+        }
     }
 
     fileprivate func routePath() -> String? {

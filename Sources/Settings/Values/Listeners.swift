@@ -17,7 +17,7 @@ package struct ListenerSettings: Sendable, Equatable {
     package var callers: Int?
     /// The routes, the first that takes a request wins.
     package var routes: [RouteSettings]
-    /// Whether requests that a web page of another site caused are served.
+    /// The requests of browsers that are served.
     package var browsers: BrowserPolicy
     /// Whether it answers another proxy's sub-requests in place of forwarding.
     package var isAuthority = false
@@ -39,12 +39,14 @@ package struct RouteSettings: Sendable, Equatable {
     package var stripPrefix: Bool
 }
 
-/// Whether browsers may call across sites.
-package enum BrowserPolicy: String, Sendable, CaseIterable {
-    /// They may.
+/// The requests of browsers that a listener serves.
+package enum BrowserPolicy: Sendable, Equatable {
+    /// Those of any page.
     case allow
-    /// A cross-site request is answered 403.
+    /// Those of the listener's own pages; any other is answered 403.
     case refuse
+    /// Those of its own pages and of pages from these origins, in lower case and without a default port.
+    case origins([String])
 }
 
 /// Where health, metrics and status are served.

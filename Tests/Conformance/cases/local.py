@@ -53,7 +53,8 @@ def cases():
         _own("cross-site-nominated", "Connection does not hide Sec-Fetch-Site", b"Connection: sec-fetch-site",
             b"Sec-Fetch-Site: cross-site"),
         _open("same-origin", "a request of our own pages passes", b"Sec-Fetch-Site: same-origin"),
-        _open("fetch-none", "a request that the user made passes", b"Sec-Fetch-Site: none"),
+        _open("fetch-none", "a request that the user made passes", b"Sec-Fetch-Site: none",
+            b"Sec-Fetch-Mode: navigate"),
         _open("fetch-other", "other Sec-Fetch fields pass", b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: document"),
         Case("local/origin-own", "DESIGN 1.7", "our own Origin passes", (lambda lane: request(
             b"GET /x", b"Origin: http://localhost:%d" % lane.address[1],

@@ -96,8 +96,8 @@ struct Failure: Sendable {
     private static let local = [
         Failure("bad-host", 421, "host-not-allowed", "http_request_denied", "Only loopback names", "Add the name"),
         Failure(
-            "cross-site", 403, "caller-not-allowed", "http_request_denied", "on behalf of another site",
-            "`browsers: allow`"),
+            "cross-site", 403, "caller-not-allowed", "http_request_denied", "on behalf of a page of another origin",
+            "`browsers`"),
         Failure(
             "user-not-allowed", 403, "caller-not-allowed", "http_request_denied", "for other users", "Add this one to"),
         Failure(

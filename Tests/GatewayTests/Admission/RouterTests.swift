@@ -53,10 +53,29 @@ struct RouterTests {
     func users() {
         let routes = [Route(path: "/a", users: [1000], upstream: "up")]
         #expect(decide(routes, path: "/a", user: 1000) == .found(.init(upstream: "up", route: 0)))
-        #expect(decide(routes, path: "/a", user: 1001) == .notAllowed)
-        #expect(decide(routes, path: "/a") == .notAllowed)
+        #expect(decide(routes, path: "/a", user: 1001) == .notAllowed(route: 0))
+        #expect(decide(routes, path: "/a") == .notAllowed(route: 0))
         #expect(decide(routes, path: "/b", user: 1001) == .none)
-        #expect(decide(routes, fallback: "all", path: "/a", user: 1001) == .found(.init(upstream: "all")))
+    }
+
+    @Test("a caller whom the first route refuses gets neither a later route nor the listener's own upstream")
+    func firstMatchDecides() {
+        let routes = [
+            Route(path: "/a/", users: [1000], upstream: "up"), Route(path: "/a/", users: [1001], upstream: "up"),
+            Route(path: "/", upstream: "all"),
+        ]
+        for user in [1001, 1002, nil] as [UInt32?] {
+            #expect(decide(routes, fallback: "all", path: "/a/x", user: user) == .notAllowed(route: 0))
+            #expect(decide([routes[0]], fallback: "all", path: "/a/x", user: user) == .notAllowed(route: 0))
+            #expect(decide(routes, path: "/b", user: user) == .found(.init(upstream: "all", route: 2)))
+        }
+        // Another method or host is not the route's.
+        let narrow = [Route(host: "a.localhost", path: "/a/", methods: ["GET"], users: [1000], upstream: "up")]
+        #expect(decide(narrow, fallback: "all", host: "a.localhost", path: "/a/x") == .notAllowed(route: 0))
+        #expect(
+            decide(narrow, fallback: "all", host: "a.localhost", path: "/a/x", method: "PUT")
+                == .found(.init(upstream: "all")))
+        #expect(decide(narrow, fallback: "all", path: "/a/x") == .found(.init(upstream: "all")))
     }
 
     @Test("what is taken off ends before a slash")
@@ -83,9 +102,68 @@ struct RouterTests {
         let router = Router(
             routes: [Router.Route(path: "/accounts/", users: [7], upstream: "bank")], fallback: "other")
         #expect(router.decide(host: "", path: path, method: "GET", user: 7) == .ambiguous)
-        // To others the route is not there, however the path is written.
-        let plain = router.decide(host: "", path: "/accounts/1", method: "GET", user: nil)
-        #expect(router.decide(host: "", path: path, method: "GET", user: nil) == plain)
+        #expect(router.decide(host: "", path: path, method: "GET", user: nil) == .ambiguous)
+        #expect(router.decide(host: "", path: "/accounts/1", method: "GET", user: nil) == .notAllowed(route: 0))
+    }
+
+    @Test(
+        "a path that only some servers take for a guarded one is refused, whoever asks",
+        arguments: [
+            // Tomcat strips parameters before it decodes.
+            "/public/../admin/do;%2f..%2f..%2fpublic/", "/public/..;/admin/do",
+            // A server that leaves %2f alone, and one that decodes twice.
+            "/public/../admin/%2f..%2f..%2fpublic/x", "/public/%252e%252e/admin/x", "/public/..%255cadmin/x",
+            "/public/%2e%2e/admin%2fx", "/public/x/..%2f../admin/x", "/public//../admin/x", "/public/a;b/../../admin/",
+            // IIS and other systems without case.
+            "/public/%5c../%5c../admin/x", "/public/%25u002e./x", "/public/%c0%ae%c0%ae/admin/x", "/public/%00/x",
+        ])
+    func disagreement(path: String) {
+        let routes = [
+            Route(path: "/admin/", users: [1001], upstream: "up"), Route(path: "/public/", upstream: "up"),
+        ]
+        for user in [1001, 1002] as [UInt32] { #expect(decide(routes, path: path, user: user) == .ambiguous) }
+    }
+
+    @Test("a path in other capitals than a guarded one is refused, for some servers do not tell them apart")
+    func capitals() {
+        let routes = [Route(path: "/Admin/", users: [1001], upstream: "up")]
+        for path in ["/ADMIN/x", "/admin/x", "/x/%2e%2e/aDMIN/x"] {
+            #expect(decide(routes, fallback: "up", path: path) == .ambiguous)
+        }
+        #expect(decide(routes, fallback: "up", path: "/ADMINS/x") == .found(.init(upstream: "up")))
+        #expect(decide(routes, path: "/ADMIN/x") == .none)
+    }
+
+    @Test(
+        "routes that lead to one upstream for the same users need no plain path",
+        arguments: [
+            "/gitlab/api/v4/projects/group%2Fproject", "/gitlab/a/..%2f..%2f/other/x", "/gitlab/%u0041", "/GITLAB/",
+        ])
+    func indifferent(path: String) {
+        let routes = [Route(path: "/gitlab/", users: [7], upstream: "up"), Route(users: [7], upstream: "up")]
+        guard case .found(let destination) = decide(routes, path: path, user: 7) else {
+            Issue.record("\(path) goes nowhere")
+            return
+        }
+        #expect(destination.upstream == "up")
+    }
+
+    @Test("an encoded slash within a route's own folder passes")
+    func encodedSlash() {
+        let routes = [
+            Route(path: "/gitlab/", users: [7], upstream: "gitlab"), Route(path: "/other/", upstream: "other"),
+        ]
+        for path in ["/gitlab/api/v4/projects/group%2Fproject", "/gitlab/a%20b/c;v=1/%C3%A4", "/gitlab/100%25"] {
+            #expect(decide(routes, path: path, user: 7) == .found(.init(upstream: "gitlab", route: 0)))
+        }
+    }
+
+    @Test("a path with more readings than can be compared is refused where routes differ, and passes where they do not")
+    func manyReadings() {
+        let path = "/a" + String(repeating: "/%2e%252e;x//%5c%2f", count: 400)
+        let routes = [Route(path: "/admin/", users: [7], upstream: "up")]
+        #expect(decide(routes, fallback: "up", path: path) == .ambiguous)
+        #expect(decide([], fallback: "up", path: path) == .found(.init(upstream: "up")))
     }
 
     @Test(

@@ -26,7 +26,7 @@ struct AuthorityFieldTests {
         #expect(try authority.ask("/deep/a").contains("\r\nCookie: sid=one\r\n"))
         let head = try authority.ask("/deep/a", "Cookie: a=1; sid=evil\r\nCookie: b=2\r\n")
         #expect(head.contains("\r\nCookie: a=1; b=2; sid=one\r\n"))
-        #expect(head.contains("\r\nVary: Cookie, Origin, Sec-Fetch-Site\r\n"))
+        #expect(head.contains("\r\nVary: Cookie, Origin, Sec-Fetch-Mode, Sec-Fetch-Site\r\n"))
     }
 
     @Test("where nothing is left of a caller's cookies, the other proxy is told to remove them")
@@ -43,7 +43,7 @@ struct AuthorityFieldTests {
     func independent() throws {
         let authority = try Authority(
             { port in .bank(port: port, logins: [.scripted(port: port) { _, _, _ in .bearer("t") }]) },
-            allowsBrowsers: true)
+            browsers: .allow)
         let head = try authority.ask("/a", "Sec-Fetch-Site: cross-site\r\n")
         #expect(head.hasPrefix("HTTP/1.1 200 ") && head.contains("max-age=") && !head.contains("Vary"))
         #expect(head.contains("\r\nCountersign-Keep: Cookie\r\n"))

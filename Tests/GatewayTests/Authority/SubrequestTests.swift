@@ -4,6 +4,7 @@
 import ChallengeClient
 import ChallengeHandling
 import Gateway
+import Glibc
 import HTTPTypes
 import Secrets
 import Synchronization
@@ -20,8 +21,8 @@ struct Authority {
     }
 
     init(
-        _ plan: (UInt16) -> UpstreamPlan, router: Router = Router(fallback: "bank"), allowsBrowsers: Bool = false,
-        workers: Int = 1, limits: WorkerLimits = WorkerLimits()
+        _ plan: (UInt16) -> UpstreamPlan, router: Router = Router(fallback: "bank"), browsers: BrowserRule = .refuse,
+        users: Set<UInt32>? = [getuid()], workers: Int = 1, limits: WorkerLimits = WorkerLimits()
     ) throws {
         let arrived = Arrived()
         self.arrived = arrived
@@ -31,7 +32,7 @@ struct Authority {
         }
         let listener = ListenerPlan(
             name: "test", service: .authority, router: router, hosts: HostPolicy(names: ["bank.example"]),
-            allowsBrowsers: allowsBrowsers)
+            users: users, browsers: browsers)
         proxy = try Proxy(
             workers: workers, limits: limits,
             GatewayPlan(
@@ -153,6 +154,75 @@ struct SubrequestTests {
         #expect(
             try code(subrequest("GET", "/bank/a", "Sec-Fetch-Site: cross-site\r\n"))
                 == "Countersign-Code: caller-not-allowed")
+    }
+
+    private func code(_ authority: Authority, _ request: String) throws -> String {
+        let head = try authority.proxy.fetch(request).head
+        return head.split(separator: "\r\n").first { $0.hasPrefix("Countersign-Code") }.map(String.init)
+            ?? String(head.prefix(12))
+    }
+
+    @Test("a page whose name was made to point here gets no session, whatever it says the request is for")
+    func rebinding() throws {
+        let authority = try Authority { port in .bank(port: port, logins: [bearer(port)]) }
+        for host in ["localhost", "bank.example"] {
+            let question = subrequest("GET", "/a", host: host).replacing(
+                "Host: own\r\n", with: "Host: evil.example:8081\r\n")
+            #expect(try code(authority, question) == "Countersign-Code: host-not-allowed")
+        }
+        #expect(authority.proxy.log.count == 0)
+        for own in ["localhost", "127.0.0.1:8081", "countersign_authority", "bank.example", "[::1]:8081"] {
+            let question = subrequest("GET", "/a").replacing("Host: own\r\n", with: "Host: \(own)\r\n")
+            #expect(try code(authority, question) == "HTTP/1.1 200")
+        }
+    }
+
+    @Test("a question with browser fields of its own, rather than the caller's, is refused")
+    func ownPage() throws {
+        for browsers in [BrowserRule.refuse, .allow] {
+            let authority = try Authority({ port in .bank(port: port, logins: [bearer(port)]) }, browsers: browsers)
+            func ask(_ origin: String) throws -> String {
+                try code(
+                    authority,
+                    subrequest("GET", "/a", "Origin: \(origin)\r\n")
+                        .replacing("Host: own\r\n", with: "Host: localhost:8081\r\n"))
+            }
+            #expect(try ask("http://localhost:8081") == "Countersign-Code: caller-not-allowed")
+            // The other proxy's callers may come by TLS.
+            #expect(try ask("http://bank.example") == "HTTP/1.1 200")
+            #expect(try ask("https://bank.example") == "HTTP/1.1 200")
+            #expect(try ask("https://bank.example:8443").hasPrefix("HTTP") == (browsers == .allow))
+        }
+    }
+
+    @Test("over TCP nobody gets a session from an authority without users")
+    func withoutUsers() throws {
+        let authority = try Authority({ port in .bank(port: port, logins: [bearer(port)]) }, users: nil)
+        #expect(try code(authority, subrequest("GET", "/a")) == "Countersign-Code: caller-not-allowed")
+        #expect(try authority.ask().contains("Countersign-Code: caller-not-allowed\r\n"))
+        let other = try Authority({ port in .bank(port: port, logins: [bearer(port)]) }, users: [getuid() + 1])
+        #expect(try code(other, subrequest("GET", "/a")) == "Countersign-Code: caller-not-allowed")
+        #expect(authority.proxy.log.count + other.proxy.log.count == 0)
+    }
+
+    @Test("over a Unix socket an authority needs no users, and takes a question under any name")
+    func unixSocket() throws {
+        let path = "/tmp/countersign-authority-\(getpid()).sock"
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let listener = ListenerPlan(
+            name: "test", service: .authority, router: Router(fallback: "bank"),
+            hosts: HostPolicy(names: ["bank.example"]))
+        let proxy = try Proxy(
+            GatewayPlan(
+                listeners: [(point: .unix(path: path, mode: 0o600), plan: listener)],
+                upstreams: [.bank(port: upstream.port, logins: [bearer(upstream.port)])]))
+        let peer = try Peer(path: path)
+        try peer.send(subrequest("GET", "/a").replacing("Host: own\r\n", with: "Host: some.other.example\r\n"))
+        #expect(try peer.message().head.contains("\r\nAuthorization: Bearer t1\r\n"))
+        // The request in question is judged as ever.
+        try peer.send(subrequest("GET", "/a", host: "evil.example"))
+        #expect(try peer.message().head.contains("Countersign-Code: host-not-allowed\r\n"))
+        _ = proxy
     }
 
     @Test("a session that the server has not accepted is given to nobody: who meets the challenge proves it")

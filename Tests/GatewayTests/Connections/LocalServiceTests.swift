@@ -47,6 +47,31 @@ struct LocalServiceTests {
         #expect(try proxy.fetch("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").head.hasPrefix("HTTP/1.1 421 "))
     }
 
+    @Test("over a Unix socket, which no browser reaches, a service has any host name")
+    func unixHosts() throws {
+        let proxy = try proxy([.unix(path: path, mode: 0o600)])
+        let caller = try Peer(path: path)
+        try caller.send("GET /metrics HTTP/1.1\r\nHost: x.example\r\n\r\n")
+        #expect(try caller.message().body == "GET /metrics  true")
+        _ = proxy
+    }
+
+    @Test(
+        "a service is closed to pages of other origins, and open to its own, to programs and to a person",
+        arguments: [
+            ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", false),
+            ("Sec-Fetch-Site: same-site\r\n", false),
+            ("Origin: http://evil.example\r\n", false), ("Origin: http://localhost:1\r\n", false),
+            ("Origin: null\r\n", false), ("", true), ("Sec-Fetch-Site: same-origin\r\n", true),
+            ("Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", true), ("Origin: http://localhost\r\n", true),
+        ])
+    func browsers(fields: String, isServed: Bool) throws {
+        let proxy = try proxy([.tcp(host: "127.0.0.1", port: 0)])
+        let (head, body) = try proxy.fetch(get("/metrics", fields))
+        #expect(head.hasPrefix(isServed ? "HTTP/1.1 200 " : "HTTP/1.1 403 "))
+        #expect(body.hasPrefix("GET /metrics") == isServed)
+    }
+
     @Test("a socket has the permissions that it is given, and goes with its gateway")
     func permissions() throws {
         var proxy: Proxy? = try proxy([.unix(path: path, mode: 0o620)])
