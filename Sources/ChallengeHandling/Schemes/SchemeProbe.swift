@@ -81,6 +81,8 @@ struct SchemeProbe {
         session?.signer?.learn(status: response.status, fields: response.fields)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
         guard response.status < 500, response.status != 429 else {
+            // An application may well fail at a HEAD: the request that waits tries the answer itself.
+            if method == .head { return nil }
             throw LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server answered \(step) with status \(response.status).",

@@ -158,6 +158,14 @@ struct SchemeLoginTests {
         #expect(await World([slow], credentials: [.ann]).lose(login(digest)).code == .timedOut)
     }
 
+    @Test(
+        "an application that fails at HEAD decides nothing: the request that waits tries the answer",
+        arguments: [500, 501])
+    func headFails(status: Int) async throws {
+        let world = World([head(nil, 401, [Self.digest]), head("Digest ", status)], credentials: [.ann])
+        #expect(try await !world.win(login(DigestScheme(digests: NoDigests()))).isProven)
+    }
+
     @Test("a wrong password is rejected before the request that waits is sent")
     func rejectedForTarget() async throws {
         let world = World(
