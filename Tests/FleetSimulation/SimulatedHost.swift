@@ -110,7 +110,7 @@ final class SimulatedHost {
             switch outcome {
             case .askAgain: ask(caller, rejected: nil, since: since)
             case .failed: fleet.report.failed += 1
-            case .prove(_, let held), .won(let held):
+            case .kept(let held, _), .prove(_, let held), .won(let held):
                 fleet.report.waited.append(fleet.now - since)
                 use(held, caller, since, 0)
             }

@@ -87,18 +87,8 @@ extension Exchange {
             return .challenge(slot: slot, canGrow: true)
         case .challenge(let slot, let canGrow):
             if trial?.slot == slot { return refused(slot, response, of: client, at: route) }
-            if machine.wonSlot == slot, !canGrow, let detector = route.slots[slot].login.trigger.detector,
-                detector.looksAtPages
-            {
-                // Its login page is never the caller's answer.
-                challengedSlot = slot
-                return .failed(
-                    ExchangeError(
-                        LoginFailure(
-                            .failed, challenge: route.slots[slot].key.challenge,
-                            detail: "The login succeeded, but the server asks for it again at this address.")))
-            }
             challenge = response
+            if !canGrow, mayBeResource(slot, at: route) { return .suspect(slot: slot) }
             // What was won a moment ago may be used up by now: that is no word about this one resource.
             let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
             return .challenge(slot: slot, canGrow: canGrow || isSpent)
@@ -129,6 +119,21 @@ extension Exchange {
             challengedSlot = slot
             noteChallenge(.passed)
             return .pass
+        }
+    }
+
+    /// Hands the connection over, which has another protocol now.
+    func handOver() {
+        guard let client, let transfer, let connection = transfer.line?.takeConnection(), let caller else {
+            return
+        }
+        do throws(WireError) {
+            try caller.exchangeSwitches(headOf: transfer, to: connection)
+            end()
+        } catch {
+            connection.close()
+            end()
+            caller.exchangeFailed(ExchangeError(error, upstream: client.plan))
         }
     }
 }

@@ -51,20 +51,17 @@ extension Exchange {
             if isOptional(slot) { return goWithout(slot) }
             return machine.sessionFailed(ExchangeError(failure))
         case .overloaded:
-            return machine.sessionFailed(
-                ExchangeError(
-                    .overloaded,
-                    detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number."
-                ))
+            return machine.sessionFailed(.tooManyWaiters)
         }
     }
 
     /// The login that this exchange waited for is over.
     func loginEnded(_ outcome: SessionTable<ExchangeTicket>.Outcome) {
         waitingFor = nil
+        if machine.isHolding { return confirmationEnded(outcome) }
         guard let slot = machine.waitingSlot else { return }
         switch outcome {
-        case .won(let held):
+        case .kept(let held, _), .won(let held):
             if challengedSlot == slot, held.session.isEmpty, !emptiness.isPassed {
                 // Won ahead of some other request, where nothing was asked for.
                 emptiness.isPassed = true

@@ -105,7 +105,7 @@ package final class Exchange: TransferOwner {
     // MARK: The request's body
 
     /// Whether more of the request's body is wanted.
-    package var wantsBody: Bool { body.wantsMore }
+    package var wantsBody: Bool { body.wantsMore && !machine.isHolding }
 
     /// More of the request's body.
     package func receiveBody(_ data: Span<UInt8>) {
@@ -161,6 +161,9 @@ package final class Exchange: TransferOwner {
             case .win(let slot):
                 guard let next = win(slot) else { return }
                 action = next
+            case .confirm(let slot):
+                guard let next = confirm(slot) else { return }
+                action = next
             case .send:
                 guard let next = request.isSubrequest ? authorize() : send() else { return }
                 action = next
@@ -198,22 +201,8 @@ package final class Exchange: TransferOwner {
         caller?.exchangeDelivers(headOf: transfer)
     }
 
-    private func handOver() {
-        guard let client, let transfer, let connection = transfer.line?.takeConnection(), let caller else {
-            return
-        }
-        do throws(WireError) {
-            try caller.exchangeSwitches(headOf: transfer, to: connection)
-            end()
-        } catch {
-            connection.close()
-            end()
-            caller.exchangeFailed(ExchangeError(error, upstream: client.plan))
-        }
-    }
-
     /// Frees all that the exchange held, with the transfer in whatever state it is.
-    private func end() {
+    func end() {
         timer.disarm()
         releaseTransfer()
         // At once: the file is a share of the budget of all, and a kept connection may rest for minutes.
@@ -308,6 +297,7 @@ package final class Exchange: TransferOwner {
             // What was kept for the look is taken here now, as if it had just come.
             guard self.transfer === transfer else { return }
         }
+        if machine.isHolding { return }
         if machine.hasDelivered {
             caller?.exchangeDelivers(bodyOf: transfer)
             if let client { timer.arm(at: runtime.loop.now + client.idleDelay) }
@@ -322,7 +312,7 @@ package final class Exchange: TransferOwner {
     /// A challenge's end is all that is waited for; an answer that goes to the caller is at its end, too.
     package func transferHasAll(_ transfer: Transfer) {
         if machine.isLooking { look(at: transfer) }
-        guard self.transfer === transfer else { return }
+        guard self.transfer === transfer, !machine.isHolding else { return }
         deliverTrailers(of: transfer)
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
     }
@@ -330,7 +320,7 @@ package final class Exchange: TransferOwner {
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         if machine.isLooking { look(at: transfer) }
-        guard let client, self.transfer === transfer else { return }
+        guard let client, self.transfer === transfer, !machine.isHolding else { return }
         if transfer.isExpectationRefused {
             request.expectsContinue = false
             client.noteExpectation(isHonored: false)
@@ -357,7 +347,7 @@ package final class Exchange: TransferOwner {
     /// The request's body, from where the transfer stopped reading.
     package func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         // The answer is there and asks for another request; its end is still to come.
-        guard !machine.isSettling else { return .pause }
+        guard !machine.isSettling, !machine.isHolding else { return .pause }
         if expectingSince != .never { noteExpectation() }
         let count = unsafe body.read(into: buffer)
         if count > 0 { return .bytes(count) }
@@ -373,7 +363,7 @@ package final class Exchange: TransferOwner {
             // a time limit of its own.
             if body.isDrained { timer.disarm() } else { timer.arm(at: runtime.loop.now + client.responseDelay) }
         }
-        if !machine.hasEnded, body.wantsMore { caller?.exchangeWantsBody() }
+        if !machine.hasEnded, wantsBody { caller?.exchangeWantsBody() }
     }
 
     /// RFC 9110 §9.2.2: only an idempotent request is sent again by itself, and only where all of its body is held.
@@ -392,6 +382,7 @@ package final class Exchange: TransferOwner {
             transfer.tellNews()
             return
         }
+        if machine.isHolding { return giveUpConfirmation() }
         perform(machine.failed(.deadline(of: client.plan, isWaiting: machine.isWaiting)))
     }
 }

@@ -56,6 +56,11 @@ package struct ExchangeError: Error, Sendable, Equatable {
             raise `replay` of the upstream, and `limits.replay` where many are under way at once.
             """)
 
+    /// No place is left among those who wait for logins.
+    static let tooManyWaiters = ExchangeError(
+        .overloaded,
+        detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number.")
+
     /// What was kept of the body on disk cannot be read back.
     static let bodyLost = ExchangeError(
         .bodyNotReplayable,

@@ -26,6 +26,9 @@ package struct ExchangeMachine: Sendable, Equatable {
         /// The head is here, and whether it is a challenge hangs on the beginning of its body; legal next: settling, passing,
         /// ended.
         case looking
+        /// The answer is a challenge of a session that the request carried, and is held until it is known if that session is over;
+        /// legal next: passing, settling, ended.
+        case holding(slot: Int)
         /// The answer was a challenge or a conflict; its end is awaited, as a request is sent again only after a
         /// complete answer. Legal next: waiting, sending, ended.
         case settling(then: Settlement)
@@ -43,6 +46,8 @@ package struct ExchangeMachine: Sendable, Equatable {
 
     /// What the driver does next.
     package enum Action: Sendable, Equatable {
+        /// Keep the answer, and ask if the session of that slot still works; report that by `sessionKept` or `sessionOver`.
+        case confirm(slot: Int)
         /// Tell the caller that the answer is whole; the request's body still goes upstream.
         case complete
         /// Let the head, and then the body, go to the caller.
@@ -80,6 +85,8 @@ package struct ExchangeMachine: Sendable, Equatable {
         case look
         /// Not our concern.
         case pass
+        /// A challenge of the login of that slot, whose session the request carried: it may be about the resource alone.
+        case suspect(slot: Int)
     }
 
     private var state = State.idle
@@ -101,6 +108,10 @@ package struct ExchangeMachine: Sendable, Equatable {
     package var hasEnded: Bool { state == .ended }
     /// Whether the beginning of the answer's body is awaited.
     package var isLooking: Bool { state == .looking }
+    /// Whether the answer is held until it is known if a session is over.
+    package var isHolding: Bool { heldSlot != nil }
+    /// The slot of that session.
+    package var heldSlot: Int? { if case .holding(let slot) = state { slot } else { nil } }
     /// Whether a login is waited for.
     package var isWaiting: Bool { if case .waiting = state { true } else { false } }
     /// Whether the end of an answer is awaited after which the request is sent again.
@@ -164,6 +175,9 @@ package struct ExchangeMachine: Sendable, Equatable {
             rounds += 1
             state = .settling(then: .win(slot: slot))
             return .discard
+        case .suspect(let slot):
+            state = .holding(slot: slot)
+            return .confirm(slot: slot)
         case .conflict:
             guard conflicts < Self.mostConflicts, canReplay else { break }
             conflicts += 1
@@ -174,6 +188,20 @@ package struct ExchangeMachine: Sendable, Equatable {
         }
         state = .passing
         return .deliver
+    }
+
+    /// The session still works, or nobody can say: the answer that is held is the caller's.
+    package mutating func sessionKept() -> Action {
+        guard case .holding = state else { return .doNothing }
+        state = .passing
+        return .deliver
+    }
+
+    /// The session is over: the answer that is held is a challenge. `canReplay` as in `headReceived`.
+    package mutating func sessionOver(canReplay: Bool) -> Action {
+        guard case .holding(let slot) = state else { return .doNothing }
+        state = .sending
+        return headReceived(.challenge(slot: slot, canGrow: false), canReplay: canReplay)
     }
 
     /// The request was answered without the upstream, by what the sessions are.
@@ -218,7 +246,7 @@ package struct ExchangeMachine: Sendable, Equatable {
         case .passing, .finishing:
             state = .ended
             return .finish
-        case .ended, .idle, .waiting:
+        case .ended, .holding, .idle, .waiting:
             return .doNothing
         case .looking, .sending:
             // libcurl said it is done and no head came: nothing that HTTP allows.
@@ -252,7 +280,7 @@ package struct ExchangeMachine: Sendable, Equatable {
             // The caller has its answer; what became of the rest of its body changes nothing about that.
             state = .ended
             return .finish
-        case .idle, .looking, .sending, .settling, .waiting:
+        case .holding, .idle, .looking, .sending, .settling, .waiting:
             state = .ended
             return .fail(error)
         }

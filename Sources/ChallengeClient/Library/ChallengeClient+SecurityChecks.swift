@@ -38,7 +38,7 @@ extension ChallengeClient {
                 site.requestSession(of: login, scope: words, finish)
             }
             switch outcome {
-            case .won(let held): return try AccessToken(held.session, scope: words)
+            case .kept(let held, _), .won(let held): return try AccessToken(held.session, scope: words)
             case .failed(let failure): throw ClientError(failure)
             case .askAgain, .prove: continue
             }

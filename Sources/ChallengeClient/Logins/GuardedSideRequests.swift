@@ -37,6 +37,17 @@ struct GuardedSideRequests: SideRequests {
         let (answer, met) = try await send(request, with: pages)
         guard let met else { return answer }
         // A login page takes a request's place; whoever it is for has not seen the request.
+        if let generation = met.generation, met.slot.login.confirmsSessions {
+            let isOver = await withCheckedContinuation { continuation in
+                loop.execute {
+                    runtime.value.doubtSession(
+                        met.slot, generation: generation, at: plan, challenge: met.challenge, cause: cause
+                    ) { continuation.resume(returning: $0) }
+                }
+            }
+            // The page is the answer of that one address.
+            guard isOver else { return answer }
+        }
         let outcome = await withCheckedContinuation { continuation in
             loop.execute {
                 runtime.value.requestSession(

@@ -99,6 +99,22 @@ package final class SessionDirectory: Sendable {
         return result
     }
 
+    /// See `SessionTable.doubt`. The session serves on: nothing has changed yet.
+    func doubt(
+        _ key: SessionKey, generation: UInt64, waiter: ExchangeTicket, now: Int64
+    ) -> SessionTable<ExchangeTicket>.Doubt {
+        table.withLock { $0.doubt(key, generation: generation, waiter: waiter, now: now) }
+    }
+
+    /// See `SessionTable.confirm`.
+    func confirm(_ key: SessionKey, generation: UInt64, _ confirmation: SessionConfirmation, now: Int64) -> Outcomes {
+        let (outcomes, isHeld) = table.withLock { table in
+            (table.confirm(key, generation: generation, confirmation, now: now), table.held(key) != nil)
+        }
+        if !isHeld { moved() }
+        return outcomes
+    }
+
     /// See `SessionTable.drop`.
     package func drop(where which: @Sendable (SessionKey) -> Bool) -> [SessionKey] {
         let dropped = table.withLock { $0.drop(where: which) }

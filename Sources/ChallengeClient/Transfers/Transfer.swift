@@ -175,6 +175,13 @@ package final class Transfer {
         }
     }
 
+    /// Tells the owner again what it did not take while it held the answer back.
+    func tellNewsAgain() {
+        isWholeTold = false
+        bodyAvailable()
+        tellNews()
+    }
+
     /// The owner has body for it again.
     package func bodyAvailable() {
         // To libcurl a transfer that has ended cannot go on, and its answer may not all have been taken yet.

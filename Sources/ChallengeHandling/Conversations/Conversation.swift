@@ -53,4 +53,9 @@ public protocol SessionLogin: Sendable {
     /// Wins a session, or says why not. Sends no credential whose latch is closed, and closes the latch of one that is
     /// rejected.
     func win(_ conversation: Conversation) async throws(LoginFailure) -> Session
+
+    /// Asks if `held`, which this login won, still works, after a response that looks like its challenge. Sends no credential.
+    ///
+    /// Only logins that `StandingLogin.confirmsSessions` are asked; one confirmation runs at a time per session key.
+    func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation
 }

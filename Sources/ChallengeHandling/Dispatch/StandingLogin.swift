@@ -42,6 +42,8 @@ public struct StandingLogin: Sendable {
     /// Whether servers may take what its session shows for the word of the whole connection, so that no request of another
     /// session may go there (NTLM, Negotiate).
     public let bindsConnections: Bool
+    /// Whether its login can tell by `confirm` if a session still works that met its challenge.
+    public let confirmsSessions: Bool
     /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
     public private(set) var refusal: String?
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
@@ -50,10 +52,11 @@ public struct StandingLogin: Sendable {
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
-        logout: (any SessionLogout)? = nil, bindsConnections: Bool = false,
+        logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, confirmsSessions: Bool = false,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.bindsConnections = bindsConnections
+        self.confirmsSessions = confirmsSessions
         self.name = name
         self.trigger = trigger
         self.isAhead = isAhead || isKept

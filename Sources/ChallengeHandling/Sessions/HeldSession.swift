@@ -28,7 +28,8 @@ public struct HeldSession: Sendable, Equatable {
         self.generation = generation
         self.wonAt = wonAt
         // Nothing is won anew by renewing an empty one.
-        renewAt = (session.isEmpty ? nil : session.expiresAt).map { end in
+        let end = session.isRenewedAhead && !session.isEmpty ? session.expiresAt : nil
+        renewAt = end.map { end in
             let lead = min(30_000, max(0, end - wonAt) / 5)
             return end - lead + Int64(Double(lead / 4) * min(max(chance, 0), 1))
         }

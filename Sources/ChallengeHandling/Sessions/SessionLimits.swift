@@ -11,6 +11,8 @@ public struct SessionLimits: Sendable {
     public var firstPause: Int64
     /// The longest pause after an unknown outcome, in milliseconds, unless the server names a later time.
     public var longestPause: Int64
+    /// The pause after a confirmation without a usable answer, in milliseconds.
+    var confirmationPause: Int64 { 5_000 }
 
     /// The defaults are those of the configuration's `limits.waiters` and of a service that comes back within seconds.
     public init(waiters: Int = 1024, keys: Int = 1024, firstPause: Int64 = 1_000, longestPause: Int64 = 60_000) {

@@ -112,6 +112,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case failed(LoginFailure)
         /// It won a session that the waiter is to try, and to say what came of it by `judge`. The others go on waiting.
         case prove(SessionKey, HeldSession)
+        /// The session in doubt stays, and the challenge is the answer. `isConfirmed`: it was seen to work.
+        case kept(HeldSession, isConfirmed: Bool)
         /// It succeeded.
         case won(HeldSession)
     }
@@ -232,7 +234,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Authorizations of one client are serialised, whatever their scope (reference: the server keeps one state per
     /// client and check), so keys that differ in scope only take turns.
-    private func isWinning(siblingOf key: SessionKey) -> Bool {
+    func isWinning(siblingOf key: SessionKey) -> Bool {
         entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isWinning }
     }
 
@@ -258,7 +260,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return told.map { ($0, outcome) }
     }
 
-    private mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
+    mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
         var woken: [(waiter: Waiter, outcome: Outcome)] = []
         for (other, entry) in entries where other != key && other.isSibling(of: key) && !entry.waiters.isEmpty {
             woken += entry.waiters.map { ($0, .askAgain) }
@@ -287,6 +289,8 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var accepted: Int?
     /// The routes at which the credential was refused since it was last accepted.
     var doubts: [Int] = []
+    /// The session whose last confirmations had no usable answer, until when it is not asked for again, and how many they were.
+    var unconfirmed: (generation: UInt64, until: Int64, count: Int)?
 }
 
 extension SessionKey {

@@ -41,7 +41,7 @@ private struct Watch {
         case .complete:
             #expect(deliveries == 1, "completed a response that had not begun")
             completions += 1
-        case .look: #expect(isRunning, "looked without a transfer")
+        case .confirm, .look: #expect(isRunning, "looked without a transfer")
         case .discard, .doNothing: break
         }
         #expect(completions <= 1)
@@ -90,6 +90,9 @@ struct ExchangeMachineModelTests {
                     let again = Bool.random(using: &random) ? slot + 1 : nil
                     action = machine.sessionReady(
                         missing: watch.wins < 4 ? again : nil, wonNow: Bool.random(using: &random))
+                case .confirm:
+                    action =
+                        Bool.random(using: &random) ? machine.sessionKept() : machine.sessionOver(canReplay: true)
                 case .look, .send:
                     action = machine.headReceived(stubborn(&random), canReplay: true)
                 case .discard, .deliver:
@@ -124,6 +127,23 @@ struct ExchangeMachineModelTests {
         #expect(machine.headReceived(.conflict, canReplay: false) == .deliver)
     }
 
+    @Test("an answer that is held for a session in doubt is delivered, or sent again once after its login")
+    func suspect() {
+        var machine = ExchangeMachine()
+        _ = machine.start(missing: nil)
+        #expect(machine.headReceived(.suspect(slot: 1), canReplay: false) == .confirm(slot: 1))
+        #expect(machine.isHolding)
+        #expect(machine.answerComplete() == .doNothing)
+        #expect(machine.sessionKept() == .deliver)
+        machine = ExchangeMachine()
+        _ = machine.start(missing: nil)
+        _ = machine.headReceived(.suspect(slot: 1), canReplay: true)
+        #expect(machine.sessionOver(canReplay: true) == .discard)
+        #expect(machine.answerComplete() == .win(slot: 1))
+        #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
+        #expect(machine.headReceived(.challenge(slot: 1, canGrow: false), canReplay: true) == .deliver)
+    }
+
     @Test("a session that ended as soon as it was won fails the exchange")
     func endedAtOnce() {
         var machine = ExchangeMachine()
@@ -136,7 +156,10 @@ struct ExchangeMachineModelTests {
     }
 
     private func step(_ machine: inout ExchangeMachine, _ watch: inout Watch, _ random: inout SeededRandom) {
-        switch Int.random(in: 0..<12, using: &random) {
+        switch Int.random(in: 0..<14, using: &random) {
+        case 12: watch.note(machine.sessionKept(), after: "kept")
+        case 13:
+            watch.note(machine.sessionOver(canReplay: Bool.random(using: &random)), after: "over")
         case 0: watch.note(machine.sessionReady(missing: slot(&random), wonNow: true), after: "won")
         case 1: watch.note(machine.sessionReady(missing: slot(&random), wonNow: false), after: "found")
         case 2: watch.note(machine.sessionFailed(error), after: "login failed")
@@ -161,9 +184,10 @@ struct ExchangeMachineModelTests {
     }
 
     private func stubborn(_ random: inout SeededRandom) -> ExchangeMachine.Verdict {
-        switch Int.random(in: 0..<12, using: &random) {
+        switch Int.random(in: 0..<14, using: &random) {
         case 0: .pass
         case 10, 11: .look
+        case 12, 13: .suspect(slot: Int.random(in: 0..<3, using: &random))
         case 1...3: .conflict
         default:
             .challenge(slot: Int.random(in: 0..<3, using: &random), canGrow: Bool.random(using: &random))

@@ -197,7 +197,7 @@ struct SessionWorld {
             case .askAgain: ask(waiter, wanted, rejected: nil, rounds: 0)
             case .failed: break
             case .prove(_, let held): send(waiter, wanted, held, isTrial: true, rounds: 0)
-            case .won(let held): send(waiter, wanted, held, isTrial: false, rounds: 0)
+            case .kept(let held, _), .won(let held): send(waiter, wanted, held, isTrial: false, rounds: 0)
             }
         }
     }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import EventLoop
+
+// Held sessions in doubt: one confirmation for all exchanges that met their challenge in spite of them, on whatever worker.
+extension ClientRuntime {
+    /// Doubts the session of a slot, and starts its confirmation if it is this exchange's turn.
+    func doubtSession(
+        _ slot: RouteSessions.Slot, generation: UInt64, ticket: ExchangeTicket, at plan: UpstreamPlan,
+        challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
+    ) -> SessionTable<ExchangeTicket>.Doubt {
+        let doubt = directory.doubt(slot.key, generation: generation, waiter: ticket, now: wallClock())
+        if case .confirm(let held) = doubt { startConfirmation(slot, held, at: plan, challenge: challenge, cause()) }
+        return doubt
+    }
+
+    /// Doubts the session of a login page that stands in front of another login's server. Calls `finish` once with the answer if the
+    /// session is over.
+    func doubtSession(
+        _ slot: RouteSessions.Slot, generation: UInt64, at plan: UpstreamPlan, challenge: ExaminedResponse,
+        cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
+    ) {
+        let ticket = nextTicket()
+        switch doubtSession(
+            slot, generation: generation, ticket: ticket, at: plan, challenge: challenge, cause: cause)
+        {
+        case .over: finish(true)
+        case .keep, .overloaded: finish(false)
+        case .confirm, .wait:
+            wait(ticket: ticket) { [unowned self] outcome in
+                switch outcome {
+                case .failed, .kept: finish(false)
+                case .prove, .won: finish(true)
+                case .askAgain:
+                    doubtSession(
+                        slot, generation: generation, at: plan, challenge: challenge, cause: cause, finish: finish)
+                }
+            }
+        }
+    }
+
+    /// Asks on this loop if `held` still works. This is no login: nothing is counted, logged or audited.
+    private func startConfirmation(
+        _ slot: RouteSessions.Slot, _ held: HeldSession, at plan: UpstreamPlan, challenge: ExaminedResponse?,
+        _ cause: LoginCause
+    ) {
+        let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
+        let services = services
+        let key = slot.key
+        let conversation = Conversation(
+            sideRequests: sideRequests(for: login, at: plan, cause: cause), credentials: services.credentials,
+            latches: services.latches, state: services.state, now: services.wallClock)
+        let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
+        Task(executorPreference: loop) {
+            let bounded = deadline.bounding(conversation)
+            let confirmation = await deadline.outcome(within: limit, late: .unknown) {
+                await login.confirm(held.session, bounded)
+            }
+            services.tell(
+                services.directory.confirm(
+                    key, generation: held.generation, confirmation, now: services.wallClock()))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+// A challenge in answer to a request with a session that worked says something about that one resource, or about the session. One
+// confirmation for all who met one finds out; the session serves meanwhile (CONTRIBUTING, rule 4).
+extension SessionTable {
+    /// What an exchange does after a challenge in answer to a request with a held session.
+    public enum Doubt: Sendable, Equatable {
+        /// The exchange waits; the driver asks if the session still works, and tells the result by `confirm`.
+        case confirm(HeldSession)
+        /// The session stays, and the challenge is the answer: a moment ago nothing could be learned.
+        case keep
+        /// The session is not held any more: request another one.
+        case over
+        /// Too many wait already.
+        case overloaded
+        /// The exchange waits for the confirmation or the login that runs.
+        case wait
+    }
+
+    /// After so many confirmations in a row without a usable answer the session counts as over: a login can tell more.
+    static var mostUnknown: Int { 3 }
+
+    /// Doubts the session of that generation, because a request with it was answered by its challenge.
+    public mutating func doubt(_ key: SessionKey, generation: UInt64, waiter: Waiter, now: Int64) -> Doubt {
+        guard var entry = entries[key], let held = entry.held, held.generation == generation, !held.isExpired(at: now)
+        else { return .over }
+        if let last = entry.unconfirmed, last.generation == generation, now < last.until { return .keep }
+        guard waiterCount < limits.waiters else { return .overloaded }
+        waiterCount += 1
+        entry.waiters.append(waiter)
+        let leads = !entry.isWinning && entry.prover == nil && !isWinning(siblingOf: key)
+        // No login and no renewal begins meanwhile.
+        if leads { entry.isWinning = true }
+        entries[key] = entry
+        return leads ? .confirm(held) : .wait
+    }
+
+    /// Ends the confirmation of the session of that generation. Returns who is to be told what.
+    public mutating func confirm(
+        _ key: SessionKey, generation: UInt64, _ confirmation: SessionConfirmation, now: Int64
+    ) -> [(waiter: Waiter, outcome: Outcome)] {
+        entries[key]?.isWinning = false
+        guard let held = entries[key]?.held, held.generation == generation else {
+            return tellAll(key, .askAgain) + wakeSiblings(of: key)
+        }
+        let last = entries[key]?.unconfirmed.flatMap { $0.generation == generation ? $0 : nil }
+        switch confirmation {
+        case .unknown where (last?.count ?? 0) + 1 >= Self.mostUnknown, .over:
+            entries[key]?.held = nil
+            return tellAll(key, .askAgain) + wakeSiblings(of: key)
+        case .stillGood:
+            entries[key]?.unconfirmed = nil
+            return tellAll(key, .kept(held, isConfirmed: true)) + wakeSiblings(of: key)
+        case .unknown:
+            let end = now.addingReportingOverflow(limits.confirmationPause)
+            entries[key]?.unconfirmed = (
+                generation, end.overflow ? .max : end.partialValue, (last?.count ?? 0) + 1
+            )
+            return tellAll(key, .kept(held, isConfirmed: false)) + wakeSiblings(of: key)
+        }
+    }
+}
