@@ -43,6 +43,12 @@ extension ChallengeSettings {
         let settings = ChallengeSettings(
             name: name, place: place, credential: credential, credentialsByUser: byUser, kind: kind,
             login: loginTime ?? .onDemand, retryRejected: retryRejected, proofPath: proofPath)
+        if settings.letsPagesChoose {
+            login?.report(
+                "a page that a caller asked for could say where the form goes, until one login has worked: name the page by "
+                    + "`page`, where the form goes by `url`, or an address that only a session opens by `prove-at`",
+                severity: .warning)
+        }
         if credentialValue == nil, settings.needsCredential { _ = fields.required("credential") }
         return settings
     }
@@ -133,5 +139,13 @@ extension SecurityCheckSettings {
         return SecurityCheckSettings(
             check: check, answer: answer, keepAttempts: keepAttempts ?? 1, answerURL: answerURL,
             logsOut: logsOut ?? false)
+    }
+}
+
+extension ChallengeSettings {
+    /// Whether the form of a login goes where a page says that no configured address shows for sure.
+    fileprivate var letsPagesChoose: Bool {
+        guard case .gateway(let gateway) = kind, let first = gateway.login.first else { return false }
+        return first.target == .form && first.page == nil && proofPath == nil
     }
 }
