@@ -72,6 +72,9 @@ public struct CookieJar: Sendable, Equatable {
     /// Whether there is none.
     public var isEmpty: Bool { cookies.isEmpty }
 
+    /// Whether it holds a cookie, or a value of one, that `earlier` does not.
+    func hasMore(than earlier: CookieJar) -> Bool { cookies.contains { !earlier.cookies.contains($0) } }
+
     /// When the first of the cookies that say so ends, in milliseconds since 1970; `nil` where none says.
     public var expiresAt: Int64? { cookies.compactMap(\.expiresAt).min() }
 }

@@ -11,17 +11,18 @@ struct GatewayForm {
 
     private let step: GatewayStep
     private let page: ExaminedResponse
-    private let entrance: WebURL
+    private let targets: GatewayTargets
     private let form: HTMLPage.Form?
     private let base: WebURL
 
-    /// The form of `step` on `page`, to which `entrance` led.
-    init(_ step: GatewayStep, on page: ExaminedResponse, entrance: WebURL) {
+    /// The form of `step` on `page`.
+    init(_ step: GatewayStep, on page: ExaminedResponse, to targets: GatewayTargets) {
         self.step = step
         self.page = page
-        self.entrance = entrance
+        self.targets = targets
         let html = HTMLPage(parsing: page.body ?? [])
-        base = html.base.flatMap(page.url.resolving) ?? page.url
+        // What a caller chose must not move where its form goes.
+        base = targets.entrance.isCallers ? page.url : html.base.flatMap(page.url.resolving) ?? page.url
         form = Self.form(of: step, in: html)
     }
 
@@ -62,27 +63,67 @@ struct GatewayForm {
         return SideRequest(method: method, url: url, fields: fields, body: body, timeout: step.timeout)
     }
 
+    /// What is remembered of it once the login has worked; `nil` if the configuration says where it goes.
+    var provable: ProvenForm.Form? {
+        guard step.target == .form, let form, let url = action(of: form) else { return nil }
+        return ProvenForm.Form(path: url.pathWithoutParameters, hidden: Set(hiddenInputs(of: form).map(\.name)))
+    }
+
+    /// Whether it goes to the address of a server that is known.
+    var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
+
+    /// Whether the answer shows this same form again: the same action, and every input that was filled in.
+    func isAgain(in answer: ExaminedResponse) -> Bool {
+        guard let form, let url = action(of: form), let body = answer.body else { return false }
+        let names = step.parameters.map(\.name).filter { name in
+            form.inputs.contains { $0.name == name && $0.type != "hidden" }
+        }
+        guard !names.isEmpty else { return false }
+        let html = HTMLPage(parsing: body)
+        let base = html.base.flatMap(answer.url.resolving) ?? answer.url
+        return html.forms.contains { other in
+            let written = other.action ?? ""
+            let action = written.isEmpty ? answer.url : base.resolving(written)
+            return action?.origin == url.origin && action?.pathWithoutParameters == url.pathWithoutParameters
+                && names.allSatisfy { name in other.inputs.contains { $0.name == name && $0.type != "hidden" } }
+        }
+    }
+
     private func target(_ visit: GatewayVisit) throws(LoginFailure) -> WebURL {
         switch step.target {
         case .address(let reference):
-            return try visit.resolve(reference, at: page.url, else: page.url)
+            // A caller that chose the page has not chosen what `login.url` is relative to.
+            let address = targets.entrance.isCallers ? targets.base : page.url
+            return try visit.resolve(reference, at: address, else: address)
         case .form:
             guard let form else {
                 throw visit.failure(
                     "The login page has no form, whose action was to be used; has it changed? Look at it, and name where the "
                         + "form goes by `login.url`.", page)
             }
-            return try action(of: form, visit)
+            let url = try requireAction(of: form, visit)
+            if let provable, let objection = targets.objection(to: provable) { throw visit.failure(objection, page) }
+            return url
         case .formEnding(let ending):
-            guard let form else { return try visit.resolve(ending, at: entrance, else: entrance) }
-            return try action(of: form, visit)
+            let url: WebURL
+            if let form {
+                url = try requireAction(of: form, visit)
+            } else {
+                let address = targets.entrance.address
+                url = try visit.resolve(ending, at: address, else: address)
+            }
+            guard targets.allows(url, ending: ending) else {
+                throw visit.failure(
+                    "The form of the login page goes to \(url.path), where the server's own login is not expected, so "
+                        + "nothing was sent. If that is right, name its address by `login.url`.", page)
+            }
+            return url
         }
     }
 
     /// What a page says must not send a secret anywhere else.
-    private func action(of form: HTMLPage.Form, _ visit: GatewayVisit) throws(LoginFailure) -> WebURL {
-        let written = form.action ?? ""
-        guard let url = written.isEmpty ? page.url : base.resolving(written), url.origin == page.url.origin else {
+    private func requireAction(of form: HTMLPage.Form, _ visit: GatewayVisit) throws(LoginFailure) -> WebURL {
+        guard let url = action(of: form) else {
             throw visit.failure(
                 "The form of the login page goes to another server, so nothing was sent. If that is right, name its "
                     + "address by `login.url`.", page)
@@ -90,17 +131,28 @@ struct GatewayForm {
         return url
     }
 
+    private func action(of form: HTMLPage.Form) -> WebURL? {
+        let written = form.action ?? ""
+        guard let url = written.isEmpty ? page.url : base.resolving(written), url.origin == page.url.origin else {
+            return nil
+        }
+        return url
+    }
+
+    /// The hidden inputs that go along. Those of a preset's page that a caller chose stay: its servers need none.
+    private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
+        if case .formEnding = step.target, targets.entrance.isCallers { return [] }
+        guard step.hiddenFields else { return [] }
+        let own = Set(step.parameters.map(\.name))
+        return form.inputs.filter { $0.type == "hidden" && !$0.name.isEmpty && !own.contains($0.name) }
+    }
+
     /// The hidden inputs of the page's form, then the step's own parameters in their place or behind them.
     private func parameters(
         _ use: CredentialUse, _ visit: GatewayVisit
     ) throws(LoginFailure) -> [(name: String, value: Secret)] {
         var parameters: [(name: String, value: Secret)] = []
-        let own = Set(step.parameters.map(\.name))
-        if step.hiddenFields, let form {
-            for input in form.inputs where input.type == "hidden" && !input.name.isEmpty && !own.contains(input.name) {
-                parameters.append((input.name, Secret(input.value)))
-            }
-        }
+        if let form { parameters += hiddenInputs(of: form).map { ($0.name, Secret($0.value)) } }
         for part in step.parameters { parameters.append((part.name, try render(part, use, visit))) }
         return parameters
     }

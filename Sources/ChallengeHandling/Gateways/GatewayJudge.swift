@@ -1,59 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What the answers to a submitted form mean. The order is IBM's: what failed in a way that is known, then the login page
-/// again, then evidence of success. A 200 is no evidence by itself.
+/// What the answers to a submitted form mean. The order is IBM's: what failed in a way that is known, then evidence of success, then
+/// the login page again. A 200 is no evidence by itself.
+///
+/// A rejection rests on the answer itself, on the page that its redirect leads to, and on a configured address; never on one that
+/// only a caller chose (CONTRIBUTING, rule 3).
 struct GatewayJudge {
     let success: [ResponseMatcher]
     let failed: [FailureMatcher]
     let use: CredentialUse
+    let form: GatewayForm
 
-    /// Judges the answer to a step that is not the last, and returns the page for the next one.
+    /// Judges the answer to a step that is not the last, and returns the page for the next one. Its pages may look alike: only the
+    /// very form of this step is the login page again.
     func proceed(
         after answer: ExaminedResponse, on visit: inout GatewayVisit
     ) async throws(LoginFailure) -> GatewayVisit.Page {
         try requireNoFailure(answer, visit)
         let isProven = try isProven(by: answer, visit)
-        if !isProven { try requireNoRefusal(answer, visit) }
-        guard isProven || success.isEmpty else { throw noEvidence(visit, answer) }
+        if !isProven {
+            if answer.status == 401 || form.isAgain(in: answer) { throw reject(.rejected, answer, visit) }
+            if let trouble = visit.trouble(in: answer, "form") { throw trouble }
+        }
+        guard isProven || success.isEmpty && answer.status != 403 else { throw noEvidence(visit, answer) }
         guard let next = GatewayVisit.redirect(in: answer), next.origin == answer.url.origin else {
             return .init(response: answer, isMarked: false)
         }
         let page = try await visit.open(next, "redirect")
         try requireNoFailure(page.response, visit)
-        if page.isMarked, !isProven { throw reject(.rejected, page.response, visit) }
+        if !isProven, form.isAgain(in: page.response) { throw reject(.rejected, page.response, visit) }
         return page
     }
 
-    /// Judges the answer to the last step. Returns where the login has worked, for sure. `proof` is an address that has the
+    /// Judges the answer to the last step, and returns if the login has worked. `proof` is a configured address that shows the
     /// login page as long as nobody is logged in.
     func conclude(
-        _ answer: ExaminedResponse, hasNewCookies: Bool, proof: WebURL?, on visit: inout GatewayVisit
+        _ answer: ExaminedResponse, hasNewCookies: Bool, from entrance: GatewayEntrance, proof: WebURL?,
+        on visit: inout GatewayVisit
     ) async throws(LoginFailure) {
         try requireNoFailure(answer, visit)
         var isProven = try isProven(by: answer, visit)
         if !isProven { try requireNoRefusal(answer, visit) }
         let next = GatewayVisit.redirect(in: answer)
         let isLikely = hasNewCookies || next != nil
+        var seen: WebURL?
         if let next, next.origin == answer.url.origin {
             // Once, before anybody else uses the session: Tomcat takes the next request for that address for the one that it
             // saved, and this is the one to be taken.
             let page = try await followUp(next, "redirect", isProven || isLikely, follows: false, &visit)
             guard let page else { return }
-            if page.isMarked { throw reject(.rejected, page.response, visit) }
-            if next != proof { try requireNoFailure(page.response, visit) }
+            let isResource = entrance.isCallers && next.path == entrance.address.path
+            if !isResource, next != proof { try requireNoFailure(page.response, visit) }
             isProven = isProven || self.isProven(by: page.response)
-            if !isProven, success.isEmpty, next == proof, isSettled(page.response) { isProven = true }
+            if !isProven, page.isMarked || form.isAgain(in: page.response) {
+                guard hasNewCookies, isResource, success.isEmpty else {
+                    throw reject(.rejected, page.response, visit)
+                }
+            }
+            if isSettled(page.response) { seen = next }
         }
         guard !isProven else { return }
         guard let proof else {
-            guard success.isEmpty, isLikely else { throw noEvidence(visit, answer) }
-            return
+            guard success.isEmpty else { throw noEvidence(visit, answer) }
+            if hasNewCookies || seen?.path == entrance.address.path && entrance.isCallers { return }
+            guard entrance.isCallers else {
+                guard isLikely else { throw noEvidence(visit, answer) }
+                return
+            }
+            return try await requireOpen(entrance.address, answer, isLikely, &visit)
         }
+        if success.isEmpty, seen == proof { return }
         let page = try await followUp(proof, "check", success.isEmpty && isLikely, follows: true, &visit)
         guard let page else { return }
-        if page.isMarked { throw reject(.rejected, page.response, visit) }
         if self.isProven(by: page.response) { return }
+        if page.isMarked { throw reject(.rejected, page.response, visit) }
         guard success.isEmpty else { throw noEvidence(visit, answer) }
         if !hasNewCookies, let trouble = visit.trouble(in: page.response, "check") { throw trouble }
     }
@@ -65,6 +86,19 @@ struct GatewayJudge {
         guard try !isProven(by: answer, visit) else { return }
         try requireNoRefusal(answer, visit)
         guard success.isEmpty else { throw noEvidence(visit, answer) }
+    }
+
+    /// Without a sign of success in the answer, requires that the address that a caller met the page at shows none any more. A page
+    /// that is still there proves nothing: it may always be. Only a preset's server says no by a plain page.
+    private func requireOpen(
+        _ address: WebURL, _ answer: ExaminedResponse, _ isLikely: Bool, _ visit: inout GatewayVisit
+    ) async throws(LoginFailure) {
+        guard let page = try await followUp(address, "check", isLikely, follows: true, &visit) else { return }
+        if page.isMarked {
+            if form.isPreset, (200...299).contains(answer.status) { throw reject(.rejected, page.response, visit) }
+            throw noEvidence(visit, answer)
+        }
+        if let trouble = visit.trouble(in: page.response, "check") { throw trouble }
     }
 
     /// An answer that settles by itself that nobody is asked to log in: no redirect, and no trouble.
@@ -105,7 +139,7 @@ struct GatewayJudge {
 
     /// The login page again, or a status that says no.
     private func requireNoRefusal(_ answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
-        if visit.isMarked(answer) || answer.status == 401 || answer.status == 403 {
+        if visit.isMarked(answer) || form.isAgain(in: answer) || answer.status == 401 || answer.status == 403 {
             throw reject(.rejected, answer, visit)
         }
         if let trouble = visit.trouble(in: answer, "form") { throw trouble }
@@ -131,6 +165,7 @@ struct GatewayJudge {
     private func noEvidence(_ visit: GatewayVisit, _ answer: ExaminedResponse) -> LoginFailure {
         visit.failure(
             "The server's answer to the form, with status \(answer.status), does not tell whether the login worked. Say by "
-                + "`success` and `failed` what does.", answer)
+                + "`success` and `failed` what does, or name an address that only a session opens by `prove-at`.",
+            answer)
     }
 }

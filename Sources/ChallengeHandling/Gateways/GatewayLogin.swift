@@ -10,25 +10,32 @@ public struct GatewayLogin: SessionLogin {
     public let rules: GatewayRules
     /// The challenge, the credential, and the upstream's origin.
     public let key: LatchKey
-    /// The upstream's address, which a page's address is relative to and which is asked for where none was challenged.
+    /// The upstream's address: the login page is expected there, and a page's address is relative to it.
     public let base: WebURL
-    /// The address that was answered by the login page; `nil` ahead of any.
+    /// The address that every accepted user may GET (`prove-at`); `nil` if none is configured.
+    public let proof: WebURL?
+    /// The address that was answered by the login page; `nil` ahead of any. It is asked for only where no configured address shows
+    /// the page, without its query.
     public let challenged: WebURL?
     /// The address of the request that waits for the session before any challenge; `nil` if none does.
     public let target: WebURL?
+    /// The form of the first login that worked.
+    public let provenForm: ProvenForm
     /// After what time a latch that a rejection closed opens by itself; `nil`: never.
     public let retryRejectedAfter: Duration?
 
     /// A login.
     public init(
-        _ rules: GatewayRules, key: LatchKey, base: WebURL, challenged: WebURL? = nil, target: WebURL? = nil,
-        retryRejectedAfter: Duration? = nil
+        _ rules: GatewayRules, key: LatchKey, base: WebURL, proof: WebURL? = nil, challenged: WebURL? = nil,
+        target: WebURL? = nil, provenForm: ProvenForm = ProvenForm(), retryRejectedAfter: Duration? = nil
     ) {
         self.rules = rules
         self.key = key
         self.base = base
+        self.proof = proof
         self.challenged = challenged
         self.target = target
+        self.provenForm = provenForm
         self.retryRejectedAfter = retryRejectedAfter
     }
 
@@ -37,47 +44,32 @@ public struct GatewayLogin: SessionLogin {
         let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         // Not in the middle of a login: the server might count half of one as an attempt.
         try requireFields(of: use)
-        var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: rules.detect + rules.markers)
-        let isNamed = rules.steps.first?.page != nil
-        var entrance = try visit.resolve(rules.steps.first?.page, at: challenged ?? base, else: challenged ?? base)
-        let needsNoPage = rules.steps.first?.needsNoPage == true
-        var page: GatewayVisit.Page
-        if needsNoPage {
-            page = GatewayVisit.Page(response: ExaminedResponse(status: 200, url: entrance), isMarked: false)
-        } else if let target, !isNamed {
-            var found = try await visit.search(entrance)
-            if found?.isMarked == false, target != entrance {
-                entrance = target
-                found = try await visit.search(target)
-            }
-            guard let found, found.isMarked else {
-                visit.report("no login page, so there is nothing to add yet")
-                return .nothingAsked(at: target, now: conversation.now(), isBrief: found == nil)
-            }
-            page = found
-        } else {
-            page = try await visit.open(entrance, "page")
+        var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: markers)
+        let entrance: GatewayEntrance
+        switch try await enter(&visit) {
+        case .found(let found): entrance = found
+        case .nothingAsked(let target, let isBrief):
+            visit.report("no login page, so there is nothing to add yet")
+            return .nothingAsked(at: target, now: conversation.now(), isBrief: isBrief)
         }
-        guard isNamed || needsNoPage || page.isMarked else {
-            throw visit.failure(
-                "No login page came where one was expected. Name its address by `login.page`, or say by `detect` what "
-                    + "tells it.", page.response)
-        }
-        // The page itself always asks; what was challenged does not any more once the login has worked. Where a token goes
-        // along, cookies alone prove nothing.
-        let winsToken = rules.steps.contains { !$0.extraction.isEmpty }
-        let proof = winsToken ? nil : (isNamed ? challenged : entrance)
+        var page = entrance.page
+        var submitted: ProvenForm.Form?
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
                 page = try await visit.open(try visit.resolve(step.page, at: base, else: base), "page")
             }
-            let form = GatewayForm(step, on: page.response, entrance: entrance)
+            // Later pages are answers to what was submitted, not pages that somebody chose.
+            let targets = GatewayTargets(
+                base: base, entrance: entrance.leading(to: page, isFirst: number == 0),
+                proven: number == 0 ? provenForm.form : nil)
+            let form = GatewayForm(step, on: page.response, to: targets)
             let request = try form.request(filledFrom: use, by: visit)
+            if number == 0 { submitted = form.provable }
             let (before, sentAt) = (visit.jar, conversation.now())
             let answer = try await visit.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
             let judge = GatewayJudge(
                 success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
-                failed: step.failed + rules.failed, use: use)
+                failed: step.failed + rules.failed, use: use, form: form)
             if !step.extraction.isEmpty {
                 try judge.requireSuccess(of: answer, visit)
                 try visit.extract(step.extraction, from: answer, sentAt: sentAt)
@@ -85,10 +77,87 @@ public struct GatewayLogin: SessionLogin {
             } else if number + 1 < rules.steps.count {
                 page = try await judge.proceed(after: answer, on: &visit)
             } else {
-                try await judge.conclude(answer, hasNewCookies: visit.jar != before, proof: proof, on: &visit)
+                try await judge.conclude(
+                    answer, hasNewCookies: visit.jar.hasMore(than: before), from: entrance,
+                    proof: provingAddress(entrance), on: &visit)
             }
         }
-        return try session(visit, of: use)
+        var session = try self.session(visit, of: use)
+        // Without a challenge nobody says where its page is.
+        session.isRenewedAhead = !entrance.isCallers
+        if let submitted { provenForm.note(submitted) }
+        return session
+    }
+
+    /// What tells in a response that nobody is logged in.
+    var markers: [ResponseMatcher] { rules.detect + rules.markers }
+
+    /// The configured address that shows the login page only as long as nobody is logged in. A page that is named always asks; and
+    /// where a token goes along, cookies alone prove nothing.
+    private func provingAddress(_ entrance: GatewayEntrance) -> WebURL? {
+        guard !rules.steps.contains(where: { !$0.extraction.isEmpty }) else { return nil }
+        if let proof { return proof }
+        return switch entrance.source {
+        case .configured: entrance.address
+        case .named: base == entrance.address ? nil : base
+        case .challenged: nil
+        }
+    }
+
+    /// What a look for the login page comes to.
+    private enum Entry {
+        case found(GatewayEntrance)
+        /// Nobody asks for a login where a request waits; `isBrief`: the server was in trouble.
+        case nothingAsked(at: WebURL, isBrief: Bool)
+    }
+
+    /// Finds the login page: at the address that the configuration names, at `prove-at`, at the upstream's address, and only then where
+    /// a caller met it, or where its request waits (CONTRIBUTING, rule 11).
+    private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> Entry {
+        if let first = rules.steps.first, first.page != nil || first.needsNoPage {
+            let address = try visit.resolve(first.page, at: base, else: base)
+            let page =
+                first.needsNoPage
+                ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: address), isMarked: false)
+                : try await visit.open(address, "page")
+            return .found(GatewayEntrance(address: address, source: .named, page: page))
+        }
+        var addresses: [(url: WebURL, source: GatewayEntrance.Source)] = []
+        if let proof { addresses.append((proof, .configured)) }
+        addresses.append((base, .configured))
+        if let plain = (challenged ?? target)?.plain, plain.origin == base.origin {
+            addresses.append((plain, .challenged))
+        }
+        var asked: Set<WebURL> = []
+        var trouble: LoginFailure?
+        var last: ExaminedResponse?
+        for (address, source) in addresses where asked.insert(address).inserted {
+            // Without the cookies of another address.
+            visit = GatewayVisit(name: key.challenge, conversation: visit.conversation, markers: markers)
+            let page: GatewayVisit.Page
+            if let target {
+                guard let found = try await visit.search(address) else {
+                    return .nothingAsked(at: target, isBrief: true)
+                }
+                page = found
+            } else {
+                page = try await visit.look(at: address, "page")
+            }
+            let found = visit.trouble(in: page.response, "page")
+            if page.isMarked, found == nil {
+                return .found(GatewayEntrance(address: address, source: source, page: page))
+            }
+            trouble = trouble ?? found
+            last = page.response
+        }
+        if let target { return .nothingAsked(at: target, isBrief: trouble != nil) }
+        if let trouble { throw trouble }
+        var failure = visit.failure(
+            "No login page came where one was expected. Name its address by `login.page`, or one that only a session opens by "
+                + "`prove-at`, or say by `detect` what tells the page.", last)
+        // Nothing was sent: whoever meets the page next brings its address.
+        failure.isCancelled = challenged == nil
+        throw failure
     }
 
     private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {

@@ -13,7 +13,7 @@ struct GatewayVisit {
     }
 
     /// So many redirects are followed to a page.
-    private static let redirectLimit = 5
+    static let redirectLimit = 5
 
     /// Whom failures and steps belong to.
     let name: String
@@ -25,8 +25,12 @@ struct GatewayVisit {
     private(set) var extracted: [String: Secret] = [:]
     /// When the session ends by what an answer says of it, in milliseconds since 1970.
     private(set) var endsAt: Int64?
+    /// The session whose cookies and fields go along; `nil` if one is to be won.
+    private let session: Session?
 
-    init(name: String, conversation: Conversation, markers: [ResponseMatcher]) {
+    init(name: String, conversation: Conversation, markers: [ResponseMatcher], session: Session? = nil) {
+        self.session = session
+        jar = session?.cookies?.snapshot ?? CookieJar()
         self.name = name
         self.conversation = conversation
         self.markers = markers
@@ -73,6 +77,7 @@ struct GatewayVisit {
         if let cookies = jar.header(for: request.url, now: conversation.now()) {
             request.fields[values: .cookie] = [cookies.revealText()]
         }
+        for field in session?.fields ?? [] { request.fields[field.name] = field.value.revealText() }
         let answer: SideResponse
         do throws(SideRequestError) {
             answer = try await conversation.sideRequests.send(request)
@@ -86,6 +91,7 @@ struct GatewayVisit {
         }
         for value in answer.fields[values: .setCookie] {
             let isKept = jar.store(value, from: request.url, now: conversation.now())
+            _ = session?.cookies?.take(value, from: request.url, now: conversation.now())
             if !isKept { report("\(step): a cookie that this address may not set was refused") }
         }
         return ExaminedResponse(

@@ -25,16 +25,16 @@ package struct HandledGateway: Sendable {
         self.rejected = rejected
     }
 
-    /// The login that stands ready at `origin`.
-    package func login(at origin: Origin, challenged: ChallengedAddress = ChallengedAddress()) -> StandingLogin {
+    /// The login that stands ready at the upstream of `base`.
+    package func login(at base: WebURL) -> StandingLogin {
         return StandingLogin(
             name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
-            key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
+            key: SessionKey(origin: base.origin, challenge: name, credential: identity), credentials: [],
+            confirmsSessions: true,
             makeLogin: { occasion in
                 HandledGatewayLogin(
-                    gateway: self, met: occasion.challenge,
-                    address: challenged.address(for: occasion) ?? WebURL(origin: origin, path: "/"),
-                    target: occasion.target)
+                    gateway: self, met: occasion.challenge, base: base,
+                    target: occasion.challenge == nil ? occasion.target : nil)
             })
     }
 }
@@ -70,8 +70,8 @@ package struct HandledGatewayLogin: SessionLogin {
     let gateway: HandledGateway
     /// The response that led to the login; `nil` ahead of any.
     let met: ExaminedResponse?
-    /// The address that was challenged, or is asked for where none was.
-    let address: WebURL
+    /// The upstream's address.
+    let base: WebURL
     /// The address of the request that waits for the session before any challenge; `nil` if none does.
     let target: WebURL?
 
@@ -80,24 +80,18 @@ package struct HandledGatewayLogin: SessionLogin {
     /// Wins a session, or says why not. A form that was rejected is not submitted again.
     package func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var visit = GatewayVisit(name: gateway.name, conversation: conversation, markers: [])
-        let entrance: Page
-        if met == nil, let target {
-            var found = try await search(address, on: &visit)
-            if found?.isChallenge == false, target != address { found = try await search(target, on: &visit) }
-            guard let found, found.isChallenge else {
-                return .nothingAsked(at: target, now: conversation.now(), isBrief: found == nil)
+        let entrance: GatewayEntrance
+        if let target {
+            switch try await wait(at: target, &visit) {
+            case .found(let found): entrance = found
+            case .nothingAsked(let isBrief):
+                return .nothingAsked(at: target, now: conversation.now(), isBrief: isBrief)
             }
-            entrance = found
         } else {
-            entrance = try await look(at: address, "page", on: &visit)
+            guard let found = try await enter(&visit) else { return Session() }
+            entrance = found
         }
-        var page = entrance.response
-        if !entrance.isChallenge {
-            // It may ask for other methods only; else nobody asks any more.
-            guard let met, met.method != .get, met.method != .head else { return Session() }
-            for value in met.fields[values: .setCookie] { visit.keep(value, from: met.url) }
-            page = met
-        }
+        var page = entrance.page.response
         var last: LoginForm?
         for _ in 0..<Self.rounds {
             if let last { gateway.rejected.note(last.fingerprint, to: visit.name) }
@@ -105,7 +99,7 @@ package struct HandledGatewayLogin: SessionLogin {
             let answer = try await gateway.caller.ask(visit.name) { [handler] in
                 try await handler.handleChallenge(challenge)
             }
-            guard let again = try await carryOut(answer, at: page, last: &last, on: &visit) else {
+            guard let again = try await carryOut(answer, at: page, from: entrance, last: &last, on: &visit) else {
                 return session(visit)
             }
             page = again
@@ -113,11 +107,58 @@ package struct HandledGatewayLogin: SessionLogin {
         throw visit.failure("The gateway asked \(Self.rounds) times in one login.")
     }
 
+    /// Asks at the upstream's address if a session still works, with the session and without it.
+    package func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        await GatewayConfirmation(
+            address: base, isProving: false, name: gateway.name, isChallenge: { handler.canHandleResponse($0) }
+        ).run(held, conversation)
+    }
+
+    private enum Entry {
+        case found(GatewayEntrance)
+        case nothingAsked(isBrief: Bool)
+    }
+
+    /// Finds the gateway's page for a request that waits: at the upstream's address, then at its own.
+    private func wait(at target: WebURL, _ visit: inout GatewayVisit) async throws(LoginFailure) -> Entry {
+        var addresses: [(url: WebURL, source: GatewayEntrance.Source)] = [(base, .configured)]
+        if let plain = target.plain, plain.origin == base.origin, plain != base {
+            addresses.append((plain, .challenged))
+        }
+        for (address, source) in addresses {
+            visit = GatewayVisit(name: gateway.name, conversation: visit.conversation, markers: [])
+            guard let page = try await search(address, on: &visit) else { return .nothingAsked(isBrief: true) }
+            if page.isMarked { return .found(GatewayEntrance(address: address, source: source, page: page)) }
+        }
+        return .nothingAsked(isBrief: false)
+    }
+
+    /// Finds the gateway's page: at the upstream's address, and only then where a caller met it (CONTRIBUTING, rule 11). `nil` if
+    /// nobody asks any more.
+    private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> GatewayEntrance? {
+        let page = try await look(at: base, "page", on: &visit)
+        if page.isMarked { return GatewayEntrance(address: base, source: .configured, page: page) }
+        guard let met else { return nil }
+        guard let address = met.url.plain, address.origin == base.origin else {
+            throw visit.failure("The address that was challenged is none that a login asks for.", met)
+        }
+        if address != base {
+            visit = GatewayVisit(name: gateway.name, conversation: visit.conversation, markers: [])
+            let page = try await look(at: address, "page", on: &visit)
+            if page.isMarked { return GatewayEntrance(address: address, source: .challenged, page: page) }
+        }
+        // It may ask for other methods only; else nobody asks any more.
+        guard met.method != .get, met.method != .head else { return nil }
+        for value in met.fields[values: .setCookie] { visit.keep(value, from: met.url) }
+        return GatewayEntrance(address: address, source: .challenged, page: .init(response: met, isMarked: true))
+    }
+
     /// Carries an answer out until the handler says that all is well. Returns the page where the gateway asks again.
     private func carryOut(
-        _ first: GatewayAnswer, at page: ExaminedResponse, last: inout LoginForm?, on visit: inout GatewayVisit
+        _ first: GatewayAnswer, at page: ExaminedResponse, from entrance: GatewayEntrance, last: inout LoginForm?,
+        on visit: inout GatewayVisit
     ) async throws(LoginFailure) -> ExaminedResponse? {
-        var (answer, page) = (first, page)
+        var (answer, page, isLikely) = (first, page, false)
         for _ in 0..<Self.rounds {
             switch answer {
             case .cancel(let reason):
@@ -125,13 +166,17 @@ package struct HandledGatewayLogin: SessionLogin {
             case .submitSuccess:
                 // Nothing was submitted: the request is sent again, and what it meets is its answer.
                 guard last != nil else { return nil }
-                let proof = try await look(at: address, "proof", on: &visit)
-                return proof.isChallenge ? proof.response : nil
+                // Where only a caller met the page, it may always be; the answer to the form says more.
+                if isLikely, entrance.isCallers { return nil }
+                let proof = try await look(at: entrance.address, "proof", on: &visit)
+                return proof.isMarked ? proof.response : nil
             case .submitForm(let form):
                 last = form
-                let submitted = try await submit(form, from: page, on: &visit)
+                let before = visit.jar
+                let submitted = try await submit(form, from: page, entrance: entrance, on: &visit)
                 page = submitted.response
-                if submitted.isChallenge { return page }
+                if submitted.isMarked { return page }
+                isLikely = visit.jar.hasMore(than: before)
                 let response = page
                 answer = try await gateway.caller.ask(visit.name) { [handler] in
                     response.status == 200
@@ -143,12 +188,13 @@ package struct HandledGatewayLogin: SessionLogin {
     }
 
     private func submit(
-        _ form: LoginForm, from page: ExaminedResponse, on visit: inout GatewayVisit
-    ) async throws(LoginFailure) -> Page {
+        _ form: LoginForm, from page: ExaminedResponse, entrance: GatewayEntrance, on visit: inout GatewayVisit
+    ) async throws(LoginFailure) -> GatewayVisit.Page {
         try gateway.rejected.requireNew(form.fingerprint, to: visit.name)
         guard let request = form.request(from: page) else {
             throw visit.failure("The address of the login form is none, or its method is neither POST nor GET.")
         }
+        let before = visit.jar
         let answer = try await visit.send(request, "form")
         if answer.status >= 500 || answer.status == 429, let trouble = visit.trouble(in: answer, "form") {
             throw trouble
@@ -156,29 +202,24 @@ package struct HandledGatewayLogin: SessionLogin {
         let isChallenge = handler.canHandleResponse(answer)
         // With GET, on the login's own cookies: Tomcat would take the next request there for the saved one.
         guard let next = GatewayVisit.redirect(in: answer), next.origin == answer.url.origin else {
-            return Page(response: answer, isChallenge: isChallenge)
+            return GatewayVisit.Page(response: answer, isMarked: isChallenge)
         }
+        let isResource = entrance.isCallers && next.path == entrance.address.path && visit.jar.hasMore(than: before)
         var page = try await look(at: next, "redirect", on: &visit)
-        page.isChallenge = page.isChallenge || isChallenge
+        page.isMarked = isChallenge || page.isMarked && !isResource
         return page
-    }
-
-    /// A response, and whether the handler knows it, or a redirect on the way to it, for the gateway's.
-    private struct Page {
-        var response: ExaminedResponse
-        var isChallenge: Bool
     }
 
     /// Fetches a page by redirects within its origin.
     private func look(
         at address: WebURL, _ step: String, on visit: inout GatewayVisit
-    ) async throws(LoginFailure) -> Page {
-        var (address, isChallenge) = (address, false)
+    ) async throws(LoginFailure) -> GatewayVisit.Page {
+        var (address, isMarked) = (address, false)
         for _ in 0..<Self.rounds {
             let response = try await visit.look(at: address, step, follows: false).response
-            isChallenge = isChallenge || handler.canHandleResponse(response)
+            isMarked = isMarked || handler.canHandleResponse(response)
             guard let next = GatewayVisit.redirect(in: response), next.origin == address.origin else {
-                return Page(response: response, isChallenge: isChallenge)
+                return GatewayVisit.Page(response: response, isMarked: isMarked)
             }
             address = next
         }
@@ -187,7 +228,9 @@ package struct HandledGatewayLogin: SessionLogin {
 
     /// A page on behalf of a request that waits; `nil` if the server cannot be reached, which that request itself will be told.
     /// Throws if there was no answer in time.
-    private func search(_ address: WebURL, on visit: inout GatewayVisit) async throws(LoginFailure) -> Page? {
+    private func search(_ address: WebURL, on visit: inout GatewayVisit) async throws(LoginFailure) -> GatewayVisit
+        .Page?
+    {
         do throws(LoginFailure) {
             return try await look(at: address, "page", on: &visit)
         } catch {

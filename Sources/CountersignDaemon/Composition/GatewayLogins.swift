@@ -11,7 +11,7 @@ struct GatewayLogins {
     let credential: String
     let gateway: GatewaySettings
     let upstream: UpstreamSettings
-    let addresses: ChallengedAddresses
+    let forms: ProvenForms
 
     /// The login. Its session is held under the upstream's origin and the challenge's name.
     var login: StandingLogin {
@@ -19,17 +19,18 @@ struct GatewayLogins {
         let origin = upstream.url.origin
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let (base, retry) = (base, challenge.retryRejected)
-        let challenged = addresses.address(of: key)
+        let (proof, form) = (challenge.proofAddress(at: upstream), forms.form(of: key))
         return StandingLogin(
             name: challenge.name,
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(gateway.preset.rawValue)")), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-            credentials: [credential], logout: logout,
+            credentials: [credential], logout: logout, confirmsSessions: true,
             makeLogin: { occasion in
                 GatewayLogin(
-                    rules, key: key, base: base, challenged: challenged.address(for: occasion),
-                    target: occasion.challenge == nil ? occasion.target : nil, retryRejectedAfter: retry)
+                    rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
+                    target: occasion.challenge == nil ? occasion.target : nil, provenForm: form,
+                    retryRejectedAfter: retry)
             })
     }
 
@@ -57,7 +58,6 @@ struct GatewayLogins {
     /// What is asked for ahead of any challenge: the folder of the pattern, `/app/` for `www.example.com/app/*`, since what lies
     /// above it need not be behind this login, nor the upstream's own address, where that lies elsewhere; else that address.
     private var base: WebURL {
-        if let proof = challenge.proofAddress(at: upstream) { return proof }
         let origin = upstream.url.origin
         guard case .locations(let patterns) = challenge.place,
             let pattern = patterns.first(where: { $0.mayCover(origin) })

@@ -180,7 +180,7 @@ struct LoginComposition {
         guard case .gateway(let gateway) = challenge.kind, let credential = challenge.credential else { return nil }
         return GatewayLogins(
             challenge: challenge, credential: credential, gateway: gateway, upstream: upstream,
-            addresses: clients.challengedAddresses)
+            forms: clients.provenForms)
     }
 }
 

@@ -14,9 +14,8 @@ extension LoginComposition {
         let origin = upstream.url.origin
         switch OwnHandlers.handler(named: name) {
         case .gateway(let handler):
-            let key = LatchKey(origin: origin, challenge: challenge.name, credential: "")
             return HandledGateway(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
-                .login(at: origin, challenged: clients.challengedAddresses.address(of: key))
+                .login(at: upstream.url)
         case .challenges(let handler):
             return HandledChallenges(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
                 .login(at: origin, book: own.book(of: challenge.name, at: origin))

@@ -120,8 +120,8 @@ extension World {
 final class MobileFirstClients: Sendable {
     /// What logins for tokens share.
     let tokens = TokenMaterial()
-    /// Where gateways asked last.
-    let challengedAddresses = ChallengedAddresses()
+    /// Where the forms of login pages went first.
+    let provenForms = ProvenForms()
     /// What logins by the program's own handlers share.
     let own = OwnHandlerMaterial()
     private let clients = Mutex<[String: MobileFirstClient]>([:])

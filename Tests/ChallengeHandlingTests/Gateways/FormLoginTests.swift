@@ -194,7 +194,7 @@ struct FormLoginTests {
             Portal.get("/app/", 200, Portal.form, set: ["JSESSIONID=1"]), Portal.post(to: "/app/").status(303),
             Portal.get("/app/", sends: "JSESSIONID=1"),
         ])
-        _ = try await world.win(Portal.login(challenged: nil))
+        _ = try await world.win(Portal.login(challenged: nil, base: "\(Portal.origin)/app/"))
     }
 
     @Test("a login that brings no cookie is no session")

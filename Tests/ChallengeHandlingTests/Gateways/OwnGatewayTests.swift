@@ -160,9 +160,10 @@ struct OwnGatewayTests {
             Portal.post("/login", 302, set: ["sid=2; Path=/"], to: "/login", sends: "s=1", form: "user=ann-u"),
             Portal.get("/login", 200, "<p>Hello ann</p>", sends: "s=1; sid=2"),
         ]
-        _ = try await Portal.world(script).win(Portal.login(rules([step]), challenged: nil))
-        let challenged = Portal.world(script + [Portal.get(sends: "s=1; sid=2")])
-        _ = try await challenged.win(Portal.login(rules([step])))
+        let world = Portal.world(script + [Portal.get(sends: "s=1; sid=2")])
+        _ = try await world.win(Portal.login(rules([step]), challenged: nil))
+        let wrong = Portal.world(script + [Portal.get("/app/home", 200, "Please log in", sends: "s=1; sid=2")])
+        await wrong.expectRejection(try Portal.login(rules([step])))
     }
 
     @Test("by GET the parameters are the query")

@@ -13,11 +13,12 @@ enum Portal {
     static let address = "https://portal.example.com/app/home"
 
     static func login(
-        _ rules: GatewayRules = .jSecurityCheck, challenged: String? = address
+        _ rules: GatewayRules = .jSecurityCheck, challenged: String? = address, base: String = address,
+        proof: String? = nil, proven: ProvenForm = ProvenForm()
     ) throws -> GatewayLogin {
         GatewayLogin(
-            rules, key: key, base: try #require(WebURL("https://portal.example.com/app/")),
-            challenged: try challenged.map { try #require(WebURL($0)) })
+            rules, key: key, base: try #require(WebURL(base)), proof: try proof.map { try #require(WebURL($0)) },
+            challenged: try challenged.map { try #require(WebURL($0)) }, provenForm: proven)
     }
 
     /// A world in which the credential of these tests is known.
