@@ -28,7 +28,8 @@ struct DigestTests {
             }
             try await bank.expect("/digest/x?q=%22", "-d", "body", status: 200)
             try await bank.expect("/digest/y", status: 200)
-            #expect(bank.record.challenges["digest"] == 1 && bank.record.logins["digest"] == 2)
+            // By HEAD before the body, then by the two requests.
+            #expect(bank.record.challenges["digest"] == 1 && bank.record.logins["digest"] == 3)
         }
     }
 

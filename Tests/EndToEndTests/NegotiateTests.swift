@@ -52,8 +52,9 @@ struct NegotiateTests {
                 bank.folder.text(of: "realm/access.log").split(separator: "\n").map { $0.split(separator: " ")[2] }
             }
             // Apache logs a little after it has answered.
-            #expect(await eventually { statuses().count >= 5 })
-            #expect(statuses() == ["401", "200", "200", "200", "200"])
+            #expect(await eventually { statuses().count >= 6 })
+            // A HEAD meets the challenge and another tries the ticket, before the body is sent.
+            #expect(statuses() == ["401", "200", "200", "200", "200", "200"])
         }
     }
 
@@ -96,8 +97,8 @@ struct NegotiateTests {
                 }
             }
             #expect(await eventually { posts("200") == round * 50 })
-            // Those that came before there was any ticket.
-            #expect((1...50).contains(posts("401")))
+            // The login comes before any body.
+            #expect(posts("401") <= 50)
             #expect(kdcLog().components("AS_REQ") >= 3, "\(kdcLog().suffix(600))")
         }
     }

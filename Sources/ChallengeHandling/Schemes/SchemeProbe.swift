@@ -74,6 +74,9 @@ struct SchemeProbe {
             throw LoginFailure(error, step: step, challenge: occasion.name)
         }
         if let fault = check?.fault(status: response.status, fields: response.fields) {
+            occasion.report("\(step): the server did not prove that it is the one asked")
+            // The request that waits tries the answer itself, and is told that of its own answer.
+            if method == .head { return nil }
             throw LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server that answered \(step) did not prove that it is the one asked: \(fault).")
