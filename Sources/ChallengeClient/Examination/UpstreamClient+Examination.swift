@@ -98,24 +98,6 @@ extension UpstreamClient {
     /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).
     func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
 
-    /// Lets the sessions of a request learn from its answer.
-    func learn(_ sessions: SessionFields, from transfer: Transfer, target: borrowing ByteQueue) {
-        let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
-        for signer in sessions.signers { signer.learn(status: head.status, fields: head.fields) }
-        guard sessions.hasCookies else { return }
-        let (url, now) = (address(of: target), runtime.wallClock())
-        for value in head.fields[values: .setCookie] {
-            for cookies in sessions.cookies where cookies.take(value, from: url, now: now) { break }
-        }
-    }
-
-    /// The cookies that go to `target`.
-    func cookies(of sessions: SessionFields, for target: borrowing ByteQueue) -> RequestCookies {
-        RequestCookies(
-            sessions: sessions.cookies, injected: sessions.cookieFields, url: address(of: target),
-            now: runtime.wallClock())
-    }
-
     /// The request target as text.
     func text(of target: borrowing ByteQueue) -> String {
         target.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }

@@ -18,7 +18,7 @@ extension Exchange {
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
         guard passesChecks(transfer, of: client) else { return }
-        if let attentive { client.learn(attentive, from: transfer, target: target) }
+        if let attentive { heldCookies = client.learn(attentive, from: transfer, target: target) }
         if transfer.isUpgrade, transfer.answer.status == 101 {
             if trial != nil { judge(.accepted) }
             perform(machine.switched())

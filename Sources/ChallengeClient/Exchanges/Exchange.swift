@@ -44,7 +44,9 @@ package final class Exchange: TransferOwner {
     /// The session that this exchange tries for all, and its slot.
     var trial: (slot: Int, session: HeldSession)?
     /// The sessions' fields that the request was sent with, where something is to be learned from its answer.
-    package internal(set) var attentive: SessionFields?
+    var attentive: SessionFields?
+    /// The cookies in the answer that are the sessions', and not the caller's.
+    package internal(set) var heldCookies = HeldCookies()
     /// The slot of a challenge that was met and of which nothing has come yet.
     var challengedSlot: Int?
     /// When the request was last sent, while its transfer runs.
@@ -248,6 +250,7 @@ package final class Exchange: TransferOwner {
             used[trial.slot] = trial.session.generation
         }
         attentive = sessions.isAttentive ? sessions : nil
+        heldCookies = HeldCookies()
         if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
         let signed: [InjectedField]

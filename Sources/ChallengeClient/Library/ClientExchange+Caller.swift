@@ -17,7 +17,7 @@ extension ClientExchange: ExchangeCaller {
         into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) throws(CurlError) {
         try fields.append(name: "Host", value: request.origin.authority.utf8.span)
-        var lines: [String] = []
+        var lines: [[UInt8]] = []
         var hasAccept = false
         try request.fields.forEachLine { (field, value) throws(CurlError) in
             if Self.own.contains(field) { return }
@@ -27,7 +27,7 @@ extension ClientExchange: ExchangeCaller {
             // The program's own goes, and no session's.
             if field == .authorization { return try fields.append(name: "Authorization", value: value.utf8.span) }
             if sessions.override(kind, named: name.span) { return }
-            if field == .cookie, cookies != nil { return lines.append(value) }
+            if field == .cookie, cookies != nil { return lines.append(Array(value.utf8)) }
             if field == .accept { hasAccept = true }
             let isLimited = field == .acceptEncoding && sessions.limitsCodings
             let sent = isLimited ? ReadableCodings.among(value) : value
@@ -44,11 +44,11 @@ extension ClientExchange: ExchangeCaller {
     func exchangeDelivers(headOf transfer: Transfer) { deliver(head(of: transfer)) }
 
     private func head(of transfer: Transfer) -> HTTPResponse {
-        let held = heldSessions
+        let held = heldCookies
         return transfer.head.withSpan { bytes in
             var response = HTTPResponse(status: .init(code: transfer.answer.status))
             for line in transfer.answer.fields where !line.isHopByHop {
-                if line.kind == .setCookie, let held, held.holdsCookie(bytes.extracting(line.value.bounds)) { continue }
+                if held.contains(line) { continue }
                 guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
                 response.headerFields.append(HTTPField(name: name, value: bytes.text(line.value)))
             }

@@ -231,5 +231,5 @@ extension ClientExchange {
     func wantsBody() { feed() }
 
     /// The sessions whose cookies are not the program's.
-    var heldSessions: SessionFields? { exchange?.attentive }
+    var heldCookies: HeldCookies { exchange?.heldCookies ?? HeldCookies() }
 }

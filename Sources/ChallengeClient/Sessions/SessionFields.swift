@@ -15,7 +15,7 @@ package final class SessionFields {
     /// Whether responses must be such that their pages can be read: which codings the upstream is offered.
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
-    let cookies: [SessionCookies]
+    let cookies: [SessionCookieView]
     /// Injected `Cookie` fields that have to become one line with others (RFC 6265 §5.4).
     let cookieFields: [Secret]
     /// What the connection of the request is authenticated with, by libcurl.
@@ -39,7 +39,7 @@ package final class SessionFields {
     ) {
         self.connection = connection
         self.signers = signers
-        self.cookies = cookies
+        self.cookies = cookies.map(SessionCookieView.init)
         self.limitsCodings = limitsCodings
         let lines = fields.lazy.filter { $0.name == .cookie }.map(\.value)
         cookieFields = cookies.isEmpty && lines.count < 2 ? [] : Array(lines)
@@ -119,18 +119,5 @@ package final class SessionFields {
                 try list.append(name: field.name.rawName.utf8.span, value: value)
             }
         }
-    }
-
-    /// Whether a cookie that a response sets is a session's, and no caller's.
-    package func holdsCookie(_ setCookie: Span<UInt8>) -> Bool {
-        guard hasCookies else { return false }
-        var name: [UInt8] = []
-        for index in setCookie.indices {
-            let byte = setCookie[index]
-            if byte == UInt8(ascii: "=") { break }
-            if byte != UInt8(ascii: " "), byte != UInt8(ascii: "\t") { name.append(byte) }
-        }
-        let text = String(decoding: name, as: UTF8.self)
-        return cookies.contains { $0.contains(name: text) }
     }
 }

@@ -14,6 +14,8 @@ struct Cookie: Sendable, Equatable {
     let path: String
     let isSecure: Bool
     let expiresAt: Int64?
+    /// Whether callers get it as well, and their own value takes its place (`cookies: { pass: … }`).
+    var reachesCallers = false
 
     /// The cookie that `line` makes, coming from `url`; `nil` where it is not allowed to.
     init?(_ line: SetCookie, from url: WebURL) {
@@ -69,11 +71,17 @@ struct Cookie: Sendable, Equatable {
 
     /// Section 5.1.3. An address matches itself only.
     private static func matches(host: String, domain: String) -> Bool {
-        host == domain || (host.hasSuffix(".\(domain)") && !isAddress(host))
+        if host == domain { return true }
+        let (host, domain) = (host.utf8, domain.utf8)
+        // By bytes and without a copy: each request on a held session asks.
+        guard host.count > domain.count, host.dropFirst(host.count - domain.count).elementsEqual(domain),
+            host.dropLast(domain.count).last == UInt8(ascii: ".")
+        else { return false }
+        return !isAddress(host)
     }
 
-    private static func isAddress(_ host: String) -> Bool {
-        host.utf8.contains(UInt8(ascii: ":")) || host.utf8.allSatisfy { $0 == 0x2E || ($0 >= 0x30 && $0 <= 0x39) }
+    private static func isAddress(_ host: String.UTF8View) -> Bool {
+        host.contains(UInt8(ascii: ":")) || host.allSatisfy { $0 == 0x2E || ($0 >= 0x30 && $0 <= 0x39) }
     }
 
     /// Section 5.1.4.

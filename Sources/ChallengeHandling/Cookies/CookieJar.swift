@@ -8,7 +8,7 @@ public import Secrets
 /// There is no list of public suffixes: a `Domain` of one label (`com`) is never honoured, any other parent of the host
 /// is. A jar belongs to one server's session, so that is all it could be told wrongly by.
 public struct CookieJar: Sendable, Equatable {
-    /// How many cookies are kept; beyond, the oldest goes.
+    /// How many cookies are kept, at most 64; beyond, the oldest goes.
     public static let limit = 64
     /// How many bytes name and value of one cookie may have together.
     public static let sizeLimit = 4096
@@ -47,20 +47,7 @@ public struct CookieJar: Sendable, Equatable {
     /// The value of `Cookie` in a request to `url` at `now`: `name=value; name=value`, the longest path first, then the
     /// oldest (RFC 6265 section 5.4). `nil` where none goes there.
     public func header(for url: WebURL, now: Int64) -> Secret? {
-        let fitting = cookies.enumerated().filter { !$1.hasEnded(at: now) && $1.goes(to: url) }
-        guard !fitting.isEmpty else { return nil }
-        let ordered = fitting.sorted { left, right in
-            let lengths = (left.element.path.utf8.count, right.element.path.utf8.count)
-            return lengths.0 == lengths.1 ? left.offset < right.offset : lengths.0 > lengths.1
-        }
-        var text = SecretBuilder(capacity: 256)
-        for (_, cookie) in ordered {
-            if text.count > 0 { text.append("; ") }
-            text.append(cookie.name)
-            text.append("=")
-            text.append(cookie.value)
-        }
-        return text.finish()
+        line(of: choice(for: url, now: now)).field
     }
 
     /// The names of all cookies.
@@ -75,6 +62,7 @@ public struct CookieJar: Sendable, Equatable {
     /// Whether it holds a cookie, or a value of one, that `earlier` does not.
     func hasMore(than earlier: CookieJar) -> Bool { cookies.contains { !earlier.cookies.contains($0) } }
 
-    /// When the first of the cookies that say so ends, in milliseconds since 1970; `nil` where none says.
-    public var expiresAt: Int64? { cookies.compactMap(\.expiresAt).min() }
+    /// Earliest end of a cookie that says when, in milliseconds since 1970; `nil` if none does. Cookies that callers get as well
+    /// do not count: the session is good without them.
+    public var expiresAt: Int64? { cookies.lazy.filter { !$0.reachesCallers }.compactMap(\.expiresAt).min() }
 }

@@ -163,11 +163,16 @@ public struct GatewayLogin: SessionLogin {
     private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {
         var jar = visit.jar
         for name in rules.passingCookies { jar.remove(name: name) }
+        jar.pass(names: rules.callerCookies)
         let fields = try fields(use.credential.adding(visit.extracted), visit)
-        guard !jar.isEmpty || !fields.isEmpty else {
-            throw visit.failure("The login set no cookie, so there is no session that could be used.")
+        guard jar.hasOwn || !fields.isEmpty else {
+            throw visit.failure(
+                jar.isEmpty
+                    ? "The login set no cookie, so there is no session that could be used."
+                    : "The login set no cookie but those that `cookies.pass` gives to callers, so there is no session that "
+                        + "could be used.")
         }
-        let end = [jar.isEmpty ? nil : jar.expiresAt, visit.endsAt].compactMap(\.self).min()
+        let end = [jar.expiresAt, visit.endsAt].compactMap(\.self).min()
         return Session(fields: fields, expiresAt: end, cookies: jar.isEmpty ? nil : SessionCookies(jar))
     }
 

@@ -15,6 +15,8 @@ public struct GatewayRules: Sendable, Equatable {
     public var failed: [FailureMatcher]
     /// Cookies that only serve the way to the login, by name, and must not be sent later.
     public var passingCookies: Set<String>
+    /// Cookies of the session that callers get as well, by name; a caller's own value takes the place of the session's.
+    public var callerCookies = CookieJar.doubleSubmitNames
     /// Fields that the session adds to each request, made of the credential and of what the steps took from answers.
     public var inject: [GatewayStep.Part]
 

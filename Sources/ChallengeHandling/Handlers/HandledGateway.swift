@@ -240,7 +240,8 @@ package struct HandledGatewayLogin: SessionLogin {
     }
 
     private func session(_ visit: GatewayVisit) -> Session {
-        let jar = visit.jar
+        var jar = visit.jar
+        jar.pass(names: CookieJar.doubleSubmitNames)
         return Session(expiresAt: jar.expiresAt, cookies: jar.isEmpty ? nil : SessionCookies(jar))
     }
 }

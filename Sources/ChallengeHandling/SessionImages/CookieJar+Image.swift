@@ -11,7 +11,7 @@ extension CookieJar {
             writer.append(cookie.name)
             writer.append(cookie.value)
             writer.append(cookie.domain)
-            writer.append(cookie.isHostOnly)
+            writer.append(byte: (cookie.isHostOnly ? 1 : 0) | (cookie.reachesCallers ? Cookie.callersBit : 0))
             writer.append(cookie.path)
             writer.append(cookie.isSecure)
             writer.append(cookie.expiresAt)
@@ -23,11 +23,13 @@ extension CookieJar {
         self.init()
         for _ in 0..<(try reader.count(atMost: Self.limit)) {
             let place = reader.position
-            let cookie = Cookie(
-                name: try reader.line(), value: try reader.fieldValue(), domain: try reader.line(),
-                isHostOnly: try reader.flag(), path: try reader.line(), isSecure: try reader.flag(),
-                expiresAt: try reader.optionalInt64())
-            guard cookie.isWellFormed, !cookies.contains(where: cookie.isSame) else {
+            let (name, value, domain) = (try reader.line(), try reader.fieldValue(), try reader.line())
+            let kind = try reader.byte()
+            var cookie = Cookie(
+                name: name, value: value, domain: domain, isHostOnly: kind & 1 == 1, path: try reader.line(),
+                isSecure: try reader.flag(), expiresAt: try reader.optionalInt64())
+            cookie.reachesCallers = kind & Cookie.callersBit != 0
+            guard kind <= 1 | Cookie.callersBit, cookie.isWellFormed, !cookies.contains(where: cookie.isSame) else {
                 throw SessionImageError(.malformed, at: place)
             }
             cookies.append(cookie)
@@ -36,6 +38,9 @@ extension CookieJar {
 }
 
 extension Cookie {
+    /// Beside the bit for the host alone: images without such cookies are the same as before there were any.
+    fileprivate static let callersBit: UInt8 = 2
+
     init(
         name: String, value: Secret, domain: String, isHostOnly: Bool, path: String, isSecure: Bool, expiresAt: Int64?
     ) {

@@ -8,6 +8,7 @@ internal import Synchronization
 /// and kept from callers (RFC 6265 §5.3, §5.4). Shared by all workers.
 public final class SessionCookies: Sendable {
     private let jar: Mutex<CookieJar>
+    private let changes = Atomic<UInt64>(0)
 
     /// The cookies of `jar`.
     public init(_ jar: CookieJar) { self.jar = Mutex(jar) }
@@ -18,37 +19,58 @@ public final class SessionCookies: Sendable {
     /// The cookies as they are now.
     var snapshot: CookieJar { jar.withLock { $0 } }
 
-    /// A response sets a cookie: takes it, if it renews or removes one of the session's. `now` in milliseconds since 1970.
-    /// Whether it is the session's, and must not reach the caller.
+    /// A number that grows with each change of the cookies.
+    var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// Takes a `Set-Cookie` of a response from `url`, if it renews or removes one of the session's cookies: the same name, domain
+    /// and path. `now` in milliseconds since 1970. Returns whether the line must not reach the caller.
     public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        guard let name = SetCookie.name(in: setCookie) else { return false }
-        return jar.withLock { jar in
-            guard jar.contains(name: name) else { return false }
-            _ = jar.store(setCookie, from: url, now: now)
-            return true
+        jar.withLock { jar in
+            let before = jar
+            let isHeld = jar.renew(setCookie, from: url, now: now)
+            if isHeld, jar != before { changes.wrappingAdd(1, ordering: .releasing) }
+            return isHeld
         }
     }
 
-    /// What goes to `url` in one `Cookie` field: of the `callers` lines what the session has no cookie of that name for, then the
+    /// What goes to `url` in one `Cookie` field: of the `callers` lines what the session sends no cookie of that name for, then the
     /// session's. `nil` where there is nothing.
     public func merged(with callers: [String], for url: WebURL, now: Int64) -> [UInt8]? {
-        let (own, names) = jar.withLock { ($0.header(for: url, now: now), $0.names) }
-        var pairs: [UInt8] = []
-        for line in callers {
-            // By bytes, as the upstream reads them: an `=` with an accent on it is another `Character`.
-            for pair in line.utf8.split(separator: UInt8(ascii: ";")) {
-                let pair = pair.drop(while: Self.isBlank)
-                let name = pair.prefix { $0 != UInt8(ascii: "=") }
-                let nameEnd = name.lastIndex { !Self.isBlank($0) }.map(name.index(after:)) ?? name.startIndex
-                guard !pair.isEmpty, !names.contains(String(Substring(name[..<nameEnd]))) else { continue }
-                if !pairs.isEmpty { pairs += Array("; ".utf8) }
-                pairs += Array(pair)
-            }
-        }
-        guard let own else { return pairs.isEmpty ? nil : pairs }
-        if !pairs.isEmpty { pairs += Array("; ".utf8) }
-        return pairs + own.revealBytes()
+        let jar = snapshot
+        return jar.line(of: jar.choice(for: url, now: now)).merged(with: callers.map { Array($0.utf8) })
+    }
+}
+
+/// One worker's view of a session's cookies. The field is made once for all requests that carry the same cookies, and the lock
+/// is taken after a change only.
+package final class SessionCookieView {
+    private let cookies: SessionCookies
+    private var jar = CookieJar()
+    private var version: UInt64?
+    private var last: (choice: UInt64, line: CookieLine)?
+
+    /// A view of `cookies`, for one thread.
+    package init(_ cookies: SessionCookies) { self.cookies = cookies }
+
+    /// Takes a `Set-Cookie` of a response, as `SessionCookies.take` does.
+    package func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+        cookies.take(setCookie, from: url, now: now)
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    /// One `Cookie` field for a request to `url`: what a caller sends in `lines`, less its cookies of the names that the session
+    /// sends, and the session's (RFC 6265 §5.4). `nil` where nothing goes.
+    package func merged(with lines: [[UInt8]], for url: WebURL, now: Int64) -> [UInt8]? {
+        // Read first: a change during what follows brings another snapshot with the next request.
+        let version = cookies.version
+        if version != self.version {
+            jar = cookies.snapshot
+            self.version = version
+            last = nil
+        }
+        let choice = jar.choice(for: url, now: now)
+        if let last, last.choice == choice { return last.line.merged(with: lines) }
+        let line = jar.line(of: choice)
+        last = (choice, line)
+        return line.merged(with: lines)
+    }
 }

@@ -89,7 +89,7 @@ extension CallerConnection {
     /// Empty: none of the caller's may go, and there is none to take their place; `nil`: there is none at all.
     func cookieField(with cookies: RequestCookies) -> [UInt8]? {
         let lines = head.withSpan { bytes in
-            parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.text($0.value) }
+            parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.copy($0.value) }
         }
         return cookies.merged(with: lines) ?? (lines.isEmpty ? nil : [])
     }

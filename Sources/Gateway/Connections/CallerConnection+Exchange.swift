@@ -32,7 +32,7 @@ extension CallerConnection: ExchangeCaller {
         worker.log.answered(exchange?.upstreamName ?? "")
         // A refusal that comes before the body is complete: nobody reads the rest of it, and the caller is to know
         // (RFC 9112 §9.6).
-        response.held = exchange?.attentive
+        response.held = exchange?.heldCookies ?? HeldCookies()
         tally.status = answer.status
         accessNote?.status = answer.status
         let keepsAlive = staysOpen && (isBodyComplete || answer.status < 300)

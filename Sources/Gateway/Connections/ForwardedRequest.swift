@@ -33,7 +33,7 @@ enum ForwardedRequest {
             try fields.append(name: "Host", value: authority.span)
         }
         var hasAccept = false
-        var callersCookies: [String] = []
+        var callersCookies: [[UInt8]] = []
         for line in head.fields {
             if line.isHopByHop {
                 // What may follow the body (RFC 9110 §6.6.2).
@@ -60,9 +60,8 @@ enum ForwardedRequest {
                 continue
             }
             let value = bytes.extracting(line.value.bounds)
-            if line.kind == .cookie, cookies != nil {
-                callersCookies.append(
-                    LocalCookie.restored(value).map { String(decoding: $0, as: UTF8.self) } ?? bytes.text(line.value))
+            if line.kind == .cookie, cookies != nil || hasSeveralCookies(head) {
+                callersCookies.append(LocalCookie.restored(value) ?? bytes.copy(line.value))
                 continue
             }
             if line.kind == .acceptEncoding, sessions.limitsCodings {
@@ -75,7 +74,12 @@ enum ForwardedRequest {
             }
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }
-        if let merged = cookies?.merged(with: callersCookies) { try fields.append(name: "Cookie", value: merged.span) }
+        if let cookies {
+            let merged = cookies.merged(with: callersCookies)
+            if let merged { try fields.append(name: "Cookie", value: merged.span) }
+        } else if !callersCookies.isEmpty {
+            try fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
+        }
         if policy.caller != .none {
             try CallerFields.write(
                 head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)
@@ -101,6 +105,12 @@ enum ForwardedRequest {
         case .acceptEncoding: sessions.limitsCodings
         default: kind.isHopByHop || CallerFields.owns(kind, as: policy.caller)
         }
+    }
+
+    /// Whether cookies come in more than one line, which is for HTTP/2 only (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join such
+    /// lines by a comma, and read none of them.
+    private static func hasSeveralCookies(_ head: RequestHead) -> Bool {
+        head.fields.lazy.filter { $0.kind == .cookie && !$0.isNominated }.dropFirst().first != nil
     }
 
     /// The host that the caller asked for: in an absolute target before `Host` (RFC 9112 §3.2.2), which is as good as

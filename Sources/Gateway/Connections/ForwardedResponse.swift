@@ -29,8 +29,8 @@ struct ForwardedResponse {
     /// Whether what a success says about authentication concerns a session of ours, and not the caller.
     var hidesAuthentication = false
 
-    /// The sessions whose cookies stay here (CONTRIBUTING, rule 9).
-    var held: SessionFields?
+    /// The cookies that stay here, as they are a session's (CONTRIBUTING, rule 9).
+    var held = HeldCookies()
 
     /// Whether the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
@@ -50,7 +50,7 @@ struct ForwardedResponse {
         hasBegun = false
         isWhole = false
         hidesAuthentication = false
-        held = nil
+        held = HeldCookies()
     }
 
     /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`; `addresses` is asked for what
@@ -101,7 +101,7 @@ struct ForwardedResponse {
                 // Which fields may follow the body, where any may (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, takesTrailers else { continue }
             }
-            if line.kind == .setCookie, let held, held.holdsCookie(bytes.extracting(line.value.bounds)) { continue }
+            if held.contains(line) { continue }
             switch line.kind {
             case .contentLength:
                 continue

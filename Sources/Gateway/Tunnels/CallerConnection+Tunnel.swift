@@ -25,6 +25,7 @@ extension CallerConnection {
 
     func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
         guard let offer else { throw WireError(upstream: .switchInvalid) }
+        response.held = exchange?.heldCookies ?? HeldCookies()
         try head.withSpan { (request) throws(WireError) in
             try transfer.head.withSpan { (bytes) throws(WireError) in
                 try response.writeSwitch(

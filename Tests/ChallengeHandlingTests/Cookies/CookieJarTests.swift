@@ -151,6 +151,35 @@ final class CookieJarTests {
         #expect(try store("__Host-b=1; Secure; Path=/"))
     }
 
+    @Test("what the prefixes of a name promise is demanded on this machine, too, where Secure needs no TLS")
+    func localPrefixes() throws {
+        var local = CookieJar()
+        let address = try #require(WebURL("http://127.0.0.1:8080/app/"))
+        for line in ["__Host-a=1; Path=/", "__Host-a=1; Secure", "__Secure-b=1", "__host-c=1; Path=/app; Secure"] {
+            let isKept = local.store(line, from: address, now: Self.now)
+            #expect(!isKept, "\(line)")
+        }
+        local.store("__Host-a=1; Path=/; Secure", from: address, now: Self.now)
+        local.store("__Secure-b=1; Secure", from: address, now: Self.now)
+        #expect(local.header(for: address, now: Self.now)?.revealText() == "__Secure-b=1; __Host-a=1")
+    }
+
+    @Test("an age beyond all bounds ends after 400 days, and never overflows")
+    func longestAge() throws {
+        for age in ["9223372036854775807", "9223372036854775808", "34560001", String(repeating: "9", count: 1000)] {
+            #expect(try store("a=1; Max-Age=\(age)"))
+            #expect(jar.expiresAt == Self.now + 400 * 86_400_000)
+        }
+        #expect(try store("a=1; Max-Age=34560000", now: .max - 1))
+        #expect(jar.expiresAt == nil)
+        for age in ["-9223372036854775808", "-99999999999999999999", "0", "00"] {
+            #expect(try store("a=1; Max-Age=\(age)"))
+            #expect(jar.isEmpty)
+        }
+        #expect(try store("b=1; Max-Age=1; Max-Age=-0x1; Max-Age=+5; Max-Age=1.5; Max-Age="))
+        #expect(jar.expiresAt == Self.now + 1000)
+    }
+
     @Test("a jar holds 64 cookies; the oldest goes")
     func bound() throws {
         for number in 0..<70 { #expect(try store("n\(number)=1; Path=/")) }

@@ -39,6 +39,7 @@ enum SampleImages {
         for line in ["JSESSIONID=AB12; Secure", "LtpaToken2=x y; Domain=example.com; Path=/", "t=; Max-Age=60"] {
             _ = jar.store(line, from: url, now: 1_800_000_000_000)
         }
+        jar.pass(names: ["t"])
         return jar
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import ChallengeHandling
 import Testing
+
+@testable import ChallengeHandling
 
 @Suite("What a session's cookies make of others")
 struct SessionCookiesTests {
@@ -35,6 +36,118 @@ struct SessionCookiesTests {
     func kept(_ line: String) throws {
         let (cookies, url) = try cookies()
         #expect(cookies.take(line, from: url, now: 0))
+    }
+
+    /// Cookies that a login at `/app/login` set: one by the path of its application, one for all of the server, and a token
+    /// against forged requests.
+    private func application() throws -> SessionCookies {
+        var jar = CookieJar()
+        for line in ["JSESSIONID=own; Path=/app", "PORTAL=all; Path=/; Secure", "csrftoken=kept; Path=/"] {
+            jar.store(line, from: try url("/app/login"), now: 0)
+        }
+        jar.pass(names: CookieJar.doubleSubmitNames)
+        return SessionCookies(jar)
+    }
+
+    private func url(_ path: String) throws -> WebURL { try #require(WebURL("https://www.example.com\(path)")) }
+
+    private func line(_ cookies: SessionCookies, _ path: String, callers: [String] = []) throws -> String? {
+        cookies.merged(with: callers, for: try url(path), now: 0).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test("another application's cookie of the same name is its caller's, and kept for nobody")
+    func otherPath() throws {
+        let cookies = try application()
+        #expect(!cookies.take("JSESSIONID=SHOP5; Path=/shop", from: try url("/shop/"), now: 0))
+        #expect(!cookies.take("JSESSIONID=SHOP6", from: try url("/shop/cart"), now: 0), "its default path is /shop")
+        #expect(try line(cookies, "/shop/") == "PORTAL=all; csrftoken=kept")
+        #expect(
+            try line(cookies, "/shop/", callers: ["JSESSIONID=SHOP2; a=1"])
+                == "JSESSIONID=SHOP2; a=1; PORTAL=all; csrftoken=kept")
+        #expect(
+            try line(cookies, "/app/x", callers: ["JSESSIONID=SHOP2; a=1"])
+                == "a=1; JSESSIONID=own; PORTAL=all; csrftoken=kept")
+        #expect(try line(cookies, "/application", callers: ["JSESSIONID=3"])?.hasPrefix("JSESSIONID=3; ") == true)
+    }
+
+    @Test("another domain's cookie of the same name is its caller's")
+    func otherDomain() throws {
+        let cookies = try application()
+        #expect(!cookies.take("JSESSIONID=x; Path=/app; Domain=example.com", from: try url("/app/"), now: 0))
+        #expect(try line(cookies, "/app/") == "JSESSIONID=own; PORTAL=all; csrftoken=kept")
+        #expect(cookies.take("JSESSIONID=new; Path=/app; Domain=www.example.com", from: try url("/app/"), now: 0))
+        #expect(try line(cookies, "/app/") == "JSESSIONID=new; PORTAL=all; csrftoken=kept")
+    }
+
+    @Test("a renewal by the same name, domain and path is the session's, from whatever address it comes")
+    func renewal() throws {
+        let cookies = try application()
+        #expect(cookies.take("JSESSIONID=new; Path=/app; HttpOnly", from: try url("/elsewhere"), now: 0))
+        #expect(cookies.take("JSESSIONID=newer", from: try url("/app/x"), now: 0), "its default path is /app")
+        #expect(try line(cookies, "/app/") == "JSESSIONID=newer; PORTAL=all; csrftoken=kept")
+    }
+
+    @Test("a session's cookie that the server removes and sets again in its place reaches no caller")
+    func removal() throws {
+        let cookies = try application()
+        #expect(cookies.take("JSESSIONID=; Path=/app; Max-Age=0", from: try url("/app/"), now: 0))
+        #expect(try line(cookies, "/app/", callers: ["JSESSIONID=mine"])?.hasPrefix("JSESSIONID=mine; ") == true)
+        #expect(cookies.take("JSESSIONID=next; Path=/app", from: try url("/app/"), now: 0))
+        #expect(try line(cookies, "/app/") == "JSESSIONID=next; PORTAL=all; csrftoken=kept")
+        #expect(!cookies.take("JSESSIONID=; Path=/shop; Max-Age=0", from: try url("/shop/"), now: 0))
+    }
+
+    @Test(
+        "a line that may hold the session's value reaches no caller and changes nothing",
+        arguments: [
+            "JSESSIONID=own; Path=/other", "JSESSIONID=deep", "JSESSIONID=x; Domain=example.org", "JSESSIONID=\u{7F}",
+            "PORTAL=all; Path=/deep", "PORTAL=rotated", "PORTAL=all; Domain=example.com; Path=/",
+        ])
+    func doubtful(_ setCookie: String) throws {
+        let cookies = try application()
+        #expect(cookies.take(setCookie, from: try url("/app/deep/er"), now: 0))
+        #expect(try line(cookies, "/app/deep/er") == "JSESSIONID=own; PORTAL=all; csrftoken=kept")
+    }
+
+    @Test("without TLS nothing renews a cookie that came over TLS, and the caller does not get it either")
+    func weaker() throws {
+        let cookies = try application()
+        let clear = try #require(WebURL("http://www.example.com/"))
+        #expect(cookies.take("PORTAL=evil; Path=/", from: clear, now: 0))
+        #expect(try line(cookies, "/")?.hasPrefix("PORTAL=all") == true)
+    }
+
+    @Test(
+        "a double-submit token reaches the caller that it was set for, whose own value goes up in place of the kept one"
+    )
+    func doubleSubmit() throws {
+        let cookies = try application()
+        #expect(try line(cookies, "/", callers: ["csrftoken=mine"]) == "csrftoken=mine; PORTAL=all")
+        for setCookie in ["csrftoken=next; Path=/", "csrftoken=kept; Path=/", "csrftoken=; Path=/; Max-Age=0"] {
+            #expect(!cookies.take(setCookie, from: try url("/"), now: 0))
+        }
+        #expect(try line(cookies, "/") == "PORTAL=all; csrftoken=kept", "no caller's value is kept for another")
+    }
+
+    @Test("a worker's view sends what the session has at that moment, for every path")
+    func view() throws {
+        let cookies = try application()
+        let view = SessionCookieView(cookies)
+        var generator = SplitMix(state: 7)
+        for number in 0..<500 {
+            let path = ["/", "/app", "/app/x", "/shop/y"].randomElement(using: &generator) ?? "/"
+            let own = ["JSESSIONID=mine", "a=1; csrftoken=mine", ""].randomElement(using: &generator) ?? ""
+            if number % 5 == 0 {
+                let life = ["", "; Max-Age=1", "; Max-Age=0"].randomElement(using: &generator) ?? ""
+                _ = view.take(
+                    "JSESSIONID=\(number); Path=/app\(life)", from: try url("/app/"), now: Int64(number) * 300)
+            }
+            let now = Int64(number) * 300
+            let lines = own.isEmpty ? [] : [own]
+            #expect(
+                view.merged(with: lines.map { Array($0.utf8) }, for: try url(path), now: now)
+                    == cookies.merged(with: lines, for: try url(path), now: now))
+        }
     }
 
     @Test("what else an answer sets passes", arguments: ["s id=1", "sid; Path=/", "=sid", "sid\u{301}=1", "SID=1", ""])

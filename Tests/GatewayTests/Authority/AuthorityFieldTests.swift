@@ -29,10 +29,16 @@ struct AuthorityFieldTests {
         #expect(head.contains("\r\nVary: Cookie, Origin, Sec-Fetch-Mode, Sec-Fetch-Site\r\n"))
     }
 
+    @Test("a caller's cookie of a session's name goes where the session's own does not apply")
+    func elsewhere() throws {
+        let authority = try Authority { port in .bank(port: port, logins: [cookies(port)]) }
+        #expect(try authority.ask("/shop", "Cookie: sid=mine\r\n").contains("\r\nCookie: sid=mine\r\n"))
+    }
+
     @Test("where nothing is left of a caller's cookies, the other proxy is told to remove them")
     func removed() throws {
         let authority = try Authority { port in .bank(port: port, logins: [cookies(port)]) }
-        let head = try authority.ask("/elsewhere", "Cookie: sid=evil\r\n")
+        let head = try authority.ask("/elsewhere", "Cookie: ;\r\n")
         #expect(!head.contains("\r\nCookie:"))
         #expect(head.contains("\r\nCountersign-Keep: Authorization\r\n"))
         #expect(head.contains("\r\nX-Envoy-Auth-Headers-To-Remove: cookie\r\n"))

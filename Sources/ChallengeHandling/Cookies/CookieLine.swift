@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Secrets
+
+/// The cookies of a jar that one request carries, and the `Cookie` field made of them (RFC 6265 §5.4).
+struct CookieLine: Sendable {
+    /// Name and value of each: the longest path first, then the oldest. `nil` if there is none.
+    let field: Secret?
+    private let cookies: [Cookie]
+    /// By name: whether a caller's own cookie of that name takes the place of the session's.
+    private let names: [[UInt8]: Bool]
+
+    init(_ cookies: [Cookie]) {
+        self.cookies = cookies
+        field = cookies.isEmpty ? nil : Self.text(of: cookies)
+        names = Dictionary(cookies.map { (Array($0.name.utf8), $0.reachesCallers) }) { $0 && $1 }
+    }
+
+    /// One field of what a caller sends in `lines`, less its cookies of the session's names, and the session's behind them.
+    /// `nil` if nothing is left.
+    func merged(with lines: [[UInt8]]) -> [UInt8]? {
+        if lines.isEmpty { return field?.revealBytes() }
+        var pairs: [UInt8] = []
+        var replaced: Set<[UInt8]> = []
+        for line in lines {
+            // By bytes, as the upstream reads them: an `=` with an accent on it is another `Character`.
+            for pair in line.split(separator: UInt8(ascii: ";")) {
+                let pair = pair.drop(while: Self.isBlank)
+                guard !pair.isEmpty else { continue }
+                let name = Self.name(of: pair)
+                if let givesWay = names[name] {
+                    guard givesWay else { continue }
+                    replaced.insert(name)
+                }
+                if !pairs.isEmpty { pairs += "; ".utf8 }
+                pairs += pair
+            }
+        }
+        let own = replaced.isEmpty ? field : left(without: replaced)
+        guard let own else { return pairs.isEmpty ? nil : pairs }
+        if !pairs.isEmpty { pairs += "; ".utf8 }
+        return pairs + own.revealBytes()
+    }
+
+    private func left(without replaced: Set<[UInt8]>) -> Secret? {
+        let left = cookies.filter { !replaced.contains(Array($0.name.utf8)) }
+        return left.isEmpty ? nil : Self.text(of: left)
+    }
+
+    private static func text(of cookies: [Cookie]) -> Secret {
+        var text = SecretBuilder(capacity: 256)
+        for cookie in cookies {
+            if text.count > 0 { text.append("; ") }
+            text.append(cookie.name)
+            text.append("=")
+            text.append(cookie.value)
+        }
+        return text.finish()
+    }
+
+    private static func name(of pair: ArraySlice<UInt8>) -> [UInt8] {
+        let name = pair.prefix { $0 != UInt8(ascii: "=") }
+        let end = name.lastIndex { !isBlank($0) }.map(name.index(after:)) ?? name.startIndex
+        return Array(name[..<end])
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+}
+
+extension CookieJar {
+    /// The cookies that a request to `url` carries at `now`, as bits by their places in the jar.
+    func choice(for url: WebURL, now: Int64) -> UInt64 {
+        var choice: UInt64 = 0
+        for (index, cookie) in cookies.prefix(UInt64.bitWidth).enumerated()
+        where !cookie.hasEnded(at: now) && cookie.goes(to: url) {
+            choice |= 1 << UInt64(index)
+        }
+        return choice
+    }
+
+    /// The field of the cookies that were chosen.
+    func line(of choice: UInt64) -> CookieLine {
+        let chosen = cookies.enumerated().filter { index, _ in
+            index < UInt64.bitWidth && choice & 1 << UInt64(index) != 0
+        }
+        let ordered = chosen.sorted { left, right in
+            let lengths = (left.element.path.utf8.count, right.element.path.utf8.count)
+            return lengths.0 == lengths.1 ? left.offset < right.offset : lengths.0 > lengths.1
+        }
+        return CookieLine(ordered.map(\.element))
+    }
+}
