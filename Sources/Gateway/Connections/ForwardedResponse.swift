@@ -26,7 +26,7 @@ struct ForwardedResponse {
     /// Whether all of it is.
     private(set) var isWhole = false
 
-    /// Whether what a success says about authentication concerns a session of ours, and not the caller.
+    /// Whether what the response says about authentication concerns a session of ours, and not the caller.
     var hidesAuthentication = false
 
     /// The cookies that stay here, as they are a session's (CONTRIBUTING, rule 9).
@@ -94,7 +94,8 @@ struct ForwardedResponse {
     func writeFields(
         of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> AddressMap?
     ) {
-        let hidesAuthentication = hidesAuthentication && head.status < 300
+        // A refusal says what it wants (RFC 9110 §15.5.2); anything else that speaks of authentication is about our session.
+        let hidesChallenge = hidesAuthentication && head.status != 401 && head.status != 403
         var map: AddressMap?
         for line in head.fields {
             if line.isHopByHop {
@@ -112,9 +113,12 @@ struct ForwardedResponse {
                 output.append(local)
                 output.append("\r\n")
                 continue
-            case .authenticationInfo, .wwwAuthenticate:
-                // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9).
+            case .authenticationInfo:
+                // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9). By `rspauth` of Digest a caller
+                // could try passwords (RFC 7616 §3.5).
                 if hidesAuthentication { continue }
+            case .wwwAuthenticate:
+                if hidesChallenge { continue }
             default:
                 break
             }

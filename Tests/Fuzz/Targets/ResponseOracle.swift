@@ -82,8 +82,10 @@ struct ResponseOracle {
             try require(isAnnouncement || !Oracle.hopByHop.contains(field.name), "\(field.name) passes")
             try require(!named.contains(field.name), "\(field.name) passes, which Connection names")
         }
-        let tells = !heads.got("www-authenticate").isEmpty || !heads.got("authentication-info").isEmpty
-        try require(!tells || !caller.isOnSession || head.status >= 300, "what concerns our session passes")
+        let tells =
+            !heads.got("authentication-info").isEmpty
+            || !heads.got("www-authenticate").isEmpty && head.status != 401 && head.status != 403
+        try require(!tells || !caller.isOnSession, "what concerns our session passes")
         // Only the answer that asks for an upgrade says to what (RFC 9110 section 15.5.22).
         try require(head.status == 426 || heads.got("upgrade").isEmpty, "Upgrade passes")
         let options = heads.got("connection").flatMap(\.members).filter { head.status != 426 || $0 != "upgrade" }
