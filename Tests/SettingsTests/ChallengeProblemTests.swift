@@ -225,6 +225,33 @@ struct ChallengeProblemTests {
             ])
     }
 
+    @Test("the cookies that callers get are named one by one, or none is")
+    func passedCookies() throws {
+        func read(_ cookies: String) throws -> [String]? {
+            let yaml = SettingsTests.challenge(
+                "name: c, upstream: u, gateway: webseal, credential: x, cookies: \(cookies)")
+            guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges.first?.kind else { return nil }
+            return gateway.passedCookies
+        }
+        #expect(try read("{ pass: csrf }") == ["csrf"])
+        #expect(try read("{ pass: [] }") == [])
+        #expect(try read("{}") == nil)
+        let wrong = SettingsTests.challenge(
+            "name: c, upstream: u, gateway: webseal, credential: x, cookies: { pass: [a b, \"c=1\"], keep: [d] }")
+        #expect(
+            problems(wrong) == [
+                "f:5:80: challenges[0].cookies.pass[0]: \"a b\" is not a valid cookie name: it has no white space and none of = ; ,",
+                "f:5:85: challenges[0].cookies.pass[1]: \"c=1\" is not a valid cookie name: it has no white space and none of = ; ,",
+                "f:5:93: challenges[0].cookies.keep: unknown key",
+            ])
+        let elsewhere = SettingsTests.challenge(
+            "name: c, upstream: u, scheme: basic, credential: x, cookies: { pass: [a] }")
+        #expect(
+            problems(elsewhere).contains {
+                $0.hasSuffix("challenges[0].cookies: belongs to `gateway`, not to `scheme`")
+            })
+    }
+
     @Test("a gateway without a preset must say how it is known and answered")
     func gateway() {
         let yaml = SettingsTests.challenge(

@@ -66,6 +66,7 @@ let everything = """
         success: [{ cookie: PD-S-SESSION-ID }, { redirect-to: /home }]
         failed: [{ body-contains: HPDIA0200W, because: wrong-password }, { header: X-Locked, because: locked }]
         logout: { url: /pkmslogout }
+        cookies: { pass: [csrftoken, XSRF-TOKEN] }
       - name: corp
         upstream: ledger
         scheme: [negotiate, digest, basic]

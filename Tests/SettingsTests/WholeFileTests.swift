@@ -136,7 +136,8 @@ struct WholeFileTests {
                             FailureMatcher(
                                 matcher: ResponseMatcher(fields: [FieldMatcher(name: try #require(.init("X-Locked")))]),
                                 cause: .locked),
-                        ], logout: LogoutSettings(url: .path("/pkmslogout")))))
+                        ], logout: LogoutSettings(url: .path("/pkmslogout")),
+                        passedCookies: ["csrftoken", "XSRF-TOKEN"])))
     }
 
     @Test("what the machine lacks and what reaches nothing is warned about, and nothing else is")
@@ -148,7 +149,7 @@ struct WholeFileTests {
                 "f:17:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
                 "f:49:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:49:42: challenges[1].at[1]: warning: covers nothing at any upstream",
-                "f:93:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
+                "f:94:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
             ])
     }
 

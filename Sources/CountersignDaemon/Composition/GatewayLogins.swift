@@ -88,6 +88,7 @@ struct GatewayLogins {
         }
         if !gateway.success.isEmpty { rules.success = gateway.success }
         rules.failed = gateway.failed + rules.failed
+        if let names = gateway.passedCookies { rules.callerCookies = Set(names) }
         rules.inject = gateway.inject.map { .init(name: $0.name.rawName, value: $0.value) }
         return rules
     }

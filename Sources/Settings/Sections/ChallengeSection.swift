@@ -7,7 +7,7 @@ extension ChallengeSettings {
     /// The keys that belong to one kind of challenge only, which its first key names.
     private static let kinds: [(key: String, others: [String])] = [
         ("security-check", ["answer", "keep-attempts", "answer-url", "logout"]),
-        ("gateway", ["detect", "success", "failed", "logout"]),
+        ("gateway", ["detect", "success", "failed", "logout", "cookies"]),
         ("scheme", ["realm", "spn", "token"]),
         ("inject", []),
         ("handler", []),

@@ -12,6 +12,7 @@ extension GatewaySettings {
         let success = fields["success"]?.listOrOne() ?? []
         let failed = fields["failed"]?.listOrOne() ?? []
         let logout = fields["logout"].flatMap(LogoutSettings.read)
+        let cookies = fields["cookies"]
         let steps = login.map { $0.isScalar ? [] : $0.listOrOne() } ?? []
         let injectValue = fields["inject"]
         var settings = GatewaySettings(
@@ -20,6 +21,7 @@ extension GatewaySettings {
             success: success.compactMap(ResponseMatcher.read), failed: failed.compactMap(FailureMatcher.read),
             logout: logout)
         settings.inject = injectValue?.fieldTemplates() ?? []
+        settings.passedCookies = cookies?.passedCookies()
         settings.checkExtraction(login)
         guard preset == GatewaySettings.Preset.none else { return preset.map { _ in settings } }
         if detect.isEmpty { fields.value.report("the preset none needs `detect`: nothing tells the login page") }
@@ -111,6 +113,24 @@ extension Value {
 }
 
 extension Value {
+    /// The names under `pass`; `nil` if it is not there.
+    fileprivate func passedCookies() -> [String]? {
+        guard let fields = fields() else { return nil }
+        let names = fields["pass"]?.listOrOne().compactMap { $0.cookieName() }
+        fields.finish()
+        return names
+    }
+
+    /// A cookie's name, which is a token (RFC 6265 §4.1.1).
+    private func cookieName() -> String? {
+        guard let name = word() else { return nil }
+        guard HTTPField.Name(name) != nil else {
+            report("\"\(name)\" is not a valid cookie name: it has no white space and none of = ; ,")
+            return nil
+        }
+        return name
+    }
+
     /// An address as a page writes it: absolute, from its slash on, or relative to the page.
     fileprivate func relativeReference() -> AddressReference? {
         guard let text = word() else { return nil }

@@ -30,6 +30,8 @@ package struct GatewaySettings: Sendable, Equatable {
     package var logout: LogoutSettings?
     /// Fields that the session adds to each request.
     package var inject: [InjectedTemplate] = []
+    /// Names of the login's cookies that callers get as well; `nil`: the well-known names of double-submit tokens.
+    package var passedCookies: [String]?
 }
 
 /// One request of a login, after the page that it may need.
