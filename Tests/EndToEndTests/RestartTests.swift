@@ -128,8 +128,19 @@ struct RestartTests {
         conversation | tail -n +"$((won + 1))"
         [ "$(logins)" = "$won" ]
 
+        step "what changes no login's meaning costs none"
+        sed -i -e 's/login: at-start/login: on-demand/' -e 's/gateway: j-security-check/&\n    prove-at: \/form\//' \
+            /etc/countersign/countersign.yaml
+        grep 'prove-at: /form/' /etc/countersign/countersign.yaml
+        systemctl restart countersign.service
+        for path in /balance /form/ /oauth/api/echo /basic/ /checks/balance; do
+            curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"
+        done
+        conversation | tail -n +"$((won + 1))"
+        [ "$(logins)" = "$won" ]
+
         step "what is changed is won again, and nothing else"
-        sed -i 's/login: at-start/login: on-demand/' /etc/countersign/countersign.yaml
+        sed -i 's/grant: client-credentials/&, client-auth: body/' /etc/countersign/countersign.yaml
         systemctl restart countersign.service
         for path in /balance /form/ /basic/ /checks/balance; do
             curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"

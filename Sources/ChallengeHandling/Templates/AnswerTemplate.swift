@@ -16,10 +16,13 @@ public struct AnswerTemplate: Sendable, Hashable {
     }
 
     private let root: Node
+    /// The value as it was written, its strings with their braces.
+    package let source: JSONValue
 
     /// Parses the strings of `value`; throws `TemplateError.malformed`, which names the member.
     public init(_ value: JSONValue) throws(TemplateError) {
         root = try Self.parse(value, at: "")
+        source = value
     }
 
     /// The fields that a credential must have.

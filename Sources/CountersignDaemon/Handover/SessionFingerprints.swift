@@ -5,7 +5,8 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import Settings
 
-/// What the configuration says of each login that stands ready, as a digest: a session is handed over only to the same.
+/// What each login that stands ready means by the configuration, as a digest: a session is handed over only to the same, by this
+/// host to itself after a restart and by the hosts of a fleet to each other.
 struct SessionFingerprints: Sendable {
     private var digests: [SessionKey: [UInt8]] = [:]
 
@@ -18,12 +19,20 @@ struct SessionFingerprints: Sendable {
         for plan in upstreams {
             guard let upstream = settings.upstreams.first(where: { $0.name == plan.name }) else { continue }
             for login in plan.logins.all where login.trigger.detector != nil && login.refusal == nil {
-                let challenges = settings.challenges.filter { $0.name == login.name || login.asks.contains($0.name) }
-                    .map(\.withoutCallers)
-                let text = "\(upstream.url.origin) \(SettingsText.of(upstream.mobileFirst as Any))"
-                digests[Self.place(of: login.key)] = digest("\(text) \(SettingsText.of(challenges))")
+                digests[Self.place(of: login.key)] = digest(Self.text(of: login, settings, upstream))
             }
         }
+    }
+
+    /// The terms of a login, and of all challenges that it answers: those in an order of their own, not in that of the file.
+    static func text(of login: StandingLogin, _ settings: Settings, _ upstream: UpstreamSettings) -> String {
+        var head = LoginTerms()
+        head.add("countersign-login", "\(LoginTerms.version)")
+        head.add("origin", "\(upstream.url.origin)")
+        let client = login.isMobileFirst ? upstream.mobileFirst?.terms.text : nil
+        let names = login.isMobileFirst ? login.asks : [login.name] + login.asks
+        let challenges = settings.challenges.filter { names.contains($0.name) }.map { $0.terms(at: upstream).text }
+        return head.text + (client ?? "") + challenges.sorted().joined()
     }
 
     /// That of the login whose session `key` is, whatever its scope; `nil` where none stands ready, or none that is handed over.
@@ -31,16 +40,5 @@ struct SessionFingerprints: Sendable {
 
     private static func place(of key: SessionKey) -> SessionKey {
         SessionKey(origin: key.origin, challenge: key.challenge, credential: key.credential)
-    }
-}
-
-extension ChallengeSettings {
-    /// The same without who calls, where that chooses the credential: which one it is, the key of each session says.
-    fileprivate var withoutCallers: ChallengeSettings {
-        guard credentialsByUser != nil else { return self }
-        var settings = self
-        settings.credential = nil
-        settings.credentialsByUser = nil
-        return settings
     }
 }
