@@ -44,6 +44,6 @@ extension Substring {
                 bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return TextRuns.broken(String(decoding: bytes, as: UTF8.self))
     }
 }

@@ -22,7 +22,7 @@ package struct FleetSteps: StateStore {
     package func load(_ name: String) throws(StateError) -> Secret? {
         let kept = try local.load(name)
         guard name == TimedPasswords.stateName else { return kept }
-        let own = kept.flatMap { JSONValue(parsing: $0.revealBytes())?.objectValue } ?? [:]
+        let own = kept.flatMap { JSONValue(parsing: $0.revealBytes(), within: .local)?.objectValue } ?? [:]
         let all = own.merging(latches.usedSteps.mapValues { .integer($0) }) { left, right in
             max(left.integerValue ?? 0, right.integerValue ?? 0) == left.integerValue ? left : right
         }
@@ -32,7 +32,8 @@ package struct FleetSteps: StateStore {
     /// Keeps it here, and has the fleet told of steps.
     package func save(_ value: Secret, as name: String) throws(StateError) {
         if name == TimedPasswords.stateName,
-            let steps = JSONValue(parsing: value.revealBytes())?.objectValue?.compactMapValues(\.integerValue)
+            let steps = JSONValue(parsing: value.revealBytes(), within: .local)?.objectValue?.compactMapValues(
+                \.integerValue)
         {
             latches.used(steps)
         }

@@ -82,7 +82,7 @@ struct AuthenticationChallengeParser {
             position += 1
             switch byte {
             case quote:
-                return String(decoding: text, as: UTF8.self)
+                return TextRuns.broken(String(decoding: text, as: UTF8.self))
             case UInt8(ascii: "\\"):
                 guard let escaped = current, isQuotable(escaped) else { throw malformed("a sign after \\") }
                 text.append(escaped)

@@ -80,7 +80,8 @@ struct ResponseLook {
 
     private var mediaType: String? {
         response.fields[.contentType].map { type in
-            let name = type.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
+            // No type is as long as that (RFC 6838 §4.2).
+            let name = type.utf8.prefix(256).prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
             return String(decoding: name, as: UTF8.self).lowercased()
         }
     }

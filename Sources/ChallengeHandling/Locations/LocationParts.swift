@@ -94,7 +94,7 @@ struct LocationParts {
                 output += digits.map { $0 >= UInt8(ascii: "a") ? $0 & 0xDF : $0 }
             }
         }
-        return String(decoding: output, as: UTF8.self)
+        return TextRuns.broken(String(decoding: output, as: UTF8.self))
     }
 }
 

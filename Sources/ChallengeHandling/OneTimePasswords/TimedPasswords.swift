@@ -51,7 +51,7 @@ public final class TimedPasswords: OneTimePasswords {
         let name = Base64.encode(digests.authenticationCode(.sha256, key: recipe.key, of: Array("used".utf8)), .url)
         let usedUntil = used.withLock { used -> Int64? in
             used.merge(kept(), uniquingKeysWith: max)
-            let near = (now - Self.longest)...(now + Self.longest)
+            let near = (now - Self.longest)...now.saturatingAdd(Self.longest)
             used = used.filter { near.contains($0.value) }
             if let until = used[name], until >= end { return until }
             guard isUsed else { return nil }
@@ -66,6 +66,7 @@ public final class TimedPasswords: OneTimePasswords {
 
     private func kept() -> [String: Int64] {
         guard let kept = try? state.load(Self.stateName) else { return [:] }
-        return JSONValue(parsing: kept.revealBytes())?.objectValue?.compactMapValues(\.integerValue) ?? [:]
+        return JSONValue(parsing: kept.revealBytes(), within: .local)?.objectValue?.compactMapValues(\.integerValue)
+            ?? [:]
     }
 }

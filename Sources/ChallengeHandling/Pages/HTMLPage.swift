@@ -43,7 +43,7 @@ package struct HTMLPage: Sendable, Equatable {
     }
 
     /// How much of a page is looked at, in bytes.
-    package static let limit = 256 * 1024
+    package static let limit = 64 * 1024
     /// How many forms are told apart, and how many inputs of all of them; what comes later is not seen.
     package static let formLimit = 64, inputLimit = 1024
 

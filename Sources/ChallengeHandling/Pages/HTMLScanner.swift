@@ -144,7 +144,7 @@ struct HTMLScanner {
 
     /// One that is too long is not seen at all: half of a token is none.
     private func value(_ range: Range<Int>) -> String {
-        range.count > Self.valueLimit ? "" : HTMLText.decoded(text(range))
+        range.count > Self.valueLimit ? "" : TextRuns.broken(HTMLText.decoded(text(range)))
     }
 
     private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }

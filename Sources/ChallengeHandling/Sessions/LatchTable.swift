@@ -101,7 +101,7 @@ extension LatchTable {
     /// The table that `bytes` were taken from; `nil` where they are none. All or nothing: a latch that is not
     /// understood must not be taken for an open one.
     public init?(parsing bytes: [UInt8]) {
-        guard let value = JSONValue(parsing: bytes), value["version"]?.integerValue == 1,
+        guard let value = JSONValue(parsing: bytes, within: .local), value["version"]?.integerValue == 1,
             case .array(let latches)? = value["latches"]
         else { return nil }
         for latch in latches {

@@ -87,7 +87,7 @@ package enum FormEncoding {
                 bytes.append(byte)
             }
         }
-        return String(validating: bytes, as: UTF8.self)
+        return String(validating: bytes, as: UTF8.self).map(TextRuns.broken)
     }
 
     private static func hexValue(_ digit: UInt8) -> UInt8? {

@@ -20,9 +20,13 @@ public enum JSONValue: Sendable, Hashable {
     /// A string.
     case string(String)
 
-    /// Parses one JSON text in UTF-8 (RFC 8259); `nil` where it is none, or nested deeper than 512.
-    public init?(parsing bytes: [UInt8]) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else { return nil }
+    /// Parses one JSON text in UTF-8 (RFC 8259), in a time that is linear in its length. `nil` where it is none, where an object has
+    /// a name twice, and where it is longer than 64 KiB, nested deeper than 32, or holds more than 10,000 values.
+    public init?(parsing bytes: [UInt8]) { self.init(parsing: bytes, within: .outside) }
+
+    /// The same within other limits.
+    package init?(parsing bytes: [UInt8], within limits: JSONLimits) {
+        guard let value = JSONParser.value(of: bytes, within: limits) else { return nil }
         self = value
     }
 
@@ -59,28 +63,7 @@ public enum JSONValue: Sendable, Hashable {
     }
 }
 
-extension JSONValue: Codable {
-    /// Tries each kind in turn.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {
-            // One whose fraction is too fine for 64 bits is whole, and written it would be read as such.
-            self = Int64(exactly: value).map { .integer($0) } ?? .double(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONValue].self))
-        }
-    }
-
+extension JSONValue: Encodable {
     /// Writes the value of its kind.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

@@ -71,7 +71,8 @@ struct AdminClient {
             })
         else { return nil }
         let body = Array(answer[(end + 4)...])
-        return Answer(status: status, body: JSONValue(parsing: body) ?? .string(String(decoding: body, as: UTF8.self)))
+        let value = JSONValue(parsing: body, within: .local)
+        return Answer(status: status, body: value ?? .string(String(decoding: body, as: UTF8.self)))
     }
 
     private func unavailable(_ reason: String) -> Failure {

@@ -76,7 +76,7 @@ package final class ExecSource: CredentialLookup {
             throw failure(error.reason, told: error.told)
         }
         defer { wipe(&output.standardOutput) }
-        let answer = JSONValue(parsing: output.standardOutput)
+        let answer = JSONValue(parsing: output.standardOutput, within: .local)
         let errorLines = HelperErrors(output, secrets: secrets(in: answer, output)).lines
         if !errorLines.isEmpty { complaint(errorLines.joined(separator: " | ")) }
         guard output.exitCode == 0 else {

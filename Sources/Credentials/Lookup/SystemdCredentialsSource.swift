@@ -56,7 +56,7 @@ package struct SystemdCredentialsSource: CredentialLookup {
     private func object(in path: String) throws(CredentialError) -> [String: Secret] {
         var bytes = try Self.content(path).revealBytes()
         defer { wipe(&bytes) }
-        guard case .object(let members)? = JSONValue(parsing: bytes) else {
+        guard case .object(let members)? = JSONValue(parsing: bytes, within: .local) else {
             throw Self.unusable("\(path) is no JSON object; write one with the fields, or name the file \(path).FIELD")
         }
         do {

@@ -62,6 +62,8 @@ struct Place {
 
     private static func hasDotSegments(_ path: [UInt8]) -> Bool {
         path.split(separator: UInt8(ascii: "/")).contains { segment in
+            // Longer than `%2e%2e` is none; and a long one would take long to compare.
+            guard segment.count <= 6 else { return false }
             let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
             return text == "." || text == ".."
         }

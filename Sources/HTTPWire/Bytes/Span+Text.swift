@@ -12,9 +12,10 @@ extension Span<UInt8> {
         }
     }
 
-    /// The bytes in `range` as text; invalid UTF-8 becomes U+FFFD. For slow paths: it allocates.
+    /// The bytes in `range` as text; invalid UTF-8 becomes U+FFFD, and long runs of combining marks are broken by it, so that whoever
+    /// compares the text is not kept for long. For slow paths: it allocates.
     package func text(_ range: ByteRange) -> String {
-        String(decoding: copy(range), as: UTF8.self)
+        String(decoding: copy(range), as: UTF8.self).withShortRuns
     }
 
     /// Whether the bytes in `range` are those of `literal`, which must be in lower case, without regard to the case of

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Testing
+
+@Suite("JSON texts from outside")
+struct JSONParserTests {
+    private func parsed(_ text: String) -> JSONValue? { JSONValue(parsing: Array(text.utf8)) }
+
+    @Test(
+        "what is no JSON text by RFC 8259 is no value",
+        arguments: [
+            "", " ", "nul", "tru", "True", "nan", "Infinity", "01", "-", "+1", "1.", ".5", "1e", "1e+", "0x1", "1 2",
+            "[1,]",
+            "[,1]", "[1 2]", "[", "]", "[}", "{", "{,}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:2}", "'a'",
+            "\"a",
+            "\"\\x\"", "\"\\u12\"", "\"\\u12G4\"", "\"\\", "\"\\u00", "\"a\u{1}b\"", "\"a\nb\"", "\u{A0}1", "/* */1",
+            "1//",
+        ])
+    func malformed(text: String) {
+        #expect(parsed(text) == nil)
+    }
+
+    @Test(
+        "white space, escapes and a byte order mark are read as RFC 8259 has them",
+        arguments: [
+            (" [ 1 ,\t2\r\n] ", [1, 2]), ("\u{FEFF}{\"a\" : null}", ["a": nil]), ("{}", [:]), ("[]", []),
+            (#""\u00e9\uD83D\ude00\"\\\/\b\f\n\r\t\u0000""#, .string("é😀\"\\/\u{8}\u{C}\n\r\t\0")),
+            (#"{"\u0061":{"b":[true,false,"x"]}}"#, ["a": ["b": [true, false, "x"]]]),
+        ] as [(String, JSONValue)])
+    func read(text: String, value: JSONValue) {
+        #expect(parsed(text) == value)
+    }
+
+    @Test("a name that stands twice in an object makes no value, however it is written")
+    func twice() {
+        #expect(parsed(#"{"a":1,"b":{"a":2}}"#) != nil)
+        #expect(parsed(#"{"a":1,"a":1}"#) == nil)
+        #expect(parsed(#"{"access_token":"x","access\u005ftoken":"y"}"#) == nil)
+        // Strings of Swift are equal by their canonical form.
+        #expect(parsed(#"{"\u00e9":1,"e\u0301":2}"#) == nil)
+    }
+
+    @Test("invalid UTF-8 and halves of surrogate pairs are no text")
+    func encoding() {
+        for bytes: [UInt8] in [[0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xE2, 0x82], [0xF4, 0x90, 0x80, 0x80]] {
+            #expect(JSONValue(parsing: [0x22] + bytes + [0x22]) == nil)
+        }
+        for text in [#""\ud83d""#, #""\ude00""#, #""\ud83d\ud83d""#, #""\ud83dx""#, #""\ud83d\n""#, #""\ud83d\u""#] {
+            #expect(parsed(text) == nil)
+        }
+    }
+
+    @Test("numbers are exact, or those of a Double; beyond it there is no value")
+    func numbers() {
+        #expect(parsed("9223372036854775807") == .integer(.max) && parsed("-9223372036854775808") == .integer(.min))
+        #expect(parsed("1e400") == nil && parsed("-1e400") == nil && parsed("1e-400") == .integer(0))
+        #expect(parsed("1" + String(repeating: "0", count: 1500)) == nil)
+        #expect(parsed("0." + String(repeating: "3", count: 900)) == .double(1 / 3.0))
+    }
+
+    @Test("a text is nested 32 deep at most, and holds 10,000 values and 64 KiB")
+    func limits() {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        }
+        #expect(parsed(nested(32)) != nil && parsed(nested(33)) == nil)
+        #expect(parsed(String(repeating: #"{"a":"#, count: 33) + "1" + String(repeating: "}", count: 33)) == nil)
+        func list(_ count: Int) -> String { "[" + Array(repeating: "1", count: count).joined(separator: ",") + "]" }
+        #expect(parsed(list(9_999)) != nil && parsed(list(10_000)) == nil)
+        func string(_ count: Int) -> String { "\"" + String(repeating: "a", count: count) + "\"" }
+        #expect(parsed(string(65_534)) != nil && parsed(string(65_535)) == nil)
+        #expect(JSONValue(parsing: Array(list(20_000).utf8), within: .local) != nil)
+        #expect(parsed("{" + string(256) + ":1}") != nil && parsed("{" + string(257) + ":1}") == nil)
+    }
+
+    @Test("a text whose combining marks stand in long runs is no value, for it takes long to compare")
+    func marks() {
+        let run = String(repeating: "\u{300}\u{316}", count: 15)
+        #expect(parsed("\"a\(run)\"") != nil)
+        #expect(parsed("\"a\(run)\u{300}\"") == nil)
+        #expect(parsed("\"a" + String(repeating: "\\u0300", count: 31) + "\"") == nil)
+    }
+}
