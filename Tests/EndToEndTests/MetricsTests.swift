@@ -66,6 +66,20 @@ struct MetricsTests {
         }
     }
 
+    @Test("a weight in Accept that is no number ends nothing: the daemon answers, and its sessions go on")
+    func strangeWeights() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            try await bank.expect("/balance", status: 200)
+            for weight in ["1e300", "-1e30", "inf", "nan", "0x1p999", "2", String(repeating: "9", count: 5000), ""] {
+                let answer = try await bank.admin("/metrics", "-H", "Accept: text/plain;q=\(weight)")
+                #expect(answer.status == 200, "\(weight)")
+            }
+            try await bank.expect("/balance", status: 200)
+            let metrics = try await bank.metrics()
+            #expect(metrics.sum("logins_total") == 2)
+        }
+    }
+
     @Test("tell how connections, workers and process stand")
     func daemon() async throws {
         try await withBank(Self.twoWorkers) { bank in
