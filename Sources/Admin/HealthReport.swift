@@ -114,7 +114,8 @@ package struct HealthReport: Sendable {
 extension FleetFigures {
     fileprivate func json(now: Int64) -> JSONValue {
         var object: [String: JSONValue] = [
-            "state": isEngineThere ? "there" : "away", "for_seconds": .integer(max(0, now - since) / 1000),
+            "state": isEngineThere ? "there" : "away",
+            "for_seconds": .integer(max(0, now.saturatingSubtract(since)) / 1000),
             "leases": .integer(Int64(clamping: leases)), "taken": .integer(Int64(clamping: taken)),
             "published": .integer(Int64(clamping: published)), "alone": .integer(Int64(clamping: alone)),
             "unusable": .integer(Int64(clamping: unusable)),
@@ -156,12 +157,13 @@ extension HealthReport.Login {
             object["state"] = "held"
             object["taken_over"] = .bool(held.isTakenOver)
             object["generation"] = .integer(Int64(clamping: held.generation))
-            object["held_seconds"] = .integer((now - held.wonAt) / 1000)
+            object["held_seconds"] = .integer(now.saturatingSubtract(held.wonAt) / 1000)
             object["won_at"] = .integer(held.wonAt / 1000)
             object["expires_at"] = held.session.expiresAt.map { .integer($0 / 1000) } ?? .null
-            object["renews_in"] = held.renewAt.map { .integer(max(0, $0 - now) / 1000) } ?? .null
+            object["renews_in"] = held.renewAt.map { .integer(max(0, $0.saturatingSubtract(now)) / 1000) } ?? .null
             object["renewals"] = .integer(Int64(held.renewals))
-            object["expires_in"] = held.session.expiresAt.map { .integer(max(0, $0 - now) / 1000) } ?? .null
+            object["expires_in"] =
+                held.session.expiresAt.map { .integer(max(0, $0.saturatingSubtract(now)) / 1000) } ?? .null
         case .winning(let waiters):
             object["state"] = "winning"
             object["waiters"] = .integer(Int64(waiters))

@@ -59,7 +59,7 @@ extension MetricsReport {
                 if case .held(let held) = login.standing { held.session.expiresAt } else { nil }
             }
             guard let first = ends.min() else { continue }
-            let milliseconds = UInt64(clamping: first - health.now)
+            let milliseconds = UInt64(clamping: first.saturatingSubtract(health.now))
             text.sample(group.labels, MetricsText.seconds(nanoseconds: milliseconds &* 1_000_000))
         }
         text.family("login_waiters", .gauge, "Exchanges that wait for a login now.")

@@ -52,8 +52,9 @@ extension StatusPage {
             page.element("<tr><td>", closed.challenge, "</td>")
             page.element("<td>", closed.credential, "</td>")
             page.element("<td>", closed.latch.reason.rawValue, "</td>")
-            page.element("<td>", "\(readableTime(milliseconds: now - closed.latch.closedAt)) ago", "</td>")
-            let opens = closed.latch.opensAt.map { "in \(readableTime(milliseconds: $0 - now))" }
+            let age = now.saturatingSubtract(closed.latch.closedAt)
+            page.element("<td>", "\(readableTime(milliseconds: age)) ago", "</td>")
+            let opens = closed.latch.opensAt.map { "in \(readableTime(milliseconds: $0.saturatingSubtract(now)))" }
             page.element("<td>", opens ?? "when the value changes", "</td>")
             page.element("<td><code>", "countersign unlatch \(closed.challenge)", "</code></td></tr>\n")
         }
@@ -80,7 +81,7 @@ extension StatusPage {
         }
         page.element(" <b>", conversation.key.challenge, "</b> ")
         let took = conversation.took.map { ", took \(readableTime(milliseconds: $0))" } ?? ""
-        let ago = readableTime(milliseconds: now - conversation.beganAt)
+        let ago = readableTime(milliseconds: now.saturatingSubtract(conversation.beganAt))
         page.element(
             "<span class=\"dim\">", "\(conversation.cause.rawValue), \(ago) ago\(took)", "</span></summary>\n<ol>")
         for step in conversation.steps {

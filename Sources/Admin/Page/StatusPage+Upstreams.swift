@@ -57,9 +57,11 @@ extension StatusPage {
             words = waiters == 1 ? "1 waits" : "\(waiters) wait"
         case .held(let held):
             page.pill(.good, "session held")
-            words = "for \(readableTime(milliseconds: now - held.wonAt))"
+            words = "for \(readableTime(milliseconds: now.saturatingSubtract(held.wonAt)))"
             if held.isTakenOver { words += ", taken over" }
-            if let end = held.session.expiresAt { words += ", ends in \(readableTime(milliseconds: end - now))" }
+            if let end = held.session.expiresAt {
+                words += ", ends in \(readableTime(milliseconds: end.saturatingSubtract(now)))"
+            }
         case .failing(let failure):
             page.pill(.bad, failure.code.rawValue)
             words = failure.detail

@@ -63,7 +63,7 @@ package struct StatusPage: Sendable {
         if report.health.isReady { page.pill(.good, "ready") } else { page.pill(.bad, "not ready") }
         page.markup("<p>")
         page.escaped("Version \(report.health.version), up for ")
-        page.escaped(readableTime(milliseconds: now - report.process.startedAt))
+        page.escaped(readableTime(milliseconds: now.saturatingSubtract(report.process.startedAt)))
         page.markup("</p></header>\n")
         let troubles = troubles
         guard !troubles.isEmpty else { return }

@@ -218,7 +218,9 @@ package final class FleetSessions: Sendable {
     }
 
     private func life(of session: Session) -> Duration {
-        .milliseconds(session.expiresAt.map { max(1, min($0 - material.now(), Self.longestLife)) } ?? Self.longestLife)
+        .milliseconds(
+            session.expiresAt.map { max(1, min($0.saturatingSubtract(material.now()), Self.longestLife)) }
+                ?? Self.longestLife)
     }
 
     /// Offers what is held here to an engine that may have lost it.

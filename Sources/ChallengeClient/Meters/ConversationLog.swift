@@ -98,7 +98,7 @@ package final class ConversationLog: LoginObserver {
                 return
             }
             let text = String(step.text.prefix(Self.longestStep))
-            state.running[key]?.steps.append(.init(after: max(0, now - record.beganAt), text: text))
+            state.running[key]?.steps.append(.init(after: max(0, now.saturatingSubtract(record.beganAt)), text: text))
         }
         next.loginStepped(key, step)
     }

@@ -13,13 +13,13 @@ enum EngineAnswer {
         case ("granted", 3):
             guard let generation = number(parts[1]), let count = number(parts[2]) else { return nil }
             return .granted(generation: generation, latches: count)
-        case ("wait", 2): return number(parts[1]).map { .wait(.milliseconds(Int64(clamping: $0))) }
+        case ("wait", 2): return span(parts[1]).map { .wait(.milliseconds($0)) }
         case ("session", 3):
             guard let generation = number(parts[1]), let bytes = parts[2].bytes else { return nil }
             return .session(generation: generation, bytes)
         case ("failed", 3):
-            guard let bytes = parts[1].bytes, let rest = number(parts[2]) else { return nil }
-            return .failed(bytes, for: .milliseconds(Int64(clamping: rest)))
+            guard let bytes = parts[1].bytes, let rest = span(parts[2]) else { return nil }
+            return .failed(bytes, for: .milliseconds(rest))
         case ("done", 2): return number(parts[1]).map { .done(generation: $0) }
         case ("stale", 1): return .stale
         case ("nothing", 1): return .nothing
@@ -37,13 +37,12 @@ enum EngineAnswer {
         for start in stride(from: 0, to: found.count, by: 5) {
             guard let digest = found[start].text, let challenge = found[start + 1].text,
                 let reason = found[start + 2].text.flatMap(Latch.Reason.init(rawValue:)),
-                let age = number(found[start + 3])
+                let age = span(found[start + 3])
             else { return nil }
-            var latch = Latch(
-                reason: reason, closedAt: now.subtractingReportingOverflow(Int64(clamping: age)).partialValue)
+            var latch = Latch(reason: reason, closedAt: now.saturatingSubtract(age))
             if found[start + 4] != .string([]) {
-                guard let left = number(found[start + 4]) else { return nil }
-                latch.opensAt = now.addingReportingOverflow(Int64(clamping: left)).partialValue
+                guard let left = span(found[start + 4]) else { return nil }
+                latch.opensAt = now.saturatingAdd(left)
             }
             latches.append(SharedLatch(digest: digest, challenge: challenge, latch: latch))
         }
@@ -66,6 +65,11 @@ enum EngineAnswer {
         return channel.hasPrefix(prefix)
             ? .session(name: String(channel.dropFirst(prefix.count)), generation: number) : nil
     }
+
+    /// What an engine names of time is cut at ten years, in milliseconds: no sum with it is anywhere near the end of numbers.
+    private static let longestSpan: UInt64 = 10 * 366 * 86_400_000
+
+    private static func span(_ reply: Reply) -> Int64? { number(reply).map { Int64(clamping: min($0, longestSpan)) } }
 
     private static func number(_ reply: Reply) -> UInt64? { reply.number.flatMap(UInt64.init(exactly:)) }
 }

@@ -72,9 +72,9 @@ struct EngineCall {
 
     /// Digest, challenge, reason, for how long it has been closed, for how long it will be (nothing: until somebody opens it).
     private static func arguments(_ latch: SharedLatch, now: Int64) -> [Command.Argument] {
-        let left = latch.latch.opensAt.map { $0.subtractingReportingOverflow(now).partialValue }
+        let left = latch.latch.opensAt.map { $0.saturatingSubtract(now) }
         if let left, left <= 0 { return [] }
-        let age = max(0, now.subtractingReportingOverflow(latch.latch.closedAt).partialValue)
+        let age = max(0, now.saturatingSubtract(latch.latch.closedAt))
         return [
             .init(latch.digest), .init(latch.challenge), .init(latch.latch.reason.rawValue),
             .init(min(age, longest)), left.map { .init(min($0, longest)) } ?? "",

@@ -54,7 +54,7 @@ public struct NegotiateScheme: AuthenticationScheme {
             request.cache = "MEMORY:countersign-\(credential?.name ?? "")-\(request.principal ?? "")"
         }
         let ticket = try await office.ticket(request)
-        var session = Session(expiresAt: now + ticket.lifetime * 1000)
+        var session = Session(expiresAt: now.saturatingAdd(ticket.lifetime.saturatingMultiply(1000)))
         session.signer = NegotiateSigner(ticket: ticket)
         return session
     }

@@ -30,8 +30,8 @@ public struct HeldSession: Sendable, Equatable {
         // Nothing is won anew by renewing an empty one.
         let end = session.isRenewedAhead && !session.isEmpty ? session.expiresAt : nil
         renewAt = end.map { end in
-            let lead = min(30_000, max(0, end - wonAt) / 5)
-            return end - lead + Int64(Double(lead / 4) * min(max(chance, 0), 1))
+            let lead = min(30_000, max(0, end.saturatingSubtract(wonAt)) / 5)
+            return end.saturatingSubtract(lead) + Int64(Double(lead / 4) * min(max(chance, 0), 1))
         }
     }
 

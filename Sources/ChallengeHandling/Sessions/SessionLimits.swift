@@ -69,6 +69,6 @@ public struct SessionLimits: Sendable {
     private static let rejectionPause: Int64 = 2_000
 
     private func named(by failure: LoginFailure, now: Int64) -> Int64? {
-        failure.retryAt.map { min(max(0, $0 - now), Self.longestNamed) }
+        failure.retryAt.map { min(max(0, $0.saturatingSubtract(now)), Self.longestNamed) }
     }
 }

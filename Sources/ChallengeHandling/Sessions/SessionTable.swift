@@ -78,7 +78,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// itself once the cause is gone: true once in `pause` milliseconds, for the one who is to start it.
     public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
         guard let entry = entries[key], entry.held == nil, entry.trial == nil, let failure = entry.failure,
-            failure.at + pause <= now
+            failure.at.saturatingAdd(pause) <= now
         else {
             return false
         }
@@ -146,7 +146,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case .failure(let failure):
             entry.failures = min(entry.failures + 1, 16)
             let wait = limits.pause(after: failure, failures: entry.failures, now: now, chance: chance)
-            entry.heldUntil = wait.map { now + $0 } ?? 0
+            entry.heldUntil = wait.map { now.saturatingAdd($0) } ?? 0
             entry.failure = (failure, now)
             outcome = .failed(failure)
         }

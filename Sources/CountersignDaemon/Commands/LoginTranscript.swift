@@ -65,7 +65,7 @@ final class LoginTranscript: LoginObserver {
         switch result {
         case .success(let session):
             let names = session.fields.map(\.name.rawName)
-            let left = session.expiresAt.map { max(0, $0 - Process.wallClock()) / 1000 }
+            let left = session.expiresAt.map { max(0, $0.saturatingSubtract(Process.wallClock())) / 1000 }
             object["outcome"] = "won"
             object["injects"] = .array(names.map { .string($0) })
             object["cookies"] = .bool(session.cookies != nil)

@@ -19,7 +19,7 @@ extension LocalReply {
         case .login(let failure):
             members["challenge"] = failure.challenge
             // Rounded up: a caller that obeys must not come a moment too early.
-            retryAfter = failure.retryAt.map { max(1, ($0 - now + 999) / 1000) }
+            retryAfter = failure.retryAt.map { max(1, $0.saturatingSubtract(now).saturatingAdd(999) / 1000) }
             self.init(
                 Code(failure), detail: failure.detail, retryAfter: retryAfter, members: members)
             return

@@ -55,6 +55,27 @@ struct StatusPageTests {
         #expect(!page.contains("token-value") && !page.contains("secret.example"))
     }
 
+    @Test(
+        "latches and sessions of any moment are shown, on every page and in the metrics",
+        arguments: [Int64.min, .max, 0])
+    func ends(moment: Int64) {
+        var report = MetricsReport.of([.held(until: moment == 0 ? nil : moment), .held(until: .max)])
+        report.health.latches = [
+            .init(
+                challenge: "pin", credential: "ann",
+                latch: Latch(reason: .rejected, closedAt: moment, opensAt: 0 &- moment)
+            )
+        ]
+        for now in [Int64.min, 0, .max] {
+            report.health.now = now
+            let page = StatusPage(report: report, conversations: [record("x")], intervals: []).html(nonce: "n0")
+            #expect(page.contains("countersign unlatch pin"))
+            #expect(
+                !report.health.json(HealthDocument(.ready, of: report.health), isVerbose: true).serialized().isEmpty)
+            #expect(report.text(.openMetrics).hasSuffix("# EOF\n"))
+        }
+    }
+
     @Test("shows conversations as they went, whatever the server said")
     func conversations() {
         let failure = LoginFailure(.rejected, challenge: "pin", detail: Self.hostile)

@@ -184,4 +184,24 @@ struct SessionTableTests {
         }
         #expect(table.request(winning, rejected: nil, waiter: 1, now: 0) == .wait)
     }
+
+    @Test("a session of any ends is taken over, renewed and shown without a sum that does not fit")
+    func extremes() {
+        let moments: [Int64] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
+        for wonAt in moments {
+            for end in moments {
+                for now in moments {
+                    var table = SessionTable<Int>()
+                    _ = table.adopt(key, session(expiresAt: end), wonAt: wonAt, now: now, chance: 1)
+                    if let renewal = table.held(key)?.renewAt { #expect(renewal <= end) }
+                    _ = table.request(key, rejected: nil, waiter: 1, now: now)
+                    _ = table.finish(key, with: .success(session(expiresAt: end)), now: wonAt, chance: 1)
+                    let failed = failure(.timedOut, retryAt: end)
+                    _ = table.request(key, rejected: 2, waiter: 2, now: now)
+                    _ = table.finish(key, with: .failure(failed), now: now, chance: 1)
+                    _ = table.beginRecovery(key, now: wonAt)
+                }
+            }
+        }
+    }
 }
