@@ -42,7 +42,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings", httpTypes,
+    "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "run", "seeds"]
 
@@ -157,7 +157,9 @@ let package = Package(
         tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
         tests("DemoUpstream", [crypto, cryptoExtras]),
-        tests("CountersignDaemon", ["ChallengeHandling", "Credentials", "Settings", "Systemd", logging, arguments]),
+        tests(
+            "CountersignDaemon",
+            ["ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings", "Systemd", logging, arguments]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
@@ -204,7 +206,9 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
     if part == "fuzz" || part == "fuzz-bare" {
         package.targets.removeAll { $0.type == .test }
         // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
-        let instrumented = ["ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Settings"]
+        let instrumented = [
+            "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Settings",
+        ]
         // Telling it each comparison takes a third of the time, which the bare one puts into more inputs. Where there is no
         // sanitizer for all, the compiler takes the option together with one only.
         let coverage =

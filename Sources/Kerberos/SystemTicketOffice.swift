@@ -4,6 +4,7 @@
 internal import CGSSAPI
 public import ChallengeHandling
 internal import Secrets
+internal import Synchronization
 
 /// Kerberos tickets by the GSS-API library of the system.
 ///
@@ -17,17 +18,49 @@ internal import Secrets
 ///
 /// The library (`libgssapi_krb5.so.2`) is looked for when the first ticket is wanted; without it there are none.
 public struct SystemTicketOffice: TicketOffice {
-    private let startThread: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// A library that hangs has its thread for ever: so many may, and what is asked beyond them fails at once.
+    private static let mostThreads = 16
 
-    /// An office that does what may block by `startThread`, which is to run what it is given on a thread of its own.
-    public init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+    private let startThread: @Sendable (@escaping @Sendable () -> Void) throws -> Void
+    private let threads = Threads()
+
+    /// How many threads wait for the library.
+    private final class Threads: Sendable {
+        private let count = Mutex(0)
+
+        func enter() -> Bool {
+            count.withLock { count in
+                guard count < SystemTicketOffice.mostThreads else { return false }
+                count += 1
+                return true
+            }
+        }
+
+        func leave() { count.withLock { $0 -= 1 } }
+    }
+
+    /// An office that does what may block by `startThread`, which is to run what it is given on a thread of its own, or to throw
+    /// where there can be none.
+    public init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) throws -> Void) {
         self.startThread = startThread
     }
 
     /// A ticket, after its first token: the cache then holds the service's ticket, and no later token asks the KDC.
     public func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
+        guard threads.enter() else {
+            throw TicketError(.unknown, reason: "\(Self.mostThreads) requests for tickets hang already")
+        }
         let result: Result<any Ticket, TicketError> = await withCheckedContinuation { continuation in
-            startThread { continuation.resume(returning: Self.acquire(request)) }
+            do {
+                try startThread { [threads] in
+                    let acquired = Self.acquire(request)
+                    threads.leave()
+                    continuation.resume(returning: acquired)
+                }
+            } catch {
+                threads.leave()
+                continuation.resume(returning: .failure(TicketError(.unknown, reason: "\(error)")))
+            }
         }
         return try result.get()
     }

@@ -49,4 +49,26 @@ struct CredentialStoreTests {
             try await group.waitForAll()
         }
     }
+
+    @Test("a look-up for which no thread can be started is an error, and runs nowhere")
+    func noThread() async {
+        let failing: ThreadStart = { (_: @escaping @Sendable () -> Void) throws(ThreadError) in
+            throw ThreadError(code: 11)
+        }
+        let looked = Mutex(0)
+        let store = CredentialStore(sources: [Counting(looked: { looked.withLock { $0 += 1 } })], onThread: failing)
+        let error = await #expect(throws: CredentialError.self) { try await store.credential(named: "a") }
+        #expect(error?.reason.contains("no thread could be started") == true && error?.isAbsent == false)
+        await #expect(throws: CredentialError.self) { try await store.watched(named: "a") }
+        #expect(looked.withLock { $0 } == 0)
+    }
+
+    private struct Counting: CredentialLookup {
+        let looked: @Sendable () -> Void
+
+        func credential(named name: String) throws(CredentialError) -> Credential? {
+            looked()
+            return nil
+        }
+    }
 }

@@ -58,12 +58,18 @@ struct TerminalPromptTests {
     /// Prompts on a thread of its own: a test that waits for what is shown keeps one of the pool's few threads.
     private func answer(at path: String, twice: Bool = false) -> AsyncStream<Answer> {
         let (stream, continuation) = AsyncStream.makeStream(of: Answer.self)
-        startThread {
+        let prompts: @Sendable () -> Void = {
             let answer = Result { () throws(TerminalPrompt.Failure) in
                 let prompt = TerminalPrompt(terminal: path)
                 return twice ? try prompt.askTwice("New: ", again: "Again: ") : try prompt.ask("PIN: ")
             }
             continuation.yield(answer)
+            continuation.finish()
+        }
+        do throws(ThreadError) {
+            try startThread(prompts)
+        } catch {
+            Issue.record("\(error)")
             continuation.finish()
         }
         return stream

@@ -22,7 +22,7 @@ extension LoginComposition {
             case .digest: DigestScheme(digests: CryptoDigests())
             case .negotiate:
                 NegotiateScheme(
-                    office: SystemTicketOffice(startThread: startThread), host: upstream.url.origin.host,
+                    office: SystemTicketOffice { try startThread($0) }, host: upstream.url.origin.host,
                     servicePrincipal: settings.servicePrincipal)
             case .ntlm: NTLMScheme(isSupported: CurlFeatures.installed.features.contains(.ntlm))
             case .bearer: token.map { token in BearerScheme { token.login.login($0) } }

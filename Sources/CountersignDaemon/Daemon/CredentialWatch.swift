@@ -43,9 +43,9 @@ final class CredentialWatch: Sendable {
         self.alsoRead = alsoRead
     }
 
-    /// Looks from now on, on a thread of its own, for as long as the watch is there.
-    func start() {
-        startThread { [weak self] in
+    /// Looks from now on, on a thread of its own, for as long as the watch is there. Throws where there can be no thread.
+    func start() throws(ThreadError) {
+        try startThread { [weak self] in
             while self != nil {
                 self?.look()
                 poll(nil, 0, Int32(Self.period / .milliseconds(1)))

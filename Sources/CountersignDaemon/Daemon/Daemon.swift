@@ -58,7 +58,7 @@ final class Daemon {
         (sockets, stored) = try ListenSockets.take(stored: SessionKeeper.name)
         self.settings = settings
         self.path = path
-        output = LogOutput(
+        output = try LogOutput(
             format: LogFormat(settings.log.format), level: Logger.Level(settings.log.level),
             environment: Process.environment)
         output.bootstrap()
@@ -95,8 +95,8 @@ final class Daemon {
         tell(.ready)
         StartUpMemory.giveBack()
         status.keepSessions()
-        watch?.start()
-        keeper.begin()
+        try watch?.start()
+        try keeper.begin()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         // By the clock, not by how long nobody has wished anything: reloads in a row would keep the watchdog waiting.

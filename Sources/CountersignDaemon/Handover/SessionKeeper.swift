@@ -65,11 +65,11 @@ final class SessionKeeper: Sendable {
         if let name = Self.name { notifier.send(.forgetDescriptors(name: name)) }
     }
 
-    /// Begins to keep them, where there is a manager.
-    func begin() {
+    /// Begins to keep them, where there is a manager. Throws where there can be no thread for it.
+    func begin() throws(ThreadError) {
         guard Process.environment["NOTIFY_SOCKET"] != nil else { return }
         handover.world.services.directory.watch { [weak self] in self?.touch() }
-        startThread { [self] in
+        try startThread { [self] in
             while true {
                 wish.wait()
                 if state.withLock({ $0.isOver }) { return }

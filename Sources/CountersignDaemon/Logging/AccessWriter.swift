@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Credentials
 internal import Gateway
 internal import Glibc
 internal import Logging
@@ -24,13 +25,17 @@ final class AccessWriter: AccessRecorder {
         wantsQuery = settings.query
         let file = try AccessFile(settings.path)
         let logger = Logger(label: "access")
-        queue = LogQueue(capacity: 4 * LogQueue.defaultCapacity) { lines, dropped in
-            if dropped > 0 {
-                logger.warning(
-                    "access log lines dropped: their reader is too slow",
-                    metadata: ["dropped": .stringConvertible(dropped)])
+        do throws(ThreadError) {
+            queue = try LogQueue(capacity: 4 * LogQueue.defaultCapacity) { lines, dropped in
+                if dropped > 0 {
+                    logger.warning(
+                        "access log lines dropped: their reader is too slow",
+                        metadata: ["dropped": .stringConvertible(dropped)])
+                }
+                file.write(lines)
             }
-            file.write(lines)
+        } catch {
+            throw CompositionError("access-log: \(error)")
         }
     }
 

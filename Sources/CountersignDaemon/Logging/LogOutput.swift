@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Credentials
 internal import Glibc
 internal import Logging
 internal import Synchronization
@@ -13,21 +14,23 @@ final class LogOutput: Sendable {
     private let queue: LogQueue
     private let threshold: Atomic<UInt8>
 
-    /// The log on standard error.
+    /// The log on standard error. Throws where there can be no thread for it.
     ///
     /// - Parameter environment: of the process; `JOURNAL_STREAM`, `NO_COLOR` and `TERM` are read from it.
-    convenience init(format: LogFormat, level: Logger.Level, environment: [String: String]) {
+    convenience init(format: LogFormat, level: Logger.Level, environment: [String: String]) throws(ThreadError) {
         let standardError = LogDestination.StandardError(
             isJournal: Journal.isStream(descriptor: STDERR_FILENO, environment: environment),
             isTerminal: isatty(STDERR_FILENO) == 1,
             isPlain: environment["NO_COLOR"].map { !$0.isEmpty } ?? (environment["TERM"] == "dumb"))
-        self.init(writer: LogWriter(destination: .choose(format, standardError)), level: level)
+        try self.init(writer: LogWriter(destination: .choose(format, standardError)), level: level)
     }
 
-    init(writer: LogWriter, level: Logger.Level, capacity: Int = LogQueue.defaultCapacity) {
+    init(
+        writer: LogWriter, level: Logger.Level, capacity: Int = LogQueue.defaultCapacity
+    ) throws(ThreadError) {
         destination = writer.destination
         threshold = Atomic(level.rank)
-        queue = LogQueue(capacity: capacity) { lines, dropped in writer.write(lines, dropped: dropped) }
+        queue = try LogQueue(capacity: capacity) { lines, dropped in writer.write(lines, dropped: dropped) }
     }
 
     /// From which level on there is a log. A reload may change it; every logger that has no level of its own follows.

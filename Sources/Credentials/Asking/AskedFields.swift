@@ -27,13 +27,16 @@ package final class AskedFields: Sendable {
     private let asker: any SecretAsker
     private let pause: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
+    private let onThread: ThreadStart
     private let states = Mutex<[Field: State]>([:])
 
     /// Fields that `asker` asks for; not again within `pause` where it got no answer.
     package init(
         asker: any SecretAsker, pause: Duration = .seconds(60),
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        onThread: @escaping ThreadStart = startThread
     ) {
+        self.onThread = onThread
         self.asker = asker
         self.pause = pause
         self.now = now
@@ -57,7 +60,7 @@ package final class AskedFields: Sendable {
                 }
             }
             if let known { waiter.resume(returning: known) }
-            if asks { startThread { self.ask(field) } }
+            if asks { beginAsking(field) }
         }
         return try result.get()
     }
@@ -87,6 +90,18 @@ package final class AskedFields: Sendable {
         }
     }
 
+    private func beginAsking(_ field: Field) {
+        do throws(ThreadError) {
+            try onThread { self.ask(field) }
+        } catch {
+            // Nobody was asked, so the next may be at once.
+            end(
+                field,
+                .failure(CredentialError(reason: "The field \"\(field.name)\" could not be asked for: \(error).")),
+                isRefusal: false)
+        }
+    }
+
     private func ask(_ field: Field) {
         let result = Result { () throws(CredentialError) in
             do throws(AskFailure) {
@@ -98,11 +113,16 @@ package final class AskedFields: Sendable {
                         + "\(error.reason).", isAbsent: true)
             }
         }
+        end(field, result, isRefusal: true)
+    }
+
+    /// Tells all who wait for that field.
+    private func end(_ field: Field, _ result: Result<Secret, CredentialError>, isRefusal: Bool) {
         let waiters = states.withLock { states -> [Waiter] in
             guard case .asking(let waiters) = states[field] else { return [] }
             switch result {
             case .success(let answer): states[field] = .answered(answer)
-            case .failure(let error): states[field] = .refused(error, until: now() + pause)
+            case .failure(let error): states[field] = isRefusal ? .refused(error, until: now() + pause) : nil
             }
             return waiters
         }

@@ -28,26 +28,25 @@ package struct CredentialStore: CredentialProvider {
     let asked: [String: [String]]
     let answers: AskedFields?
     private let oneTimePasswords: (any OneTimePasswords)?
+    private let onThread: ThreadStart
 
     /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed. The fields that `asked`
     /// names for a credential come from `answers` where the sources do not have them.
     package init(
         sources: [any CredentialLookup], asked: [String: [String]] = [:], answers: AskedFields? = nil,
-        oneTimePasswords: (any OneTimePasswords)? = nil
+        oneTimePasswords: (any OneTimePasswords)? = nil, onThread: @escaping ThreadStart = startThread
     ) {
         self.sources = sources
         self.asked = asked
         self.answers = answers
         self.oneTimePasswords = oneTimePasswords
+        self.onThread = onThread
     }
 
     /// Never blocks the caller's executor.
     package func credential(named name: String) async throws(CredentialError) -> Credential? {
         let sources = sources
-        let outcome = await onOwnThread {
-            Result { () throws(CredentialError) in try Self.find(name, in: sources) }
-        }
-        var credential = try outcome.get()
+        var credential = try await lookUp(name) { () throws(CredentialError) in try Self.find(name, in: sources) }
         if let asked = asked[name], let answers {
             var fields = credential?.fields ?? [:]
             for field in asked where fields[field] == nil { fields[field] = try await answers.value(of: name, field) }
@@ -55,6 +54,23 @@ package struct CredentialStore: CredentialProvider {
         }
         if credential?["totp-seed"] != nil { credential?.oneTimePasswords = oneTimePasswords }
         return credential
+    }
+
+    /// Runs `body` on a thread of its own.
+    func lookUp(
+        _ name: String, _ body: @escaping @Sendable () throws(CredentialError) -> Credential?
+    ) async throws(CredentialError) -> Credential? {
+        let outcome: Result<Credential?, CredentialError>
+        do throws(ThreadError) {
+            outcome = try await onOwnThread(onThread) {
+                Result { () throws(CredentialError) in try body() }
+            }
+        } catch {
+            throw CredentialError(
+                reason: "The credential \"\(name)\" could not be looked up: \(error).",
+                told: "The credential could not be looked up: the machine is short of threads.")
+        }
+        return try outcome.get()
     }
 
     private static func find(

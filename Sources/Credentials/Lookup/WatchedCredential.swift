@@ -40,10 +40,8 @@ extension CredentialStore {
         var fields: [String: Secret] = [:]
         for source in sources {
             if source.asksOthers { return .unknown }
-            let outcome = await onOwnThread {
-                Result { () throws(CredentialError) in try source.credential(named: name) }
-            }
-            guard let found = try outcome.get() else { continue }
+            let found = try await lookUp(name) { () throws(CredentialError) in try source.credential(named: name) }
+            guard let found else { continue }
             fields = found.fields
             break
         }

@@ -14,7 +14,12 @@ public struct RSASigningKeys: SigningKeys {
 
     /// A fresh key of 2048 bits.
     public func generate() async throws(StateError) -> any SigningKey {
-        let made = await onOwnThread { try? _RSA.Signing.PrivateKey(keySize: .bits2048) }
+        let made: _RSA.Signing.PrivateKey?
+        do throws(ThreadError) {
+            made = try await onOwnThread(startThread) { try? _RSA.Signing.PrivateKey(keySize: .bits2048) }
+        } catch {
+            throw StateError(reason: "no RSA key could be made: \(error)")
+        }
         guard let made else { throw StateError(reason: "no RSA key could be made") }
         return try RSASigningKey(made)
     }

@@ -12,7 +12,7 @@ struct LogOutputTests {
     @Test("what a logger says arrives with its metadata and its label; the event's own value wins")
     func arrives() throws {
         let pipe = try Pipe()
-        let output = LogOutput(writer: LogWriter(destination: .json, descriptor: pipe.writing), level: .info)
+        let output = try LogOutput(writer: LogWriter(destination: .json, descriptor: pipe.writing), level: .info)
         var logger = output.logger(label: "exchange")
         logger[metadataKey: "exchange-id"] = "7"
         logger[metadataKey: "upstream"] = "bank"
@@ -28,7 +28,7 @@ struct LogOutputTests {
     @Test("a new level reaches the loggers that are there already, but not one with a level of its own")
     func level() throws {
         let pipe = try Pipe()
-        let output = LogOutput(writer: LogWriter(destination: .prefixed, descriptor: pipe.writing), level: .warning)
+        let output = try LogOutput(writer: LogWriter(destination: .prefixed, descriptor: pipe.writing), level: .warning)
         let logger = output.logger(label: "a")
         var own = output.logger(label: "b")
         own.logLevel = .error
@@ -50,7 +50,7 @@ struct LogOutputTests {
     @Test("a pipe that nobody reads any more ends neither the process nor the thread")
     func broken() throws {
         let pipe = try Pipe()
-        let output = LogOutput(
+        let output = try LogOutput(
             writer: LogWriter(destination: .text(colour: false), descriptor: pipe.writing), level: .info)
         pipe.closeReading()
         output.logger(label: "a").info("into the void")

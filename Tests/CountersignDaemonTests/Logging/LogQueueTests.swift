@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Credentials
 internal import Synchronization
 import Testing
 
@@ -9,21 +10,29 @@ import Testing
 @Suite("The queue before the log")
 struct LogQueueTests {
     @Test("lines are written in order, and a flush waits for all of them")
-    func order() {
+    func order() throws {
         let written = Written()
-        let queue = LogQueue { lines, _ in written.take(lines, 0) }
+        let queue = try LogQueue { lines, _ in written.take(lines, 0) }
         let lines = (0..<1000).map { LogLine.bytes(Array("\($0)".utf8)) }
         for line in lines { queue.append(line) }
         #expect(queue.flush(within: .seconds(20)))
         #expect(written.lines == lines)
     }
 
+    @Test("a log for which no thread can be started is told, and does not look like silence")
+    func noThread() {
+        let failing: ThreadStart = { (_: @escaping @Sendable () -> Void) throws(ThreadError) in
+            throw ThreadError(code: 11)
+        }
+        #expect(throws: ThreadError(code: 11)) { try LogQueue(onThread: failing) { _, _ in } }
+    }
+
     @Test("a slow reader holds nobody up: what finds no room is dropped, counted, and told once")
-    func bound() {
+    func bound() throws {
         let written = Written()
         let reading = Semaphore()
         let go = Semaphore()
-        let queue = LogQueue(capacity: 1000) { lines, dropped in
+        let queue = try LogQueue(capacity: 1000) { lines, dropped in
             reading.signal()
             go.wait()
             written.take(lines, dropped)
@@ -46,10 +55,10 @@ struct LogQueueTests {
     }
 
     @Test("a queue that goes away has written what it had")
-    func end() {
+    func end() throws {
         let ended = Semaphore()
         do {
-            let queue = LogQueue { lines, _ in if lines.count == 1 { ended.signal() } }
+            let queue = try LogQueue { lines, _ in if lines.count == 1 { ended.signal() } }
             queue.append(.bytes([0x61]))
         }
         #expect(ended.wait(within: .seconds(20)))

@@ -57,6 +57,24 @@ struct AskedFieldsTests {
         #expect(try await fields.value(of: "one", "pin") == Secret("c"))
     }
 
+    @Test(
+        "fields for whose prompt no thread can be started are an error for all who wait, and are asked for at once when one can"
+    )
+    func noThread() async throws {
+        let asker = ScriptedAsker(.success("1234"))
+        let isFailing = Mutex(true)
+        let starter: ThreadStart = { (body: @escaping @Sendable () -> Void) throws(ThreadError) in
+            if isFailing.withLock({ $0 }) { throw ThreadError(code: 11) }
+            try startThread(body)
+        }
+        let fields = AskedFields(asker: asker, onThread: starter)
+        let error = await #expect(throws: CredentialError.self) { try await fields.value(of: "bank-pin", "pin") }
+        #expect(error?.isAbsent == false && error?.reason.contains("no thread could be started") == true)
+        isFailing.withLock { $0 = false }
+        #expect(try await fields.value(of: "bank-pin", "pin") == Secret("1234"))
+        #expect(asker.count == 1)
+    }
+
     @Test("that nobody gives are absent, for a while without another prompt")
     func refused() async throws {
         let clock = Mutex(ContinuousClock.now)

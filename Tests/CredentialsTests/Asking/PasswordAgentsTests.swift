@@ -19,8 +19,13 @@ struct PasswordAgentsTests {
 
     /// Asks on a thread of its own.
     private func ask(_ agents: PasswordAgents) async -> Result<Secret, AskFailure> {
-        await onOwnThread {
-            Result { () throws(AskFailure) in try agents.ask("the pin of bank-pin", id: "countersign:bank-pin:pin") }
+        do throws(ThreadError) {
+            return try await onOwnThread(startThread) {
+                Result { () throws(AskFailure) in try agents.ask("the pin of bank-pin", id: "countersign:bank-pin:pin")
+                }
+            }
+        } catch {
+            return .failure(AskFailure(reason: "\(error)"))
         }
     }
 
@@ -38,7 +43,7 @@ struct PasswordAgentsTests {
     private func reply(_ sign: String, _ answer: String) async throws {
         let lines = try await question()
         let socket = try #require(lines.first { $0.hasPrefix("Socket=") }).dropFirst(7)
-        let done = try await onOwnThread {
+        let done = try await onOwnThread(startThread) {
             Result {
                 try HelperProcess(
                     command: ["/lib/systemd/systemd-reply-password", sign, String(socket)], environment: [:]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Credentials
 internal import Glibc
 internal import Synchronization
 
@@ -16,10 +17,14 @@ final class LogQueue: Sendable {
     static let defaultCapacity = 1 << 20
 
     /// A queue with its thread, which calls `write` with what has come since, in order, and the number of lines that were
-    /// dropped meanwhile.
-    init(capacity: Int = defaultCapacity, write: @escaping @Sendable ([LogLine], _ dropped: Int) -> Void) {
-        core = Core(capacity: capacity, write: write)
-        core.start()
+    /// dropped meanwhile. Throws where there can be no thread: a log that nobody writes would look like silence.
+    init(
+        capacity: Int = defaultCapacity, onThread: ThreadStart = startThread,
+        write: @escaping @Sendable ([LogLine], _ dropped: Int) -> Void
+    ) throws(ThreadError) {
+        let core = Core(capacity: capacity, write: write)
+        try onThread { while core.turn() {} }
+        self.core = core
     }
 
     deinit {
@@ -86,14 +91,8 @@ private final class Core: Sendable {
         if isFirst { arrived.signal() }
     }
 
-    func start() {
-        startThread { [self] in
-            while turn() {}
-        }
-    }
-
     /// Waits for items and writes them; false when there will be no more.
-    private func turn() -> Bool {
+    func turn() -> Bool {
         arrived.wait()
         let (items, dropped) = state.withLock { state in
             defer {

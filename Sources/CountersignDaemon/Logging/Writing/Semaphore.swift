@@ -43,35 +43,3 @@ final class Semaphore: @unchecked Sendable {
         return true
     }
 }
-
-/// Runs `body` on a thread of its own, which nobody waits for. All signals are blocked on it: they are the main thread's,
-/// and a write to a pipe that nobody reads any more is an error there, not the end of the process.
-func startThread(_ body: @escaping @Sendable () -> Void) {
-    let start = unsafe Unmanaged.passRetained(ThreadStart(body))
-    var all = sigset_t()
-    var before = sigset_t()
-    unsafe sigfillset(&all)
-    unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
-    defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var thread = pthread_t()
-    let result = unsafe pthread_create(
-        &thread, nil,
-        { argument in
-            guard let argument = unsafe argument else { return nil }
-            unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue().body()
-            return nil
-        }, start.toOpaque())
-    if result == 0 {
-        pthread_detach(thread)
-    } else {
-        unsafe start.release()
-    }
-}
-
-private final class ThreadStart {
-    let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
-}

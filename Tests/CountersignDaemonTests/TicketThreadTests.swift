@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Credentials
+import Kerberos
+import Secrets
+import Synchronization
+import Testing
+
+@Suite("The threads that Kerberos tickets are waited for on")
+struct TicketThreadTests {
+    private struct NoThread: Error {}
+
+    @Test("a ticket for which no thread can be started is a failure that is told, and no wait without an end")
+    func noThread() async {
+        let office = SystemTicketOffice { _ in throw NoThread() }
+        for _ in 0..<100 {
+            let error = await #expect(throws: TicketError.self) {
+                try await office.ticket(TicketRequest(service: "HTTP@www.example.com"))
+            }
+            #expect(error?.kind == .unknown && error?.reason.contains("NoThread") == true)
+        }
+    }
+
+    @Test("where the library hangs, further tickets fail at once in place of a thread each")
+    func hanging() async {
+        // They are never run.
+        let begun = Mutex<[@Sendable () -> Void]>([])
+        let office = SystemTicketOffice { body in begun.withLock { $0.append(body) } }
+        for _ in 0..<16 { Task { _ = try? await office.ticket(TicketRequest(service: "HTTP@www.example.com")) } }
+        while begun.withLock({ $0.count }) < 16 { await Task.yield() }
+        let error = await #expect(throws: TicketError.self) {
+            try await office.ticket(TicketRequest(service: "HTTP@www.example.com"))
+        }
+        #expect(error?.kind == .unknown && begun.withLock { $0.count } == 16)
+    }
+}
