@@ -25,6 +25,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "sessions", run: fuzzSessions),
         FuzzTarget(name: "replies", run: fuzzReplies),
         FuzzTarget(name: "frames", run: fuzzFrames),
+        FuzzTarget(name: "numbers", run: fuzzNumbers),
     ]
 }
 
