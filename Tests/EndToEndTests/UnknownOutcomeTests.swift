@@ -72,7 +72,7 @@ struct UnknownOutcomeTests {
     @Test("is login-timeout where the server does not answer in time")
     func timeout() async throws {
         var configuration = BankConfiguration()
-        configuration.bank = ["timeouts: { response: 3s }"]
+        configuration.bank = ["timeouts: { login: 3s }"]
         try await withBank(configuration) { bank in
             bank.upstream.faults.add(Fault(.hang, at: .preauthorize, times: 1))
             let answer = try await bank.expect("/balance", status: 504, code: "login-timeout")
