@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPWire
 
