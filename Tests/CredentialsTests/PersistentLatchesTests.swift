@@ -133,4 +133,31 @@ struct PersistentLatchesTests {
         try store.save(Secret("{}"), as: "latches")
         #expect(throws: StateError.self) { try PersistentLatches(store: store) }
     }
+
+    @Test("the mark of an accepted value survives a restart, sealed, and goes when the value is rejected")
+    func marks() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("state")
+        let mark = Acceptance(path: "/app/1", at: 1000)
+        try PersistentLatches(store: SealedStateStore(directory: path)).accept(key, pin("1234"), mark)
+        let later = try PersistentLatches(store: SealedStateStore(directory: path))
+        #expect(later.acceptance(key, of: pin("1234")) == mark && later.acceptance(key, of: pin("4321")) == nil)
+        later.close(key, for: pin("1234"), latch)
+        #expect(later.acceptance(key, of: pin("1234")) == nil)
+        #expect(try PersistentLatches(store: SealedStateStore(directory: path)).acceptance(key, of: pin("1234")) == nil)
+    }
+
+    @Test("a mark is written once, and its path again after an hour")
+    func marksAreCheap() throws {
+        func kept() throws -> String? {
+            try PersistentLatches(store: store).acceptance(key, of: pin("1234"))?.path
+        }
+        let latches = try PersistentLatches(store: store)
+        latches.accept(key, pin("1234"), Acceptance(path: "/1", at: 0))
+        latches.accept(key, pin("1234"), Acceptance(path: "/2", at: 3_599_999))
+        #expect(latches.acceptance(key, of: pin("1234"))?.path == "/2")
+        #expect(try kept() == "/1")
+        latches.accept(key, pin("1234"), Acceptance(path: "/3", at: 3_600_000))
+        #expect(try kept() == "/3")
+    }
 }

@@ -43,19 +43,47 @@ public struct Latch: Sendable, Equatable {
     }
 }
 
-/// The latches of this daemon. They are kept across restarts, by a keyed digest of the credential's value, never by
+/// The mark of a value that a server has accepted: a refusal at some address does not reject it by itself.
+public struct Acceptance: Sendable, Equatable {
+    /// The longest path that is kept, in bytes.
+    public static let longestPath = 1024
+
+    /// The path of a request that was accepted with the value, without a query. `nil` if none is known, or if it is too long.
+    public var path: String?
+    /// Whether that request was challenged without the value: an open address takes anything.
+    public var wasAsked: Bool
+    /// The time of the acceptance, in milliseconds since 1970.
+    public var at: Int64
+
+    /// A mark.
+    public init(path: String?, at: Int64, wasAsked: Bool = true) {
+        self.wasAsked = wasAsked
+        self.path = path.flatMap { $0.utf8.count <= Self.longestPath ? $0 : nil }
+        self.at = at
+    }
+}
+
+/// The latches of this daemon, and the marks of what was accepted. They are kept across restarts, by a keyed digest of the credential's value, never by
 /// the value; so a latch opens when the value changes.
 public protocol LatchBook: Sendable {
     /// The latch that is closed for `credential` at `key` now, or `nil` where it may be sent.
     func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch?
     /// Closes the latch for the value that `credential` has now. Kept durably before it returns, where that can be.
     func close(_ key: LatchKey, for credential: Credential, _ latch: Latch)
+    /// The mark of the value that `credential` has now, or `nil` if no server is known to have accepted it.
+    func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance?
+    /// Keeps a mark. A rejection (`close`) removes it.
+    func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance)
     /// A keyed digest of the value that `credential` has now: the same after a restart, another for another value. Empty where there
     /// is no key to make one with.
     func version(of credential: Credential) -> [UInt8]
 }
 
 extension LatchBook {
+    /// None.
+    public func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? { nil }
+    /// Keeps nothing.
+    public func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {}
     /// None.
     public func version(of credential: Credential) -> [UInt8] { [] }
 }

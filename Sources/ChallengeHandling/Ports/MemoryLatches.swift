@@ -14,7 +14,14 @@ public final class MemoryLatches: LatchBook {
     /// So many are kept; beyond, the oldest goes.
     private static let most = 256
 
+    private struct Accepted {
+        let key: LatchKey
+        let credential: Credential
+        let acceptance: Acceptance
+    }
+
     private let closed = Mutex<[Closed]>([])
+    private let accepted = Mutex<[Accepted]>([])
 
     /// All open.
     public init() {}
@@ -29,10 +36,30 @@ public final class MemoryLatches: LatchBook {
 
     /// Closes the latch for this value.
     public func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
+        accepted.withLock { $0.removeAll { $0.key == key && $0.credential.fields == credential.fields } }
         closed.withLock { closed in
             closed.removeAll { $0.key == key && $0.credential.fields == credential.fields }
             if closed.count >= Self.most { closed.removeFirst() }
             closed.append(Closed(key: key, credential: credential, latch: latch))
+        }
+    }
+
+    /// The mark of this value.
+    public func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
+        accepted.withLock { accepted in
+            accepted.last { $0.key == key && $0.credential.fields == credential.fields }?.acceptance
+        }
+    }
+
+    /// Keeps a mark; one without a path leaves the path that is known.
+    public func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
+        let known = self.acceptance(key, of: credential)
+        accepted.withLock { accepted in
+            accepted.removeAll { $0.key == key && $0.credential.fields == credential.fields }
+            if accepted.count >= Self.most { accepted.removeFirst() }
+            let mark = Acceptance(
+                path: acceptance.path ?? known?.path, at: acceptance.at, wasAsked: acceptance.wasAsked)
+            accepted.append(Accepted(key: key, credential: credential, acceptance: mark))
         }
     }
 

@@ -82,16 +82,9 @@ extension LatchTable {
     /// The table as bytes to be kept; JSON, with digests in hexadecimal.
     public func serialized() -> [UInt8] {
         let latches = entries.map { entry -> JSONValue in
-            var members: [String: JSONValue] = [
-                "scheme": .string(entry.key.origin.scheme.rawValue),
-                "host": .string(entry.key.origin.host),
-                "port": .integer(Int64(entry.key.origin.port)),
-                "challenge": .string(entry.key.challenge),
-                "credential": .string(entry.key.credential),
-                "digest": .string(Self.hexadecimal(entry.digest)),
-                "reason": .string(entry.latch.reason.rawValue),
-                "closed-at": .integer(entry.latch.closedAt),
-            ]
+            var members = Self.members(of: entry.key, digest: entry.digest)
+            members["reason"] = .string(entry.latch.reason.rawValue)
+            members["closed-at"] = .integer(entry.latch.closedAt)
             members["opens-at"] = entry.latch.opensAt.map { .integer($0) }
             return .object(members)
         }
@@ -111,18 +104,34 @@ extension LatchTable {
     }
 
     private static func entry(_ value: JSONValue) -> Entry? {
+        guard let (key, digest) = key(in: value),
+            let reason = value["reason"]?.stringValue.flatMap(Latch.Reason.init(rawValue:)),
+            let closedAt = value["closed-at"]?.integerValue
+        else { return nil }
+        return Entry(
+            key: key, digest: digest,
+            latch: Latch(reason: reason, closedAt: closedAt, opensAt: value["opens-at"]?.integerValue))
+    }
+
+    /// A key and a value's digest as members of an object.
+    static func members(of key: LatchKey, digest: [UInt8]) -> [String: JSONValue] {
+        [
+            "scheme": .string(key.origin.scheme.rawValue), "host": .string(key.origin.host),
+            "port": .integer(Int64(key.origin.port)), "challenge": .string(key.challenge),
+            "credential": .string(key.credential), "digest": .string(hexadecimal(digest)),
+        ]
+    }
+
+    /// The key and the digest that `members(of:digest:)` has written.
+    static func key(in value: JSONValue) -> (LatchKey, digest: [UInt8])? {
         guard let scheme = value["scheme"]?.stringValue.flatMap(Origin.Scheme.init(rawValue:)),
             let host = value["host"]?.stringValue,
             let port = value["port"]?.integerValue.flatMap(UInt16.init(exactly:)),
             let challenge = value["challenge"]?.stringValue, let credential = value["credential"]?.stringValue,
-            let digest = value["digest"]?.stringValue.flatMap(bytes(hexadecimal:)),
-            let reason = value["reason"]?.stringValue.flatMap(Latch.Reason.init(rawValue:)),
-            let closedAt = value["closed-at"]?.integerValue
+            let digest = value["digest"]?.stringValue.flatMap(bytes(hexadecimal:))
         else { return nil }
         let origin = Origin(scheme: scheme, host: host, port: port)
-        return Entry(
-            key: LatchKey(origin: origin, challenge: challenge, credential: credential), digest: digest,
-            latch: Latch(reason: reason, closedAt: closedAt, opensAt: value["opens-at"]?.integerValue))
+        return (LatchKey(origin: origin, challenge: challenge, credential: credential), digest)
     }
 
     private static func hexadecimal(_ bytes: [UInt8]) -> String {

@@ -14,11 +14,15 @@ internal import Synchronization
 package final class PersistentLatches: LatchBook {
     private static let tableName = "latches"
     private static let keyName = "latch-key"
+    private static let acceptedName = "accepted-credentials"
+    /// A path of the same value is written again after an hour at the earliest, in milliseconds.
+    private static let rewriteAfter: Int64 = 3_600_000
 
     private let store: any StateStore
     private let onFailure: @Sendable (StateError) -> Void
     private let key: Secret
     private let table: Mutex<LatchTable>
+    private let accepted: Mutex<(table: AcceptanceTable, kept: AcceptanceTable)>
     // One writer at a time, and no look-up waits for a disk: hence a lock of its own.
     private let saving = Mutex<Void>(())
 
@@ -36,6 +40,8 @@ package final class PersistentLatches: LatchBook {
             try store.save(key, as: Self.keyName)
         }
         table = Mutex(try Self.load(from: store))
+        let marks = AcceptanceTable(parsing: try store.load(Self.acceptedName)?.revealBytes() ?? [])
+        accepted = Mutex((marks, marks))
     }
 
     /// The latch of the value that `credential` has now; a changed value has none.
@@ -48,6 +54,44 @@ package final class PersistentLatches: LatchBook {
     package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         let digest = digest(of: credential)
         change { $0.close(key, digest: digest, latch) }
+        if acceptance(key, of: credential) != nil { changeAccepted { $0.remove(key, digest: digest) } }
+    }
+
+    /// The mark of the value that `credential` has now.
+    package func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
+        let digest = digest(of: credential)
+        return accepted.withLock { $0.table.acceptance(key, digest: digest) }
+    }
+
+    /// Keeps a mark in memory, and in the state directory once for each value; its path there is an hour old at the most, or the last.
+    package func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
+        let digest = digest(of: credential)
+        let isNews = accepted.withLock { accepted in
+            accepted.table.accept(key, digest: digest, acceptance)
+            guard let kept = accepted.kept.acceptance(key, digest: digest) else { return true }
+            let path = accepted.table.acceptance(key, digest: digest)?.path
+            return kept.path != path && acceptance.at - kept.at >= Self.rewriteAfter
+        }
+        if isNews { changeAccepted { $0.accept(key, digest: digest, acceptance) } }
+    }
+
+    /// As `change` does for latches.
+    private func changeAccepted(_ body: (inout AcceptanceTable) -> Void) {
+        accepted.withLock { body(&$0.table) }
+        saving.withLock { _ in
+            do throws(StateError) {
+                var kept = AcceptanceTable(parsing: try store.load(Self.acceptedName)?.revealBytes() ?? [])
+                body(&kept)
+                let merged = accepted.withLock { accepted in
+                    accepted.table.merge(kept)
+                    return accepted.table
+                }
+                try store.save(Secret(merged.serialized()), as: Self.acceptedName)
+                accepted.withLock { $0.kept = merged }
+            } catch {
+                onFailure(error)
+            }
+        }
     }
 
     /// The keyed digest by which a latch knows this value.

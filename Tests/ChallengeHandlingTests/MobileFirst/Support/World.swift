@@ -91,6 +91,15 @@ final class Credentials: CredentialProvider {
 /// Latches in memory, closed for a value.
 final class Latches: LatchBook {
     private let closed = Mutex<[(key: LatchKey, fields: [String: Secret], latch: Latch)]>([])
+    private let accepted = Mutex<[(key: LatchKey, fields: [String: Secret], acceptance: Acceptance)]>([])
+
+    func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
+        accepted.withLock { $0.last { $0.key == key && $0.fields == credential.fields }?.acceptance }
+    }
+
+    func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
+        accepted.withLock { $0.append((key, credential.fields, acceptance)) }
+    }
 
     var all: [Latch] { closed.withLock { $0.map(\.latch) } }
     var keys: [LatchKey] { closed.withLock { $0.map(\.key) } }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The marks of accepted values as a value: by key and by the keyed digest of the credential's value.
+public struct AcceptanceTable: Sendable, Equatable {
+    /// One mark.
+    private struct Entry: Sendable, Equatable {
+        var key: LatchKey
+        var digest: [UInt8]
+        var acceptance: Acceptance
+    }
+
+    /// The most accepted values of one key; then the oldest is forgotten.
+    public static let limitPerKey = LatchTable.limitPerKey
+    /// The most marks of all keys; then the oldest is forgotten.
+    public static let limit = LatchTable.limit
+
+    /// All marks, the newest last.
+    private var entries: [Entry] = []
+
+    /// An empty table.
+    public init() {}
+
+    /// The number of marks.
+    public var count: Int { entries.count }
+
+    /// The mark of that value.
+    public func acceptance(_ key: LatchKey, digest: [UInt8]) -> Acceptance? {
+        entries.first { $0.key == key && $0.digest == digest }?.acceptance
+    }
+
+    /// Enters a mark. One without a path leaves the path that is known.
+    public mutating func accept(_ key: LatchKey, digest: [UInt8], _ acceptance: Acceptance) {
+        var acceptance = acceptance
+        if let index = entries.firstIndex(where: { $0.key == key && $0.digest == digest }) {
+            acceptance.path = acceptance.path ?? entries.remove(at: index).acceptance.path
+            entries.removeAll { $0.key == key && $0.digest == digest }
+        }
+        entries.append(Entry(key: key, digest: digest, acceptance: acceptance))
+        if entries.count(where: { $0.key == key }) > Self.limitPerKey,
+            let oldest = entries.firstIndex(where: { $0.key == key })
+        {
+            entries.remove(at: oldest)
+        }
+        if entries.count > Self.limit { entries.removeFirst(entries.count - Self.limit) }
+    }
+
+    /// Removes the mark of a value that was rejected.
+    public mutating func remove(_ key: LatchKey, digest: [UInt8]) {
+        entries.removeAll { $0.key == key && $0.digest == digest }
+    }
+
+    /// Takes over the marks that `other` has more, as older than its own.
+    public mutating func merge(_ other: AcceptanceTable) {
+        let more = other.entries.filter { acceptance($0.key, digest: $0.digest) == nil }
+        guard !more.isEmpty else { return }
+        let own = entries
+        entries = []
+        for entry in more + own { accept(entry.key, digest: entry.digest, entry.acceptance) }
+    }
+}
+
+extension AcceptanceTable {
+    /// The table as bytes to be kept; JSON, with digests in hexadecimal.
+    public func serialized() -> [UInt8] {
+        let marks = entries.map { entry -> JSONValue in
+            var members = LatchTable.members(of: entry.key, digest: entry.digest)
+            members["at"] = .integer(entry.acceptance.at)
+            if !entry.acceptance.wasAsked { members["unasked"] = .integer(1) }
+            members["path"] = entry.acceptance.path.map { .string($0) }
+            return .object(members)
+        }
+        return JSONValue.object(["version": .integer(1), "accepted": .array(marks)]).serialized()
+    }
+
+    /// The table that `bytes` were taken from; empty where they are none. A mark that is lost only makes its value one that was never
+    /// accepted.
+    public init(parsing bytes: [UInt8]) {
+        guard let value = JSONValue(parsing: bytes), value["version"]?.integerValue == 1,
+            case .array(let marks)? = value["accepted"]
+        else { return }
+        for mark in marks {
+            guard let (key, digest) = LatchTable.key(in: mark), let at = mark["at"]?.integerValue else { continue }
+            let wasAsked = mark["unasked"]?.integerValue == nil
+            accept(key, digest: digest, Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked))
+        }
+    }
+}
