@@ -43,14 +43,16 @@ public struct CredentialUse: Sendable {
             retryAt: latch.opensAt)
     }
 
-    /// Closes the latch, durably, and says how the login ended. `serverWait` is the moment until which the server asks
-    /// to wait, where it does.
+    /// Closes the latch, durably, and returns the failure that ends the login. `serverWait` is the moment until which the
+    /// server asks to wait (`Retry-After`), if it does.
+    ///
+    /// Balancers add `Retry-After` to any 401, so it opens nothing: it postpones what `retry-rejected` opens. Only an account that
+    /// the server calls locked opens at the time that it names.
     public func reject(
         _ reason: Latch.Reason, serverWait: Int64?, in conversation: Conversation
     ) -> LoginFailure {
         let now = conversation.now()
-        let ownWait = retryRejectedAfter.map { now.addingReportingOverflow($0.milliseconds) }
-        let opensAt = serverWait ?? ownWait.flatMap { $0.overflow ? nil : $0.partialValue }
+        let opensAt = opening(reason, serverWait: serverWait, now: now)
         // First the latch: whatever goes wrong from here on, the value is not sent a second time.
         conversation.latches.close(key, for: credential, Latch(reason: reason, closedAt: now, opensAt: opensAt))
         conversation.report(
@@ -73,6 +75,26 @@ public struct CredentialUse: Sendable {
         }
     }
 
+    /// The mark of this value, or `nil` if no server is known to have accepted it.
+    func acceptance(in conversation: Conversation) -> Acceptance? {
+        conversation.latches.acceptance(key, of: credential)
+    }
+
+    /// Keeps the mark that this value was accepted, at `path` where an address showed it.
+    package func accept(at path: String? = nil, in conversation: Conversation) {
+        conversation.latches.accept(key, credential, Acceptance(path: path, at: conversation.now()))
+    }
+
+    /// The shortest time after which a locked account is tried again, in milliseconds.
+    private static let shortestLock: Int64 = 60_000
+
+    private func opening(_ reason: Latch.Reason, serverWait: Int64?, now: Int64) -> Int64? {
+        if reason == .locked, let serverWait { return max(serverWait, now.saturatingAdd(Self.shortestLock)) }
+        guard let retryRejectedAfter else { return nil }
+        let own = now.addingReportingOverflow(retryRejectedAfter.milliseconds)
+        return own.overflow ? nil : max(own.partialValue, serverWait ?? own.partialValue)
+    }
+
     private var remedy: String {
         "Change the credential, or run `countersign unlatch \(key.challenge)`."
     }
@@ -86,20 +108,5 @@ extension Duration {
         guard !whole.overflow else { return seconds < 0 ? .min : .max }
         let sum = whole.partialValue.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
         return sum.overflow ? whole.partialValue : sum.partialValue
-    }
-}
-
-extension CredentialUse {
-    /// A number that tells values of the credential apart, within this process: made with a key that it draws at its start.
-    var fingerprint: Int {
-        var hasher = Hasher()
-        for (name, value) in credential.fields.sorted(by: { $0.key < $1.key }) {
-            hasher.combine(name)
-            hasher.combine(value.count)
-            value.withBytes { bytes in
-                for index in bytes.indices { hasher.combine(bytes[index]) }
-            }
-        }
-        return hasher.finalize()
     }
 }

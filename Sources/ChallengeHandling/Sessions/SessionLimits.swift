@@ -40,7 +40,7 @@ public struct SessionLimits: Sendable {
             let jittered = doubled / 2 + Int64(Double(doubled / 2) * min(max(chance, 0), 1))
             return max(jittered, named ?? 0)
         case .accountLocked, .attemptsKept:
-            return min(named ?? min(longestPause, 5 * firstPause), Self.longestNamed)
+            return max(named ?? 0, min(longestPause, 5 * firstPause))
         case .latched, .rejected, .noCredential:
             return nil
         }
@@ -57,7 +57,7 @@ public struct SessionLimits: Sendable {
         let first: Int64
         switch failure.code {
         case .failed, .timedOut, .upstreamTLS: first = max(firstPause, named)
-        case .accountLocked, .attemptsKept: first = named > 0 ? named : 5 * firstPause
+        case .accountLocked, .attemptsKept: first = max(named, 5 * firstPause)
         case .rejected: return (Self.rejectionPause, Self.rejectionPause)
         case .latched, .noCredential: return nil
         }

@@ -151,16 +151,4 @@ struct RejectionTests {
         let failure = await World([.register, step]).lose(try Bank.login())
         #expect(failure.code == .failed && failure.detail.contains("Use the new one"))
     }
-
-    @Test("a latch opens at the server's wait, else after the configured one")
-    func opens() async throws {
-        let answer = Self.answered.challenging(["PinCodeAttempts": [:]])
-        let own = World(.challenged() + [answer])
-        _ = await own.lose(try Bank.login([Bank.pin(retryRejectedAfter: .seconds(1800))]))
-        #expect(own.latches.all.first?.opensAt == World.now + 1_800_000)
-
-        let asked = World(.challenged() + [Self.answered.failing(["PinCodeAttempts": "locked"], [.retryAfter: "10"])])
-        let failure = await asked.lose(try Bank.login([Bank.pin(retryRejectedAfter: .seconds(1800))]))
-        #expect(asked.latches.all.first?.opensAt == World.now + 10_000 && failure.retryAt == World.now + 10_000)
-    }
 }
