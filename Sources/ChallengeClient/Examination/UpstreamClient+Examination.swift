@@ -22,13 +22,17 @@ struct Finding {
     var meaning: Meaning
     /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
     var refusal: RefusedUse?
+    /// Whether a challenge passes because sessions just won were refused at this route.
+    var isKnownRefusal = false
     /// The route with the scope that the response named.
     var route: RouteSessions?
 }
 
 extension UpstreamClient {
-    /// The most words of scope that a route gathers.
+    /// The most words of scope that a route gathers, and that one answer may name.
     private static let mostWords = 32
+    /// The most bytes of scope that a route gathers, and that one answer may name.
+    private static let mostScopeBytes = 1024
 
     /// What a response that may be a challenge means for the exchange.
     func examine(
@@ -54,6 +58,8 @@ extension UpstreamClient {
             case .refused:
                 return finding(.refused(slot: slot), slot, generation, request, target)
             case .insufficientScope(let words):
+                // A key, a token request and a line of the log are made of them.
+                guard Self.isShort(words) else { return Finding(meaning: .pass) }
                 let asked = standing.scope
                 var grown = asked.union(Scope(words))
                 // What it lacks was asked for and granted already: another login would bring the same.
@@ -63,7 +69,7 @@ extension UpstreamClient {
                     return finding(.challenge(slot: slot, canGrow: false), slot, generation, request, target)
                 }
                 // A resource that names other words each time would make the scope grow without end.
-                if grown.words.count > Self.mostWords { grown = standing.login.defaultScope.union(Scope(words)) }
+                if !Self.isShort(grown.words) { grown = standing.login.defaultScope.union(Scope(words)) }
                 var slots = route.slots
                 slots[slot] = .init(login: standing.login, scope: grown)
                 let key = RouteKey(method: request.method, target: target)
@@ -81,22 +87,23 @@ extension UpstreamClient {
         _ meaning: Finding.Meaning, _ slot: Int, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
-        if generation == 0, refusals.isEmpty { return Finding(meaning: meaning) }
-        let use = RefusedUse(
-            route: RouteKey(method: request.method, target: target), slot: slot, generation: generation)
-        if refusals.contains(use, now: runtime.loop.now) { return Finding(meaning: .pass) }
-        return Finding(meaning: meaning, refusal: generation == 0 ? nil : use)
+        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+        let isKnown = plan.refusals.passes(place, generation: generation, now: runtime.loop.now)
+        if isKnown { return Finding(meaning: .pass, isKnownRefusal: true) }
+        return Finding(
+            meaning: meaning, refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
     }
 
     /// Whether this route has lately refused the session of `slot`, and so the login for it (CONTRIBUTING, rule 4).
     func isRefused(_ slot: Int, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
-        guard !refusals.isEmpty else { return false }
-        let use = RefusedUse(route: RouteKey(method: request.method, target: target), slot: slot, generation: 0)
-        return refusals.contains(use, now: runtime.loop.now)
+        guard !plan.refusals.isUnused else { return false }
+        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+        return plan.refusals.passes(place, generation: 0, now: runtime.loop.now)
     }
 
-    /// A session just won was refused at this route: it is not won again for it for a while (CONTRIBUTING, rule 4).
-    func remember(_ refusal: RefusedUse, now: LoopInstant) { refusals.insert(refusal, now: now) }
+    private static func isShort(_ words: [String]) -> Bool {
+        words.count <= mostWords && words.reduce(words.count) { $0 + $1.utf8.count } <= mostScopeBytes
+    }
 
     /// The request target as text.
     func text(of target: borrowing ByteQueue) -> String {

@@ -23,6 +23,7 @@ extension Exchange {
         if let reason = route.slots[slot].login.refusal {
             return machine.sessionFailed(ExchangeError(.callerNotAllowed, detail: reason))
         }
+        noteRefusedSession(of: slot, at: client)
         let isChallenged = challengedSlot == slot
         var decision = requestSession(slot, rejected: rejectedGeneration(of: slot), isChallenged, of: client, at: route)
         if isChallenged, case .use(let held) = decision, held.session.isEmpty {
@@ -53,6 +54,15 @@ extension Exchange {
         case .overloaded:
             return machine.sessionFailed(.tooManyWaiters)
         }
+    }
+
+    /// A session was refused here, and another login may begin because of it. One that wears out may have been used up by others.
+    private func noteRefusedSession(of slot: Int, at client: UpstreamClient) {
+        guard slot < used.count, used[slot] != 0, !emptiness.used.contains(slot), attentive?.wearsOut != true else {
+            return
+        }
+        let use = RefusedUse(place: place(of: slot), generation: used[slot])
+        client.plan.refusals.noteLogin(after: use, now: runtime.loop.now)
     }
 
     /// The login that this exchange waited for is over.

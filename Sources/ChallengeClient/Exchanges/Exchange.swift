@@ -41,6 +41,8 @@ package final class Exchange: TransferOwner {
     var checks: [any AnswerCheck] = []
     private var swallowed = 0
     var refusal: RefusedUse?
+    /// Whether the answer is a challenge that passes because this route refuses sessions just won.
+    var isKnownRefusal = false
     /// The session that this exchange tries for all, and its slot.
     var trial: (slot: Int, session: HeldSession)?
     /// The sessions' fields that the request was sent with, where something is to be learned from its answer.
@@ -198,7 +200,7 @@ package final class Exchange: TransferOwner {
         guard let client, let transfer else { return }
         // The answer is final: nothing is sent again, however long it lasts.
         if request.hasBody { body.stopKeeping() }
-        if let refusal { client.remember(refusal, now: runtime.loop.now) }
+        if let refusal { client.plan.refusals.noteRefusal(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
     }
@@ -238,6 +240,7 @@ package final class Exchange: TransferOwner {
         let resumed = body.rewind()
         assert(resumed, "the machine lets nothing be sent again that is not held")
         refusal = nil
+        isKnownRefusal = false
         swallowed = 0
         if challengedSlot != nil { noteChallenge(.answered) }
         let now = runtime.wallClock()

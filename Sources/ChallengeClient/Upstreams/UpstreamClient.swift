@@ -6,7 +6,7 @@ internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
-/// One upstream as one worker sees it: its idle transfers, its routes with their sessions, and what was refused there.
+/// One upstream as one worker sees it: its idle transfers, and its routes with their sessions.
 package final class UpstreamClient {
     /// What it is.
     package let plan: UpstreamPlan
@@ -25,7 +25,6 @@ package final class UpstreamClient {
     package let meter: UpstreamMeter
     private let uniform: RouteSessions
     var routes = RouteMemory()
-    var refusals = RefusalMemory()
     /// Until when no body waits for the upstream's word, which it has not given lately.
     var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
     private var lessons: UInt64 = 0

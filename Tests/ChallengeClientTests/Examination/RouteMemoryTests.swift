@@ -47,33 +47,6 @@ struct RouteMemoryTests {
         #expect(memory.equal(to: [.slot("a")]) == nil)
     }
 
-    @Test("a refusal is remembered for thirty seconds, for that session at that route")
-    func refusals() {
-        var memory = RefusalMemory()
-        let refusal = RefusedUse(route: key("/a"), slot: 0, generation: 3)
-        memory.insert(refusal, now: .init(nanoseconds: 0))
-        #expect(memory.contains(refusal, now: .init(nanoseconds: 29_999_999_999)))
-        #expect(!memory.contains(refusal, now: .init(nanoseconds: 30_000_000_000)))
-        for other in [
-            RefusedUse(route: key("/b"), slot: 0, generation: 3), RefusedUse(route: key("/a"), slot: 1, generation: 3),
-            RefusedUse(route: key("/a"), slot: 0, generation: 4),
-        ] { #expect(!memory.contains(other, now: .init(nanoseconds: 5))) }
-    }
-
-    @Test("refusals are bounded: a flood of them drops those that are over, or all")
-    func boundedRefusals() {
-        var memory = RefusalMemory()
-        func refusal(_ number: UInt64) -> RefusedUse { RefusedUse(route: key("/a"), slot: 0, generation: number) }
-        for number in 0..<UInt64(1000) { memory.insert(refusal(number), now: .init(nanoseconds: number)) }
-        let late: UInt64 = 30_000_000_500
-        memory.insert(refusal(1000), now: .init(nanoseconds: late))
-        #expect(memory.contains(refusal(999), now: .init(nanoseconds: late)))
-        #expect(!memory.contains(refusal(0), now: .init(nanoseconds: late)))
-        for number in UInt64(2000)..<4000 { memory.insert(refusal(number), now: .init(nanoseconds: late)) }
-        #expect(memory.contains(refusal(3999), now: .init(nanoseconds: late)))
-        #expect(!memory.contains(refusal(2000), now: .init(nanoseconds: late)))
-    }
-
     @Test("what resources have named is shared, and bounded")
     func lessons() {
         let learned = LearnedScopes()

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import EventLoop
+import HTTPWire
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("Refusals of sessions just won")
+struct RefusalMemoryTests {
+    private let memory = RefusalMemory()
+
+    private func place(_ path: String = "/a", _ slot: Int = 0) -> RefusedPlace {
+        RefusedPlace(route: RouteKey(method: .get, target: ByteQueue(text: path)), slot: slot)
+    }
+
+    private func use(_ generation: UInt64, _ path: String = "/a") -> RefusedUse {
+        RefusedUse(place: place(path), generation: generation)
+    }
+
+    private func at(_ seconds: UInt64) -> LoopInstant { LoopInstant(nanoseconds: seconds * 1_000_000_000) }
+
+    @Test("a refusal passes for thirty seconds at its route, with that session, any later one, and none")
+    func span() {
+        memory.noteRefusal(use(3), now: at(0))
+        for generation in [0, 3, 4, 900] as [UInt64] {
+            #expect(memory.passes(place(), generation: generation, now: at(29)))
+            #expect(!memory.passes(place(), generation: generation, now: at(30)))
+        }
+        #expect(!memory.passes(place(), generation: 2, now: at(1)))
+        #expect(!memory.passes(place("/b"), generation: 3, now: at(1)))
+        #expect(!memory.passes(place("/a", 1), generation: 3, now: at(1)))
+    }
+
+    @Test(
+        "a second session refused at one route leads to no third login, and a request without a session waits for the second"
+    )
+    func secondLogin() {
+        memory.noteLogin(after: use(3), now: at(0))
+        #expect(!memory.passes(place(), generation: 3, now: at(1)))
+        #expect(!memory.passes(place(), generation: 0, now: at(1)))
+        #expect(memory.passes(place(), generation: 4, now: at(1)))
+        #expect(memory.passes(place(), generation: 0, now: at(1)))
+        // Being asked for again and again does not make the time longer.
+        #expect(memory.passes(place(), generation: 4, now: at(29)))
+        #expect(!memory.passes(place(), generation: 4, now: at(30)))
+    }
+
+    @Test("a route at which a session is accepted again forgets its refusals")
+    func forgotten() {
+        memory.noteRefusal(use(3), now: at(0))
+        memory.forget(place())
+        #expect(!memory.passes(place(), generation: 3, now: at(1)))
+    }
+
+    @Test("of a flood of refusals the newest are kept, and no more than a thousand")
+    func bounded() {
+        for number in 0..<5_000 { memory.noteRefusal(use(1, "/\(number)"), now: at(0)) }
+        let kept = (0..<5_000).filter { memory.passes(place("/\($0)"), generation: 1, now: at(1)) }
+        #expect(kept.count <= 1_000 && kept.count >= 700)
+        #expect(kept == Array(5_000 - kept.count..<5_000))
+    }
+}
