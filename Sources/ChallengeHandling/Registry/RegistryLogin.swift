@@ -9,7 +9,8 @@ internal import Secrets
 public struct RegistryLogin: SessionLogin {
     /// Where tokens come from.
     public let service: RegistryService
-    /// The challenge, the credential, and the token service's origin. One rejection latches it, whatever the scope.
+    /// The challenge, the credential, and the token service's origin. A rejection latches it, whatever the scope; of a
+    /// value that was accepted before only if it is refused without a scope as well.
     public let key: LatchKey
     /// What is asked for.
     public let scope: Scope
@@ -58,20 +59,33 @@ public struct RegistryLogin: SessionLogin {
         let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
         let answer: TokenAnswer
-        if use.credential["refresh-token"] != nil {
-            let token = try refreshTokens.current(for: use, in: conversation)
-            let response = try await endpoint.send(refresh(by: token, use), rejecting: use)
-            answer = TokenAnswer(response.body)
-            if let next = answer.refreshToken, next != token {
-                try refreshTokens.keep(next, for: use, in: conversation)
-            }
-        } else {
-            answer = TokenAnswer(try await endpoint.send(try fetch(use), rejecting: use).body)
+        switch try await ask(endpoint, for: scope, use) {
+        case .accepted(let response): answer = TokenAnswer(response.body)
+        case .refused(let retryAt):
+            throw try await endpoint.end(
+                refused: scope, retryAt: retryAt, of: use,
+                confirm: scope.isEmpty
+                    ? nil : { () async throws(LoginFailure) in try await ask(endpoint, for: .empty, use) })
         }
         let token = try endpoint.token(
             in: answer, status: 200, named: ["token", "access_token"], defaultSeconds: Self.standardLife)
+        use.accept(in: conversation)
         return Session(
             fields: [placement.field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
+    }
+
+    /// Asks for a token once, and keeps the refresh token that comes with it. Without a scope that is what `docker login` asks.
+    private func ask(
+        _ endpoint: TokenEndpoint, for scope: Scope, _ use: CredentialUse
+    ) async throws(LoginFailure) -> TokenEndpoint.Answer {
+        guard use.credential["refresh-token"] != nil else { return try await endpoint.ask(fetch(use, scope)) }
+        let conversation = endpoint.conversation
+        let token = try refreshTokens.current(for: use, in: conversation)
+        let answer = try await endpoint.ask(refresh(by: token, use, scope))
+        if case .accepted(let response) = answer, let next = TokenAnswer(response.body).refreshToken, next != token {
+            try refreshTokens.keep(next, for: use, in: conversation)
+        }
+        return answer
     }
 
     /// The registry's challenge, where none led here and its name is not known yet.
@@ -87,7 +101,7 @@ public struct RegistryLogin: SessionLogin {
     }
 
     /// distribution's *requesting a token*.
-    private func fetch(_ use: CredentialUse) throws(LoginFailure) -> SideRequest {
+    private func fetch(_ use: CredentialUse, _ scope: Scope) throws(LoginFailure) -> SideRequest {
         let name = try use.field("username").revealText()
         guard !name.contains(":") else {
             throw use.unusable("username", "holds a colon, which Basic cannot carry (RFC 7617).")
@@ -104,7 +118,7 @@ public struct RegistryLogin: SessionLogin {
     }
 
     /// distribution's *OAuth2 token authentication*.
-    private func refresh(by token: Secret, _ use: CredentialUse) -> SideRequest {
+    private func refresh(by token: Secret, _ use: CredentialUse, _ scope: Scope) -> SideRequest {
         var form: [(name: String, value: Secret)] = [
             ("grant_type", Secret("refresh_token")), ("refresh_token", token),
             ("client_id", use.credential["client-id"] ?? Secret("countersign")),

@@ -142,6 +142,21 @@ struct RegistryLoginTests {
         #expect(world.requests.sent.count == 1)
     }
 
+    @Test("a repository that is refused to an accepted password latches nothing; without a scope it decides")
+    func refusedRepository() async throws {
+        let empty = ScriptedStep(.get, TokenScript.address, TokenScript.answering()) { request in
+            request.url.query == "service=registry.example.com&account=ann-u"
+        }
+        for (status, code) in [(200, .failed), (401, .rejected)] as [(Int, LoginFailure.Code)] {
+            let confirmation = status == 200 ? empty : empty.replying(status)
+            let world = World.tokens([Self.fetched(), Self.fetched().replying(401), confirmation], Self.user)
+            _ = try await Self.login(try Self.challenge(), scope: "repository:mine:pull").win(world.conversation)
+            let failure = await world.lose(try Self.login(try Self.challenge(), scope: "repository:other:pull"))
+            #expect(failure.code == code && failure.concernsScope == (status == 200))
+            #expect(world.latches.all.count == (status == 200 ? 0 : 1))
+        }
+    }
+
     @Test("other answers say nothing about the password")
     func unknown() async throws {
         for status in [403, 404, 429, 500, 302] {

@@ -128,7 +128,7 @@ struct TokenLoginTests {
         "a rejected credential is latched and not sent again",
         arguments: [
             (400, #"{"error":"invalid_client"}"#), (400, #"{"error":"invalid_grant"}"#),
-            (400, #"{"error":"unauthorized_client"}"#), (403, #"{"error":"invalid_grant"}"#), (401, ""),
+            (403, #"{"error":"invalid_grant"}"#), (401, ""),
             (401, #"{"error":"invalid_client"}"#),
         ])
     func rejected(status: Int, body: String) async throws {
@@ -143,7 +143,8 @@ struct TokenLoginTests {
     @Test(
         "other answers say nothing about the credential",
         arguments: [
-            (400, #"{"error":"invalid_scope"}"#), (400, #"{"error":"unsupported_grant_type"}"#), (400, ""), (403, ""),
+            (400, #"{"error":"invalid_scope"}"#), (400, #"{"error":"unauthorized_client"}"#),
+            (400, #"{"error":"unsupported_grant_type"}"#), (400, ""), (403, ""),
             (404, ""), (302, ""), (429, ""), (429, #"{"error":"invalid_grant"}"#), (500, ""),
             (503, #"{"error":"invalid_client"}"#),
         ])
