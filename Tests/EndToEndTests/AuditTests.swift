@@ -58,7 +58,8 @@ struct AuditTests {
                 try await bank.expect("/open/x", status: 200)
                 _ = try await bank.admin("/sessions/drop", "-X", "POST")
             }
-            #expect(lines(in: bank).count { $0["message"] == "login won" } == 1)
+            #expect(lines(in: bank).count { $0["message"] == "session ready without a login" } == 1)
+            #expect(!lines(in: bank).contains { $0["message"] == "login won" })
         }
     }
 

@@ -18,7 +18,7 @@ extension ConversationRecord {
             object["outcome"] = .string(failure.code.rawValue)
             object["detail"] = .string(failure.detail)
         } else {
-            object["outcome"] = took == nil ? .null : "won"
+            object["outcome"] = took == nil ? .null : .string(success.rawValue)
         }
         return .object(object)
     }

@@ -77,7 +77,7 @@ extension StatusPage {
         } else if conversation.took == nil {
             page.pill(.busy, "under way")
         } else {
-            page.pill(.good, "won")
+            page.pill(conversation.success == .won ? .good : .busy, conversation.success.rawValue)
         }
         page.element(" <b>", conversation.key.challenge, "</b> ")
         let took = conversation.took.map { ", took \(readableTime(milliseconds: $0))" } ?? ""

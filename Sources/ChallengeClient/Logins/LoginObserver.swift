@@ -13,6 +13,8 @@ package protocol LoginObserver: Sendable {
     /// It is over, after `duration`. One that never began is the refusal of a session outside of a login.
     func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration)
+    /// The server has accepted a session that was unproven when its login ended; told once per login.
+    func sessionAccepted(_ key: SessionKey)
     /// A session was ended at its server, or was not for that reason.
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?)
     /// A session that another host has won was taken up here.
@@ -20,6 +22,8 @@ package protocol LoginObserver: Sendable {
 }
 
 extension LoginObserver {
+    /// Nobody cares.
+    package func sessionAccepted(_ key: SessionKey) {}
     /// Nobody cares.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
     /// Nobody cares.

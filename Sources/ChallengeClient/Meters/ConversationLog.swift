@@ -34,6 +34,8 @@ package struct ConversationRecord: Sendable {
     package var took: Int64?
     /// Why it failed.
     package var failure: LoginFailure?
+    /// How it ended if it did not fail.
+    package var success = LoginSuccess.won
 
     /// One that begins, or has ended after `took` milliseconds.
     package init(
@@ -113,12 +115,25 @@ package final class ConversationLog: LoginObserver {
                 state.running.removeValue(forKey: key)
                 ?? ConversationRecord(key: key, cause: cause.kind, beganAt: now)
             record.took = Int64(duration / .milliseconds(1))
-            if case .failure(let failure) = result { record.failure = failure }
+            switch result {
+            case .failure(let failure): record.failure = failure
+            case .success(let session): record.success = LoginSuccess(session, isSilent: record.steps.isEmpty)
+            }
             guard isWorthKeeping(record, behind: state.ended) else { return }
             if state.ended.count >= Self.mostEnded { state.ended.removeFirst() }
             state.ended.append(record)
         }
         next.loginEnded(key, result, cause, after: duration)
+    }
+
+    /// The server has accepted what the last login of `key` made.
+    package func sessionAccepted(_ key: SessionKey) {
+        state.withLock { state in
+            guard let last = state.ended.lastIndex(where: { $0.key == key }), state.ended[last].success == .unproven
+            else { return }
+            state.ended[last].success = .won
+        }
+        next.sessionAccepted(key)
     }
 
     /// A session was ended at its server, or was not.

@@ -7,8 +7,18 @@ internal import Synchronization
 /// Counts logins as they end, and passes on what it is told. For logins, which are seldom, a lock does.
 package final class LoginMeter: LoginObserver {
     private struct State {
-        var begun: Set<SessionKey> = []
+        /// The logins under way, and whether each has told a step.
+        var begun: [SessionKey: Bool] = [:]
+        var unproven = UnprovenLogins()
         var reading = LoginReading()
+
+        mutating func add(
+            _ key: SessionKey, _ cause: LoginCause, failure: LoginFailure.Code?, after duration: Duration
+        ) {
+            let count = LoginCount(challenge: key.challenge, isRenewal: cause.isRenewal, failure: failure)
+            reading.counts[count, default: 0] &+= 1
+            reading.durations[key.challenge, default: LatencyHistogram()].add(duration.nanoseconds)
+        }
     }
 
     private let next: any LoginObserver
@@ -24,12 +34,26 @@ package final class LoginMeter: LoginObserver {
 
     /// A login begins.
     package func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
-        state.withLock { _ = $0.begun.insert(key) }
+        state.withLock { $0.begun[key] = false }
         next.loginBegan(key, cause)
     }
 
     /// A step of it.
-    package func loginStepped(_ key: SessionKey, _ step: ConversationStep) { next.loginStepped(key, step) }
+    package func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
+        state.withLock { state in
+            if state.begun[key] != nil { state.begun[key] = true }
+        }
+        next.loginStepped(key, step)
+    }
+
+    /// The server has accepted what a login made: only now it is won.
+    package func sessionAccepted(_ key: SessionKey) {
+        state.withLock { state in
+            guard let login = state.unproven.take(key) else { return }
+            state.add(key, login.cause, failure: nil, after: login.duration)
+        }
+        next.sessionAccepted(key)
+    }
 
     /// It is over.
     package func loginEnded(
@@ -53,13 +77,21 @@ package final class LoginMeter: LoginObserver {
     private func count(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
-        let failure: LoginFailure.Code? = if case .failure(let failure) = result { failure.code } else { nil }
         state.withLock { state in
-            // One that never began is a session that the server has refused: no login, and counted with its challenge.
-            guard state.begun.remove(key) != nil else { return }
-            let count = LoginCount(challenge: key.challenge, isRenewal: cause.isRenewal, failure: failure)
-            state.reading.counts[count, default: 0] &+= 1
-            state.reading.durations[key.challenge, default: LatencyHistogram()].add(duration.nanoseconds)
+            let hasStepped = state.begun.removeValue(forKey: key)
+            let unproven = state.unproven.take(key)
+            switch result {
+            case .failure(let failure):
+                // One that never began is a session that the server has refused. Where it was accepted before, that is no login.
+                guard hasStepped != nil || unproven != nil else { return }
+                state.add(key, unproven?.cause ?? cause, failure: failure.code, after: unproven?.duration ?? duration)
+            case .success(let session):
+                switch LoginSuccess(session, isSilent: hasStepped != true) {
+                case .won where hasStepped != nil: state.add(key, cause, failure: nil, after: duration)
+                case .unproven: state.unproven.enter(key, cause, after: duration)
+                case .notAsked, .ready, .won: break
+                }
+            }
         }
     }
 }
@@ -94,7 +126,7 @@ package struct LoginCount: Sendable, Hashable {
     package var challenge: String
     /// Whether a session that still served was to be replaced.
     package var isRenewal: Bool
-    /// Why they failed; `nil`: they won a session.
+    /// Why they failed; `nil`: the server accepted them.
     package var failure: LoginFailure.Code?
 
     /// A kind of login.

@@ -66,13 +66,14 @@ final class LoginTranscript: LoginObserver {
         case .success(let session):
             let names = session.fields.map(\.name.rawName)
             let left = session.expiresAt.map { max(0, $0.saturatingSubtract(Process.wallClock())) / 1000 }
-            object["outcome"] = "won"
+            object["outcome"] = session.isProven ? "won" : "unproven"
             object["injects"] = .array(names.map { .string($0) })
             object["cookies"] = .bool(session.cookies != nil)
             object["expires_in"] = left.map { .integer($0) } ?? .null
             let use = session.summary
             let life = left.map { "; it ends in \($0) s" } ?? ""
-            say("session won in \(took) ms: \(use)\(life)")
+            let made = session.isProven ? "session won" : "session made, which no server has judged yet,"
+            say("\(made) in \(took) ms: \(use)\(life)")
         case .failure(let failure):
             object["outcome"] = .string(failure.code.rawValue)
             object["detail"] = .string(failure.detail)

@@ -23,6 +23,13 @@ final class LoginLog: LoginObserver {
         /// The sessions that were last won without anybody being asked.
         var quiet: Set<SessionKey> = []
         var repetitions = Repetitions<Kind>()
+        var unproven = UnprovenLogins()
+    }
+
+    /// What the end of a login is worth.
+    private enum News {
+        case failed(LoginFailure)
+        case succeeded(LoginSuccess)
     }
 
     /// So many sessions are remembered as won without anybody being asked.
@@ -62,19 +69,33 @@ final class LoginLog: LoginObserver {
     func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
-        guard isNews(key, result) else { return }
+        guard let news = news(key, result, cause, duration) else { return }
         var metadata = metadata(key, cause)
         metadata["took_ms"] = .stringConvertible(Int(duration / .milliseconds(1)))
-        switch result {
-        case .success:
-            metadata["outcome"] = "won"
-            write("login won", .info, metadata)
-        case .failure(let failure):
+        switch news {
+        case .succeeded(let success):
+            metadata["outcome"] = "\(success.rawValue)"
+            switch success {
+            case .notAsked: write("login found nothing to answer", .info, metadata)
+            case .ready: write("session ready without a login", .info, metadata)
+            case .unproven: logger.debug("login ends, not judged yet", metadata: metadata)
+            case .won: write("login won", .info, metadata)
+            }
+        case .failed(let failure):
             metadata["outcome"] = "\(failure.code.rawValue)"
             metadata["reason"] = "\(failure.detail)"
             if !failure.cause.isEmpty { metadata["cause"] = "\(failure.cause)" }
-            write("login failed", failure.code == .latched ? .info : .warning, metadata)
+            write("login failed", .warning, metadata)
         }
+    }
+
+    func sessionAccepted(_ key: SessionKey) {
+        guard let login = state.withLock({ $0.unproven.take(key) }) else { return }
+        var metadata = metadata(key, login.cause)
+        metadata["outcome"] = "\(LoginSuccess.won.rawValue)"
+        let duration = login.duration
+        metadata["took_ms"] = .stringConvertible(Int(duration / .milliseconds(1)))
+        write("login won", .info, metadata)
     }
 
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
@@ -95,36 +116,45 @@ final class LoginLog: LoginObserver {
             metadata["reason"] = "\(held.kind.reason)"
             metadata["count"] = .stringConvertible(held.count)
             metadata["seconds"] = .stringConvertible(held.seconds)
-            write("login failed again", .info, metadata)
+            write("login failed again", .warning, metadata)
         }
     }
 
-    /// Whether the end of a login is worth a line. Not where nothing was sent, for the same reason as before: each request to a
-    /// latched credential looks whether it has changed; and fixed fields are looked up every few seconds.
-    private func isNews(_ key: SessionKey, _ result: Result<Session, LoginFailure>) -> Bool {
+    /// What the end of a login is worth a line for; `nil`: nothing. Not where nothing was sent, for the same reason as before: each
+    /// request to a latched credential looks whether it has changed; and fixed fields are looked up every few seconds.
+    private func news(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, _ duration: Duration
+    ) -> News? {
         state.withLock { state in
             let isSilent = state.steps.removeValue(forKey: key) == 0
+            _ = state.unproven.take(key)
             switch result {
-            case .success:
+            case .success(let session):
                 _ = state.repetitions.forget { $0.key == key }
-                guard isSilent else {
+                let success = LoginSuccess(session, isSilent: isSilent)
+                switch success {
+                case .unproven:
+                    state.unproven.enter(key, cause, after: duration)
+                    return .succeeded(success)
+                case .won:
                     state.quiet.remove(key)
-                    return true
+                    return .succeeded(success)
+                case .notAsked, .ready:
+                    if state.quiet.count >= Self.mostQuiet { state.quiet.removeAll() }
+                    return state.quiet.insert(key).inserted ? .succeeded(success) : nil
                 }
-                if state.quiet.count >= Self.mostQuiet { state.quiet.removeAll() }
-                return state.quiet.insert(key).inserted
             case .failure(let failure):
                 state.quiet.remove(key)
-                guard isSilent else { return true }
+                guard isSilent else { return .failed(failure) }
                 let kind = Kind(key: key, code: failure.code, reason: failure.detail)
-                return state.repetitions.happened(kind, now: Process.wallClock())
+                return state.repetitions.happened(kind, now: Process.wallClock()) ? .failed(failure) : nil
             }
         }
     }
 
     private func write(_ message: Logger.Message, _ level: Logger.Level, _ metadata: Logger.Metadata) {
         if isAuditing {
-            auditor.notice(message, metadata: metadata)
+            auditor.log(level: max(level, .notice), message, metadata: metadata)
         } else {
             logger.log(level: level, message, metadata: metadata)
         }

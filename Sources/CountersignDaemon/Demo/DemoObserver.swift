@@ -19,7 +19,9 @@ struct DemoObserver: LoginObserver {
     ) {
         let milliseconds = Int(duration / .milliseconds(1))
         switch result {
-        case .success: Process.say("proxy: login at \(key.challenge) won a session in \(milliseconds) ms")
+        case .success(let session):
+            let made = session.isProven ? "won a session" : "made a session, which the next request tries,"
+            Process.say("proxy: login at \(key.challenge) \(made) in \(milliseconds) ms")
         case .failure(let failure):
             Process.say("proxy: login at \(key.challenge): \(failure.code.rawValue): \(failure.detail)")
         }
