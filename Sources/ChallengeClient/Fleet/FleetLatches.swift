@@ -16,7 +16,18 @@ package final class FleetLatches: LatchBook {
         var count: UInt64 = 0
         /// What was closed here, and the engine has not taken note of.
         var untold: [String: SharedLatch] = [:]
+        /// The value of each credential that was last looked up here.
+        var looked: [LatchKey: LookedUp] = [:]
     }
+
+    /// A credential's value, by the fleet's digests and by this host's.
+    private struct LookedUp: Sendable {
+        var digests: [String]
+        var version: [UInt8]
+    }
+
+    /// So many credentials are remembered as looked up.
+    private static let mostLooked = 1024
 
     private let local: any LatchBook
     private let digests: FleetDigests
@@ -39,7 +50,9 @@ package final class FleetLatches: LatchBook {
         if let latch = local.closedLatch(key, for: credential, now: now) { return latch }
         let known = state.withLock { $0.shared.isEmpty && $0.untold.isEmpty ? nil : $0 }
         guard let known else { return nil }
-        for digest in digests.digests(of: credential, rejectedFor: key) {
+        let looked = digests.digests(of: credential, rejectedFor: key)
+        note(looked, of: credential, for: key)
+        for digest in looked {
             guard let latch = (known.untold[digest] ?? known.shared[digest])?.latch else { continue }
             if latch.opensAt.map({ $0 > now }) ?? true { return latch }
         }
@@ -49,10 +62,30 @@ package final class FleetLatches: LatchBook {
     /// Closes it here, durably, and has the fleet told.
     package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         local.close(key, for: credential, latch)
-        guard let digest = digests.digests(of: credential, rejectedFor: key).first else { return }
+        let looked = digests.digests(of: credential, rejectedFor: key)
+        note(looked, of: credential, for: key)
+        guard let digest = looked.first else { return }
         let shared = SharedLatch(digest: digest, challenge: key.challenge, latch: latch)
         state.withLock { $0.untold[digest] = shared }
         onClose.withLock { $0 }?()
+    }
+
+    private func note(_ digests: [String], of credential: Credential, for key: LatchKey) {
+        let looked = LookedUp(digests: digests, version: local.version(of: credential))
+        state.withLock { state in
+            if state.looked.count >= Self.mostLooked, state.looked[key] == nil { state.looked.removeAll() }
+            state.looked[key] = looked
+        }
+    }
+
+    /// This host's mark: what was accepted is shared with nobody.
+    package func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
+        local.acceptance(key, of: credential)
+    }
+
+    /// Keeps a mark of this host.
+    package func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
+        local.accept(key, credential, acceptance)
     }
 
     /// This host's digest.
@@ -138,12 +171,21 @@ package final class FleetLatches: LatchBook {
         if !untold.isEmpty { onClose.withLock { $0 }?() }
     }
 
-    /// The fleet's latches that are closed at `now` (milliseconds since 1970), by challenge.
-    package func closed(now: Int64) -> [(challenge: String, latch: Latch)] {
-        state.withLock { state in
-            state.shared.merging(state.untold) { _, own in own }.values
-                .filter { !$0.challenge.isEmpty && $0.latch.opensAt.map { $0 > now } ?? true }
-                .map { ($0.challenge, $0.latch) }
+    /// The fleet's latches that are closed at `now` (milliseconds since 1970), by challenge; not those of values that this host's
+    /// credentials do not have (any more). `isReplaced` says of a value's digest here if the credential of that name has another now.
+    package func closed(
+        now: Int64, isReplaced: (_ version: [UInt8], _ name: String) -> Bool = { _, _ in false }
+    ) -> [(challenge: String, latch: Latch)] {
+        let (latches, looked) = state.withLock { state in
+            (state.shared.merging(state.untold) { _, own in own }.values, state.looked)
+        }
+        return latches.compactMap { shared in
+            guard !shared.challenge.isEmpty, shared.latch.opensAt.map({ $0 > now }) ?? true else { return nil }
+            let values = looked.filter { $0.key.challenge == shared.challenge }
+            let isPresent = values.contains { key, value in
+                value.digests.contains(shared.digest) && !isReplaced(value.version, key.credential)
+            }
+            return isPresent || values.isEmpty ? (shared.challenge, shared.latch) : nil
         }
     }
 }

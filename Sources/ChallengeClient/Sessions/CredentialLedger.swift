@@ -73,6 +73,18 @@ package final class CredentialLedger: Sendable {
         }
     }
 
+    /// Returns whether `digest` is that of an earlier value of the credential `name`, or of one that was removed. False if nobody has
+    /// looked the credential up yet.
+    package func isReplaced(_ digest: [UInt8], of name: String) -> Bool {
+        state.withLock { state in
+            var last = state.present[name]
+            for case let sight? in state.used.values.lazy.map({ $0[name] }) where sight.number > last?.number ?? 0 {
+                last = sight
+            }
+            return last.map { $0.digest != digest } ?? false
+        }
+    }
+
     /// The digests of what the last login of `key` used, by the credential's name.
     package func versions(of key: SessionKey) -> [String: [UInt8]] {
         state.withLock { state in

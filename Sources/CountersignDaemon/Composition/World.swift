@@ -55,16 +55,19 @@ final class World: Sendable {
         conversations = ConversationLog(next: observer, now: Process.wallClock)
         loginMeter = LoginMeter(next: conversations)
         let limits = SessionLimits(waiters: settings.limits.waiters)
+        let ledger = CredentialLedger(digest: latches.digest)
         services = ClientServices(
             limits: limits, credentials: sources, latches: shared?.latches ?? latches, state: state,
             wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
-            ledger: CredentialLedger(digest: latches.digest),
+            ledger: ledger,
             fleet: shared?.sessions(credentials: sources, version: latches.digest, limits: limits),
             latchesOpened: { [latches] in _ = latches.unlatch(challenge: $0) },
-            hasClosedLatch: { [latches] names in
+            hasClosedLatch: { [latches, ledger] names in
                 let now = Process.wallClock()
-                return latches.all(now: now).contains { names.contains($0.key.challenge) }
-                    || shared?.latches.closed(now: now).contains { names.contains($0.challenge) } ?? false
+                return latches.all(now: now).contains { names.contains($0.key.challenge) && !ledger.isReplaced($0) }
+                    || shared?.latches.closed(now: now, isReplaced: ledger.isReplaced).contains {
+                        names.contains($0.challenge)
+                    } ?? false
             })
         mobileFirstClients.own.calls.begin { [services] in services.roster.loop }
     }
@@ -102,7 +105,27 @@ final class World: Sendable {
     }
 }
 
+extension CredentialLedger {
+    /// Returns whether a latch is closed for a value that the credential does not have any more.
+    func isReplaced(_ entry: LatchTable.Entry) -> Bool { isReplaced(entry.digest, of: entry.key.credential) }
+}
+
 extension World {
+    /// The latches that are closed for the present values of their credentials. Those of earlier values are remembered, so that a value
+    /// that comes back is not sent again, but they keep nobody from anything.
+    func presentLatches(now: Int64) -> [LatchTable.Entry] {
+        latches.all(now: now).filter { entry in !(services.ledger?.isReplaced(entry) ?? false) }
+    }
+
+    /// The latches of the fleet that are closed for values that this host's credentials have, as far as that is known.
+    func presentFleetLatches(now: Int64) -> [(challenge: String, latch: Latch)] {
+        let ledger = services.ledger
+        return services.fleet?.latches.closed(now: now) { ledger?.isReplaced($0, of: $1) ?? false } ?? []
+    }
+
+    /// The credentials for whose values latches are closed.
+    var latchedCredentials: Set<String> { Set(latches.all(now: Process.wallClock()).map(\.key.credential)) }
+
     /// Opens the latches of a challenge, and has what was asked for and rejected asked for anew; returns how many latches
     /// there were.
     func unlatch(_ challenge: String) -> Int {

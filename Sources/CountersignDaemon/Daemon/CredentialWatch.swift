@@ -25,14 +25,17 @@ final class CredentialWatch: Sendable {
     private let ledger: CredentialLedger
     private let roster: WorkerRoster
     private let replaceOutdated: @Sendable (Set<SessionKey>) -> Void
+    private let alsoNamed: @Sendable () -> Set<String>
     private let alsoRead: @Sendable () async -> Void
     private let logger = Logger(label: "credentials")
     private let state = Mutex(State())
 
-    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are. `alsoRead`
-    /// looks up what no login uses, whenever the files have changed.
+    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are. `alsoNamed`:
+    /// the credentials that are watched beside those that logins have used. `alsoRead` looks up what no login uses, whenever the files
+    /// have changed.
     init(
         sources: CredentialComposition, ledger: CredentialLedger, roster: WorkerRoster,
+        alsoNamed: @escaping @Sendable () -> Set<String> = { [] },
         alsoRead: @escaping @Sendable () async -> Void = {},
         replaceOutdated: @escaping @Sendable (Set<SessionKey>) -> Void
     ) {
@@ -40,6 +43,7 @@ final class CredentialWatch: Sendable {
         self.ledger = ledger
         self.roster = roster
         self.replaceOutdated = replaceOutdated
+        self.alsoNamed = alsoNamed
         self.alsoRead = alsoRead
     }
 
@@ -76,7 +80,7 @@ final class CredentialWatch: Sendable {
 
     /// Reads what the logins have used.
     private func read() async {
-        for name in ledger.names.sorted() {
+        for name in ledger.names.union(alsoNamed()).sorted() {
             do throws(CredentialError) {
                 let number = ledger.beginLooking()
                 guard case .known(let credential) = try await sources.watched(named: name) else { continue }

@@ -75,6 +75,7 @@ final class Daemon {
         watch = world.services.ledger.map { [status, world] ledger in
             CredentialWatch(
                 sources: world.sources, ledger: ledger, roster: world.services.roster,
+                alsoNamed: { world.latchedCredentials },
                 alsoRead: { await world.fleetKeys?.refresh(from: world.sources) },
                 replaceOutdated: { status.replaceOutdated($0) })
         }

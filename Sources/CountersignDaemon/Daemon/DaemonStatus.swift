@@ -154,14 +154,14 @@ final class DaemonStatus: Sendable {
         for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
             isAccepting: isAccepting, upstreams: names, logins: logins,
-            latches: world.latches.all(now: now).map {
+            latches: world.presentLatches(now: now).map {
                 .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
             },
             figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = world.services.checks.all
         report.fleet = world.services.fleet?.figures
-        for (challenge, latch) in world.services.fleet?.latches.closed(now: now) ?? []
+        for (challenge, latch) in world.presentFleetLatches(now: now)
         where !report.latches.contains(where: { $0.challenge == challenge }) {
             report.latches.append(.init(challenge: challenge, credential: "of the fleet", latch: latch))
         }

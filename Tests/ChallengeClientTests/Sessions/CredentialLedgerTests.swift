@@ -117,4 +117,22 @@ struct CredentialLedgerTests {
         ledger.forget(key)
         #expect(ledger.names.isEmpty)
     }
+
+    @Test(
+        "a latch's value counts as replaced as soon as the watch or a login has seen another, and not before anybody has looked"
+    )
+    func replaced() async throws {
+        func digest(_ text: String) -> [UInt8] { Array(text.utf8) }
+        let ledger = CredentialLedger { $0["f"]?.revealBytes() ?? [] }
+        func credential(_ text: String) -> Credential { Credential(name: "c", fields: ["f": Secret(text)]) }
+        #expect(!ledger.isReplaced(digest("old"), of: "c"))
+        ledger.saw("c", as: credential("old"), number: ledger.beginLooking())
+        #expect(!ledger.isReplaced(digest("old"), of: "c"))
+        ledger.saw("c", as: credential("new"), number: ledger.beginLooking())
+        #expect(ledger.isReplaced(digest("old"), of: "c") && !ledger.isReplaced(digest("new"), of: "c"))
+        ledger.saw("c", as: credential("old"), number: ledger.beginLooking())
+        #expect(!ledger.isReplaced(digest("old"), of: "c"))
+        ledger.saw("c", as: nil, number: ledger.beginLooking())
+        #expect(ledger.isReplaced(digest("old"), of: "c") && !ledger.isReplaced(digest("old"), of: "d"))
+    }
 }
