@@ -19,6 +19,13 @@ extension Exchange {
         let doubt = runtime.doubtSession(
             route.slots[slot], generation: used[slot], ticket: ticket, at: client.plan, challenge: challenge,
             cause: loginCause)
+        if trial?.slot == slot {
+            // Whoever waits is no longer the one who tries it.
+            switch doubt {
+            case .confirm, .wait: trial = nil
+            case .keep, .over, .overloaded: judge(.undecided)
+            }
+        }
         switch doubt {
         case .keep: return keepSession(isConfirmed: false)
         case .over: return sessionIsOver()
@@ -38,6 +45,9 @@ extension Exchange {
         case .askAgain:
             guard let next = confirm(slot) else { return }
             goOn(next)
+        case .failed(let failure) where !failure.isUnknown:
+            challengedSlot = slot
+            goOn(machine.failed(ExchangeError(failure)))
         case .failed: goOn(keepSession(isConfirmed: false))
         case .kept(_, let isConfirmed): goOn(keepSession(isConfirmed: isConfirmed))
         case .prove(let key, let session):

@@ -44,17 +44,28 @@ extension Exchange {
     /// What became of the session that was tried, and then the answer itself.
     private func settle(_ verdict: ExchangeMachine.Verdict, status: Int) {
         // What is not the challenge again proves the session, unless the server judged nothing at all.
-        if trial != nil, verdict != .look { judge(status == 429 || status >= 500 ? .undecided : .accepted) }
+        if let trial, verdict != .look, verdict != .suspect(slot: trial.slot) {
+            judge(isKnownRefusal || status == 429 || status >= 500 ? .undecided : .accepted)
+        }
+        if verdict == .pass, !isKnownRefusal, status < 500, status != 429, let slot = machine.wonSlot, let client {
+            client.plan.refusals.forget(place(of: slot))
+        }
         let action = machine.headReceived(verdict, canReplay: body.canReplay)
         if case .challenge(let slot, _) = verdict { noteChallenge(at: slot, then: action) }
         if machine.isUnreplayable { giveUpReplay(verdict) }
         perform(action)
     }
 
+    /// This route, as refusals of the session of `slot` are remembered for it.
+    func place(of slot: Int) -> RefusedPlace {
+        RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+    }
+
     /// The session that this exchange tried is what `proof` says.
     func judge(_ proof: SessionTable<ExchangeTicket>.Proof) {
         guard let trial, let route else { return }
         self.trial = nil
+        if proof == .accepted { markAccepted(trial.session, at: route.slots[trial.slot]) }
         runtime.judge(route.slots[trial.slot].key, generation: trial.session.generation, proof, ticket: ticket)
     }
 
@@ -75,19 +86,23 @@ extension Exchange {
         let finding = client.examine(
             response, request: request, target: target, route: route, used: used, empty: emptiness.used)
         refusal = finding.refusal
+        isKnownRefusal = finding.isKnownRefusal
         if let grown = finding.route { self.route = grown }
         switch finding.meaning {
         case .conflict: return .conflict
         case .look: return .look
         case .pass: return .pass
-        case .refused(let slot): return refused(slot, response, of: client, at: route)
+        case .refused(let slot):
+            // Another login would bring the same: the credential is over, or this resource is not for it.
+            challenge = response
+            return .suspect(slot: slot)
         case .stale(let slot):
             if trial?.slot == slot { judge(.outdated) }
             challenge = response
             return .challenge(slot: slot, canGrow: true)
         case .challenge(let slot, let canGrow):
-            if trial?.slot == slot { return refused(slot, response, of: client, at: route) }
             challenge = response
+            if trial?.slot == slot { return .suspect(slot: slot) }
             if !canGrow, mayBeResource(slot, at: route) { return .suspect(slot: slot) }
             // What was won a moment ago may be used up by now: that is no word about this one resource.
             let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
@@ -95,31 +110,22 @@ extension Exchange {
         }
     }
 
-    /// The session of `slot` was refused, and another login would bring the same.
-    private func refused(
-        _ slot: Int, _ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions
-    ) -> ExchangeMachine.Verdict {
-        if trial?.slot == slot { trial = nil }
-        let use = RefusedUse(
-            route: RouteKey(method: request.method, target: target), slot: slot, generation: used[slot])
-        switch runtime.refuse(
-            route.slots[slot].key, generation: used[slot], route: use.route.fingerprint, ticket: ticket,
-            cause: loginCause)
-        {
-        case .failed(let failure):
-            challengedSlot = slot
-            return .failed(ExchangeError(failure))
-        case .old:
-            challenge = response
-            return .challenge(slot: slot, canGrow: false)
-        case .doubted:
-            // Whether the session goes along next time or not, it is the answer for a while (CONTRIBUTING, rule 4).
-            client.remember(use, now: runtime.loop.now)
-            client.remember(use.withoutSession, now: runtime.loop.now)
-            challengedSlot = slot
-            noteChallenge(.passed)
-            return .pass
+    /// Keeps the mark that the credential of the session that this exchange tried was accepted. The answer to a request that was
+    /// challenged without it shows that best: an open address takes anything.
+    private func markAccepted(_ trial: HeldSession, at slot: RouteSessions.Slot) {
+        guard let use = trial.session.use, let client else { return }
+        var wasAsked = false
+        if let challenge, case .challenge? = slot.login.trigger.detector?.examine(challenge, hasSession: false) {
+            wasAsked = true
         }
+        let latches = runtime.services.latches
+        let known = latches.acceptance(use.key, of: use.credential)
+        if let known, known.wasAsked, !wasAsked { return }
+        // A path that a GET was accepted at is the better one to ask again.
+        let isWanted = request.method == .get || request.method == .head || known?.path == nil
+        let path = isWanted ? client.address(of: target).path : nil
+        latches.accept(
+            use.key, use.credential, Acceptance(path: path, at: runtime.wallClock(), wasAsked: wasAsked))
     }
 
     /// Hands the connection over, which has another protocol now.

@@ -41,7 +41,7 @@ extension ClientRuntime {
         }
     }
 
-    /// Asks on this loop if `held` still works. This is no login: nothing is counted, logged or audited.
+    /// Asks on this loop if `held` still works. This is no login, so nothing is counted, logged or audited but a rejection.
     private func startConfirmation(
         _ slot: RouteSessions.Slot, _ held: HeldSession, at plan: UpstreamPlan, challenge: ExaminedResponse?,
         _ cause: LoginCause
@@ -55,8 +55,21 @@ extension ClientRuntime {
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {
             let bounded = deadline.bounding(conversation)
-            let confirmation = await deadline.outcome(within: limit, late: .unknown) {
+            var confirmation = await deadline.outcome(within: limit, late: .unknown) {
                 await login.confirm(held.session, bounded)
+            }
+            if let use = held.session.use {
+                if confirmation == .stillGood { services.observer.sessionAccepted(key) }
+                // Another host or an earlier process may have seen it accepted: what this one wins next decides.
+                let isOthers = held.isTakenOver && conversation.latches.acceptance(use.key, of: use.credential) == nil
+                if confirmation == .over, isOthers { confirmation = .unknown }
+                if confirmation == .over {
+                    let failure = services.close(use, for: key)
+                    services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
+                    return services.tell(
+                        services.directory.reject(
+                            key, generation: held.generation, failure, now: services.wallClock()))
+                }
             }
             services.tell(
                 services.directory.confirm(

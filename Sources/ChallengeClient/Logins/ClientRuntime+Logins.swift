@@ -57,37 +57,11 @@ extension ClientRuntime {
         directory.leave(key, waiter: ticket)
     }
 
-    /// What comes of a refusal after which another login would only send the same credential again.
-    enum RefusalOutcome {
-        /// The refusal is for the caller: the credential was accepted before.
-        case doubted
-        /// The credential is over, and its latch closed.
-        case failed(LoginFailure)
-        /// Another session is there by now.
-        case old
-    }
-
-    /// A session was refused at `route`, a number for it. Closes the latch where its credential is over.
-    func refuse(
-        _ key: SessionKey, generation: UInt64, route: Int, ticket: ExchangeTicket, cause: @autoclosure () -> LoginCause
-    ) -> RefusalOutcome {
-        let (refusal, told) = directory.refuse(key, generation: generation, route: route, by: ticket)
-        services.tell(told)
-        switch refusal {
-        case .doubt: return .doubted
-        case .old: return .old
-        case .close(let use):
-            let failure = services.close(use, for: key)
-            services.observer.loginEnded(key, .failure(failure), cause(), after: .zero)
-            services.tell(directory.finish(key, with: .failure(failure), now: wallClock()))
-            return .failed(failure)
-        }
-    }
-
     /// An exchange has tried a session.
     func judge(
         _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, ticket: ExchangeTicket
     ) {
+        if proof == .accepted { services.observer.sessionAccepted(key) }
         services.tell(directory.judge(key, generation: generation, proof, by: ticket))
     }
 

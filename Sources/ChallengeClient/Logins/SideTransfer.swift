@@ -31,7 +31,8 @@ final class SideTransfer: TransferOwner {
     ) {
         do throws(CurlError) {
             let transfer = try Transfer(
-                driver: driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: request.url.origin),
+                driver: driver,
+                mayBeHTTP2: request.connection == nil && plan.connections.mayBeHTTP2(to: request.url.origin),
                 isOverTLS: request.url.origin.scheme == .https)
             let side = SideTransfer(transfer, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
@@ -74,6 +75,11 @@ final class SideTransfer: TransferOwner {
         if request.method != .get || request.body != nil { try easy.set(.customRequest, request.method.rawValue) }
         if request.body == nil, request.method == .post {
             try transfer.fields.append(name: "Content-Length", value: "0")
+        }
+        if let credential = request.connection {
+            try transfer.authenticateConnection(by: credential)
+            try easy.set(.freshConnect, true)
+            try easy.set(.forbidReuse, true)
         }
         transfer.fields.suppress("Expect")
         // What is read here is to come as it is (RFC 9110 §12.5.3); `complete` is for servers that compress all the same.

@@ -90,28 +90,27 @@ package final class SessionDirectory: Sendable {
         return outcomes
     }
 
-    /// See `SessionTable.refuse`.
-    func refuse(
-        _ key: SessionKey, generation: UInt64, route: Int, by waiter: ExchangeTicket
-    ) -> (refusal: SessionTable<ExchangeTicket>.Refusal, told: Outcomes) {
-        let result = table.withLock { $0.refuse(key, generation: generation, route: route, by: waiter) }
-        moved()
-        return result
-    }
-
-    /// See `SessionTable.doubt`. The session serves on: nothing has changed yet.
+    /// See `SessionTable.doubt`.
     func doubt(
         _ key: SessionKey, generation: UInt64, waiter: ExchangeTicket, now: Int64
     ) -> SessionTable<ExchangeTicket>.Doubt {
-        table.withLock { $0.doubt(key, generation: generation, waiter: waiter, now: now) }
+        let doubt = table.withLock { $0.doubt(key, generation: generation, waiter: waiter, now: now) }
+        // A session that is a credential is not to be sent by anybody else meanwhile; others serve on.
+        if case .confirm(let session) = doubt, session.session.use != nil { moved() }
+        return doubt
     }
 
     /// See `SessionTable.confirm`.
     func confirm(_ key: SessionKey, generation: UInt64, _ confirmation: SessionConfirmation, now: Int64) -> Outcomes {
-        let (outcomes, isHeld) = table.withLock { table in
-            (table.confirm(key, generation: generation, confirmation, now: now), table.held(key) != nil)
-        }
-        if !isHeld { moved() }
+        let outcomes = table.withLock { $0.confirm(key, generation: generation, confirmation, now: now) }
+        moved()
+        return outcomes
+    }
+
+    /// See `SessionTable.reject`.
+    func reject(_ key: SessionKey, generation: UInt64, _ failure: LoginFailure, now: Int64) -> Outcomes {
+        let outcomes = table.withLock { $0.reject(key, generation: generation, failure, now: now) }
+        moved()
         return outcomes
     }
 

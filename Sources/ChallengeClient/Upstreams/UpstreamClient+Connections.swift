@@ -12,16 +12,19 @@ extension UpstreamClient {
         for owner: any TransferOwner, by driver: CurlDriver, authenticatingBy credential: ConnectionCredential
     ) throws(CurlError) -> Transfer {
         let transfer = try makeTransfer(by: driver, mayBeHTTP2: false)
-        transfer.authenticatesConnection = true
-        try transfer.easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
-        try transfer.easy.set(.httpAuth, EasyHandle.ntlm)
-        try credential.username.withBytes { (bytes) throws(CurlError) in
-            try transfer.easy.set(.userName, bytes: bytes)
-        }
-        try credential.password.withBytes { (bytes) throws(CurlError) in
-            try transfer.easy.set(.password, bytes: bytes)
-        }
+        try transfer.authenticateConnection(by: credential)
         transfer.owner = owner
         return transfer
+    }
+}
+
+extension Transfer {
+    /// Has libcurl authenticate the connection by NTLM.
+    func authenticateConnection(by credential: ConnectionCredential) throws(CurlError) {
+        authenticatesConnection = true
+        try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
+        try easy.set(.httpAuth, EasyHandle.ntlm)
+        try credential.username.withBytes { (bytes) throws(CurlError) in try easy.set(.userName, bytes: bytes) }
+        try credential.password.withBytes { (bytes) throws(CurlError) in try easy.set(.password, bytes: bytes) }
     }
 }

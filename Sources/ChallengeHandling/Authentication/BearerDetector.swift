@@ -28,7 +28,8 @@ public struct BearerDetector: ChallengeDetector {
         else { return .notAChallenge }
         switch (response.status, challenge["error"]) {
         case (401, nil), (401, "invalid_token"):
-            return .challenge
+            // A token that cannot grow is the same one again.
+            return hasSession && !canGrow ? .refused : .challenge
         case (403, "insufficient_scope"):
             // Without words there is nothing to ask for that the session does not have.
             let scope = Scope(text: challenge["scope"] ?? "")

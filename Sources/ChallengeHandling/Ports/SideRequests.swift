@@ -19,6 +19,8 @@ public struct SideRequest: Sendable {
     /// Whether only a page's beginning is of interest: the answer is whole with its head where that tells of no text to be
     /// read (an event stream, a file), and with what the transport allows where it is longer.
     public var isLook = false
+    /// What its connection is authenticated with (NTLM); that connection carries nothing else.
+    public var connection: ConnectionCredential?
 
     /// A request; the default time limit is that of `submitLoginForm` in MobileFirst, 10 s.
     public init(

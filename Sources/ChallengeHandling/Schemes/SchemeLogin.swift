@@ -9,9 +9,9 @@ internal import HTTPTypes
 /// a body do: one that asks for the challenge, one that answers it. For a request that waits they go to its own address, or to
 /// `prove-at`; where the answer needs no challenge (Basic), that request itself carries it first.
 public struct SchemeLogin: SessionLogin {
-    private let plan: SchemePlan
-    private let challenge: ExaminedResponse?
-    private let scope: Scope
+    let plan: SchemePlan
+    let challenge: ExaminedResponse?
+    let scope: Scope
     private let target: WebURL?
 
     /// A login by `plan`, for `challenge` where that led to it; `scope` is asked for by a scheme that knows scopes. `target`:
@@ -35,7 +35,7 @@ public struct SchemeLogin: SessionLogin {
         guard let challenge else { return try await winAhead(&occasion) }
         occasion.url = challenge.url
         occasion.challenges = SchemePlan.challenges(in: challenge.fields)
-        return try await session(for: occasion)
+        return try await proven(session(for: occasion), occasion)
     }
 
     private func winAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
@@ -66,12 +66,13 @@ public struct SchemeLogin: SessionLogin {
         guard response.status == 401, let offer = plan.offer(in: response.fields) else {
             // Without a challenge it is not known whether anybody looked at the answer.
             session.isProven = !plan.needsNoChallenge && response.status != 401
+            if session.isProven { session.use?.accept(at: occasion.url.path, in: occasion.conversation) }
             return session
         }
         let retryAt = Moment.retry(after: response.fields, now: occasion.conversation.now())
         // What was won elsewhere (a ticket, a token) says nothing of the credential when it is refused here.
         if offer != .stale, let use = session.use {
-            throw use.reject(.rejected, serverWait: retryAt, in: occasion.conversation)
+            return try await confirmed(session, use, retryAt: retryAt, occasion)
         }
         throw LoginFailure(
             .failed, challenge: plan.name,
@@ -92,7 +93,7 @@ public struct SchemeLogin: SessionLogin {
     }
 
     /// By the first scheme that is offered and works here (CONTRIBUTING, rule 10).
-    private func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
+    func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
         var useless: [String] = []
         for scheme in plan.schemes {
             let isOffered = scheme.offer(among: occasion.challenges, realm: plan.realm) != nil

@@ -63,6 +63,7 @@ struct SchemeProbe {
             let signed =
                 try session.signer?.sign(SigningRequest(method: method.rawValue, target: url.target)) ?? SignedFields()
             check = signed.check
+            request.connection = session.connection
             for field in session.fields + signed.fields { request.fields[field.name] = field.value.revealText() }
         }
         let response: SideResponse

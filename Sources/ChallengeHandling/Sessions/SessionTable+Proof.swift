@@ -14,19 +14,6 @@ extension SessionTable {
         case undecided
     }
 
-    /// What is to be done about a refusal.
-    public enum Refusal: Sendable {
-        /// Close the latch of this use, then say so by `finish`.
-        case close(CredentialUse)
-        /// The credential was accepted before, so that this may be a matter of the one resource: the refusal goes to the caller.
-        case doubt
-        /// A newer session is there.
-        case old
-    }
-
-    /// How many refusals at one route alone are taken for a matter of that route.
-    static var mostDoubts: Int { 2 }
-
     /// The exchange `waiter` has tried the session of that generation. Returns who is to be told what.
     public mutating func judge(
         _ key: SessionKey, generation: UInt64, _ proof: Proof, by waiter: Waiter
@@ -43,50 +30,10 @@ extension SessionTable {
         }
         entries[key]?.trial = nil
         entries[key]?.held = trial
-        entries[key]?.accepted = trial.session.use?.fingerprint
-        entries[key]?.doubts = []
         entries[key]?.heldUntil = 0
         entries[key]?.failure = nil
         entries[key]?.failures = 0
         return tellAll(key, .won(trial))
-    }
-
-    /// A request with the session of that generation was refused at `route`, a number for it, and another login would send the
-    /// same. Until `judge` says otherwise the session is used by one exchange at a time.
-    ///
-    /// A credential that was accepted before is in doubt at first; refused elsewhere, too, or here for the third time, it has
-    /// been changed or locked at the server.
-    public mutating func refuse(
-        _ key: SessionKey, generation: UInt64, route: Int, by waiter: Waiter
-    ) -> (refusal: Refusal, told: [(waiter: Waiter, outcome: Outcome)]) {
-        guard var entry = entries[key] else { return (.old, []) }
-        if let held = entry.held, held.generation == generation {
-            entry.accepted = held.session.use?.fingerprint
-            entry.trial = held
-            entry.held = nil
-        } else if entry.trial?.generation != generation {
-            guard entry.prover == waiter else { return (.old, []) }
-            // What it tried is gone meanwhile; nobody may wait for it any longer.
-            entries[key]?.prover = nil
-            return (.old, goOn(key))
-        }
-        if entry.prover == waiter { entry.prover = nil }
-        guard let use = entry.trial?.session.use else { return (.old, []) }
-        entry.doubts.append(route)
-        let isElsewhere = entry.doubts.contains { $0 != route }
-        let wasAccepted = entry.accepted == use.fingerprint
-        let isOver = !wasAccepted || isElsewhere || entry.doubts.count > Self.mostDoubts
-        if isOver {
-            entry.trial = nil
-            // Another may be trying it right now: what it finds is known already.
-            entry.prover = nil
-            entry.doubts = []
-            entry.accepted = nil
-            // Whoever waits goes on waiting for `finish`, which comes next; nobody leads meanwhile.
-            entry.isWinning = true
-        }
-        entries[key] = entry
-        return isOver ? (.close(use), []) : (.doubt, tryNext(key))
     }
 
     /// Nobody tries the session of `key` any more: the next does, or, where there is none left to be tried, all ask again.

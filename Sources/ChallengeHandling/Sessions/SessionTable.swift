@@ -180,7 +180,6 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         entry.failure = nil
         entry.failures = 0
         entry.heldUntil = 0
-        entry.accepted = session.use?.fingerprint
         entries[key] = entry
         return true
     }
@@ -197,7 +196,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
         if entry.isWinning || entry.prover != nil { return .winning(waiters: entry.waiters.count) }
         if let trial = entry.trial, !trial.isExpired(at: now) { return .held(trial) }
-        if let failure = entry.failure { return .failing(failure.reason) }
+        // A scope that is refused is no trouble of the upstream's, and is not tried again unasked.
+        if let failure = entry.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
         return .cold
     }
 
@@ -285,10 +285,6 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var trial: HeldSession?
     /// Who is trying it.
     var prover: Waiter?
-    /// Which value of a credential the last session that was proven had: not the value, which nobody needs any more.
-    var accepted: Int?
-    /// The routes at which the credential was refused since it was last accepted.
-    var doubts: [Int] = []
     /// The session whose last confirmations had no usable answer, until when it is not asked for again, and how many they were.
     var unconfirmed: (generation: UInt64, until: Int64, count: Int)?
 }

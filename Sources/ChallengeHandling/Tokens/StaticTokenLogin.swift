@@ -11,9 +11,18 @@ public struct StaticTokenLogin: SessionLogin {
     public let placement: TokenPlacement
     /// After what time a latch that a rejection closed opens by itself; `nil`: never.
     public let retryRejectedAfter: Duration?
+    /// An address that the token opens for certain (`prove-at`).
+    public let proof: WebURL?
+    /// What its challenges are known by.
+    let detector: BearerDetector
 
     /// A login.
-    public init(key: LatchKey, placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil) {
+    public init(
+        key: LatchKey, placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil,
+        proof: WebURL? = nil, realm: String? = nil
+    ) {
+        self.proof = proof
+        detector = BearerDetector(realm: realm, canGrow: false)
         self.key = key
         self.placement = placement
         self.retryRejectedAfter = retryRejectedAfter
@@ -30,5 +39,35 @@ public struct StaticTokenLogin: SessionLogin {
                     + "ASCII. Store the token alone.")
         }
         return Session(unproven: use, fields: [placement.field(carrying: token)])
+    }
+
+    /// Asks if the token of `held` still opens an address: `prove-at`, or where it was accepted last. `.over`: it does not, or it never
+    /// opened any.
+    public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        guard let use = held.use else { return .over }
+        var address = proof
+        if address == nil {
+            guard let mark = use.acceptance(in: conversation) else { return .over }
+            address = mark.path.map { WebURL(origin: key.origin, path: $0) }
+        }
+        guard let address else { return .unknown }
+        // First without: an address that has become open proves nothing.
+        guard case .challenge? = await verdict(at: address, with: nil, conversation) else { return .unknown }
+        switch await verdict(at: address, with: held, conversation) {
+        case .refused?: return .over
+        case nil: return .unknown
+        default:
+            use.accept(at: address.path, in: conversation)
+            return .stillGood
+        }
+    }
+
+    private func verdict(
+        at address: WebURL, with session: Session?, _ conversation: Conversation
+    ) async -> ChallengeVerdict? {
+        let occasion = SchemeOccasion(name: key.challenge, url: address, use: nil, conversation: conversation)
+        guard let response = try? await SchemeProbe(address, occasion).ask(with: session) else { return nil }
+        let examined = ExaminedResponse(status: response.status, fields: response.fields, url: address)
+        return detector.examine(examined, hasSession: session != nil)
     }
 }

@@ -62,7 +62,8 @@ struct TokenLogins {
 
     private var fixed: (login: StandingLogin, tokenOrigins: [Origin]) {
         let login = StaticTokenLogin(
-            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry)
+            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
+            proof: challenge.proofAddress(at: upstream), realm: scheme.realm)
         return (standing(BearerDetector(realm: scheme.realm, canGrow: false), scope: .empty) { _ in login }, [])
     }
 
@@ -91,8 +92,9 @@ struct TokenLogins {
 
     private func tokenLogin(_ grant: TokenConfiguration.Grant, at url: WebURL, scope: Scope) -> TokenLogin {
         TokenLogin(
-            configuration(grant, at: url), key: latch(at: url.origin), scope: scope, retryRejectedAfter: retry,
-            keys: material.keys, refreshTokens: material.refreshTokens(credential, at: url.origin))
+            configuration(grant, at: url), key: latch(at: url.origin), scope: scope, configuredScope: self.scope,
+            retryRejectedAfter: retry, keys: material.keys,
+            refreshTokens: material.refreshTokens(credential, at: url.origin))
     }
 
     private func configuration(_ grant: TokenConfiguration.Grant, at url: WebURL) -> TokenConfiguration {

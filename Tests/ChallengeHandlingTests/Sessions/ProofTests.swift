@@ -52,25 +52,6 @@ struct ProofTests {
         #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .prove(trial))
     }
 
-    @Test("who still tries what another found to be refused keeps nobody waiting")
-    func triedInVain() throws {
-        var table = Table()
-        let trial = try #require(trying(&table))
-        _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
-        guard case .doubt = table.refuse(key, generation: trial.generation, route: 0, by: 2).refusal else {
-            return #expect(Bool(false), "one refusal of a credential accepted before is a matter of the route")
-        }
-        #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .prove(trial))
-        guard case .close = table.refuse(key, generation: trial.generation, route: 1, by: 3).refusal else {
-            return #expect(Bool(false), "two routes have refused it")
-        }
-        _ = table.finish(key, with: .failure(refused), now: 0, chance: 0)
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .lead)
-        #expect(table.judge(key, generation: trial.generation, .accepted, by: 4).isEmpty)
-        #expect(table.held(key) == nil)
-        #expect(table.finish(key, with: .failure(refused), now: 0, chance: 0).map(\.waiter) == [5])
-    }
-
     @Test("who does not try it has no say")
     func noSay() throws {
         var table = Table()
@@ -88,76 +69,59 @@ struct ProofTests {
         #expect(table.request(key, rejected: trial.generation, waiter: 1, now: 0) == .lead)
     }
 
-    @Test("a credential never accepted is over at its first refusal, for all who wait")
-    func overAtOnce() throws {
+    @Test("a session that was refused on trial is put to the server once more by one, while all others wait")
+    func confirmed() throws {
         var table = Table()
         let trial = try #require(trying(&table))
-        let (refusal, told) = table.refuse(key, generation: trial.generation, route: 7, by: 1)
-        guard case .close(let use) = refusal else {
-            Issue.record("\(refusal)")
-            return
-        }
-        #expect(use.key.challenge == "corp")
-        #expect(told.isEmpty)
-        // Until the latch is closed nobody leads.
-        #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
-        let failed = table.finish(key, with: .failure(self.refused), now: 0, chance: 0)
-        #expect(failed.map(\.waiter) == [2, 3, 4])
-        #expect(failed.allSatisfy { $0.outcome == .failed(self.refused) })
-    }
-
-    @Test("one accepted before is doubted at one route twice, and is over at the third refusal")
-    func doubtedHere() throws {
-        var table = Table()
-        let trial = try #require(trying(&table))
-        _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
-        guard case .doubt = table.refuse(key, generation: trial.generation, route: 7, by: 5).refusal else {
-            Issue.record("not doubted")
-            return
-        }
-        // Only one at a time uses it from now on.
+        #expect(table.doubt(key, generation: trial.generation, waiter: 1, now: 0) == .confirm(trial))
         #expect(table.held(key) == nil)
-        #expect(table.request(key, rejected: nil, waiter: 6, now: 0) == .prove(trial))
-        #expect(table.request(key, rejected: nil, waiter: 7, now: 0) == .wait)
-        let second = table.refuse(key, generation: trial.generation, route: 7, by: 6)
-        #expect(second.told.map(\.waiter) == [7])
-        guard case .doubt = second.refusal else {
-            Issue.record("not doubted again")
-            return
-        }
-        guard case .close = table.refuse(key, generation: trial.generation, route: 7, by: 7).refusal else {
-            Issue.record("not over")
-            return
-        }
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
+        let told = table.confirm(key, generation: trial.generation, .stillGood, now: 0)
+        #expect(told.map(\.waiter) == [2, 3, 1, 4])
+        #expect(told.allSatisfy { $0.outcome == .kept(trial, isConfirmed: true) })
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .use(trial))
     }
 
-    @Test("one accepted before is over when two routes refuse it")
-    func refusedElsewhere() throws {
+    @Test("a credential that is refused while all use it goes along with no request until it is confirmed")
+    func hidden() throws {
         var table = Table()
         let trial = try #require(trying(&table))
         _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
-        _ = table.refuse(key, generation: trial.generation, route: 7, by: 5)
-        #expect(table.request(key, rejected: nil, waiter: 6, now: 0) == .prove(trial))
-        guard case .close = table.refuse(key, generation: trial.generation, route: 8, by: 6).refusal else {
-            Issue.record("not over")
-            return
-        }
+        #expect(table.doubt(key, generation: trial.generation, waiter: 6, now: 0) == .confirm(trial))
+        #expect(table.held(key) == nil)
+        // One that was under way is refused as well.
+        #expect(table.doubt(key, generation: trial.generation, waiter: 7, now: 0) == .wait)
+        #expect(table.request(key, rejected: nil, waiter: 8, now: 0) == .wait)
+        let told = table.confirm(key, generation: trial.generation, .stillGood, now: 0)
+        #expect(told.map(\.waiter) == [6, 7, 8])
+        #expect(table.held(key) == trial)
     }
 
-    @Test("accepted elsewhere it serves all again, and old refusals count no more")
-    func acceptedElsewhere() throws {
+    @Test("a rejected credential fails all who wait, and its session is gone")
+    func rejected() throws {
         var table = Table()
         let trial = try #require(trying(&table))
-        _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
-        for waiter in 10..<20 {
-            guard case .doubt = table.refuse(key, generation: trial.generation, route: waiter, by: 0).refusal else {
-                Issue.record("not doubted")
-                return
-            }
-            #expect(table.request(key, rejected: nil, waiter: waiter, now: 0) == .prove(trial))
-            _ = table.judge(key, generation: trial.generation, .accepted, by: waiter)
-            #expect(table.held(key) == trial)
+        _ = table.doubt(key, generation: trial.generation, waiter: 1, now: 0)
+        let told = table.reject(key, generation: trial.generation, refused, now: 0)
+        #expect(told.map(\.waiter) == [2, 3, 1])
+        #expect(told.allSatisfy { $0.outcome == .failed(self.refused) })
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .lead)
+    }
+
+    @Test(
+        "a credential of which nothing can be learned is given up for a pause that doubles, until a server accepts it")
+    func unknown() throws {
+        var table = Table()
+        let trial = try #require(trying(&table))
+        _ = table.doubt(key, generation: trial.generation, waiter: 1, now: 0)
+        let told = table.confirm(key, generation: trial.generation, .unknown, now: 0)
+        guard case .failed(let failure)? = told.first?.outcome else {
+            Issue.record("\(told)")
+            return
         }
+        #expect(failure.isUnknown && failure.detail.contains("prove-at"))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 499) == .refuse(failure))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .lead)
     }
 
     @Test("a refusal of an older session says nothing about the present one")
@@ -165,10 +129,7 @@ struct ProofTests {
         var table = Table()
         let trial = try #require(trying(&table))
         _ = table.judge(key, generation: trial.generation, .accepted, by: 1)
-        guard case .old = table.refuse(key, generation: trial.generation - 1, route: 7, by: 5).refusal else {
-            Issue.record("taken for the present one")
-            return
-        }
+        #expect(table.doubt(key, generation: trial.generation - 1, waiter: 5, now: 0) == .over)
         #expect(table.held(key) == trial)
     }
 }

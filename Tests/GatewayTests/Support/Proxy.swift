@@ -21,11 +21,12 @@ final class Proxy {
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
         spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan,
+        latches: any LatchBook = NoLatches(), credentials: any CredentialProvider = NoCredentials(),
         isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
     ) throws {
         let clock = clock
         services = ClientServices(
-            limits: sessions, credentials: NoCredentials(), latches: NoLatches(), state: NoState(),
+            limits: sessions, credentials: credentials, latches: latches, state: NoState(),
             wallClock: { clock.now }, observer: log, replay: spool, hasClosedLatch: isLatched)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
@@ -37,12 +38,14 @@ final class Proxy {
     convenience init(
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
-        router: Router = Router(fallback: "bank"), logger: Logger? = nil
+        router: Router = Router(fallback: "bank"), logger: Logger? = nil,
+        latches: any LatchBook = NoLatches(), credentials: any CredentialProvider = NoCredentials()
     ) throws {
         try self.init(
             workers: workers, limits: limits, sessions: sessions, spool: spool, logger: logger,
             GatewayPlan(
-                listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]))
+                listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]),
+            latches: latches, credentials: credentials)
     }
 
     deinit { gateway.stop() }

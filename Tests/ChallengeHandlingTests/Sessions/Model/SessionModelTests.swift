@@ -7,7 +7,7 @@ import Testing
 struct SessionModelTests {
     /// Seeds, so that what one finds can be looked at again: `SessionWorld(seed:)`.
     @Test(
-        "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, and nobody gets another's session",
+        "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, no accepted one is latched by a resource, and nobody gets another's session",
         arguments: 0..<8)
     func schedules(part: Int) {
         var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0, givenUp = 0
@@ -31,6 +31,7 @@ struct SessionModelTests {
             rejections += world.counts.rejections
             renewals += world.counts.renewals
             latched += world.counts.latched
+            confirmations += world.counts.confirmations
             givenUp += world.counts.givenUp
         }
         // The schedules reach what they are about.
@@ -40,6 +41,7 @@ struct SessionModelTests {
         #expect(rejections > 200)
         #expect(renewals > 50)
         #expect(latched > 200)
+        #expect(confirmations > 200)
         #expect(givenUp > 200)
     }
 }

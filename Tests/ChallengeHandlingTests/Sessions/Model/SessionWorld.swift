@@ -16,6 +16,9 @@ struct SessionWorld {
     var now: Int64 = 1_000_000
     var exchanges: [Int: ModelExchange] = [:]
     var logins: [ModelLogin] = []
+    /// The confirmations under way, and the passwords that some server is known to have accepted.
+    var confirmations: [(key: SessionKey, held: HeldSession, password: Int)] = []
+    var marks: Set<String> = []
     var broken: String?
     private(set) var counts = Counts()
     private var lastExchange = 0
@@ -37,7 +40,7 @@ struct SessionWorld {
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<28: begin()
         case 28..<55: answerOne()
-        case 55..<75: endLogin()
+        case 55..<75: if confirmations.isEmpty || Bool.random(using: &random) { endLogin() } else { endConfirmation() }
         case 75..<80: giveUp()
         case 80..<86: now += Int64.random(in: 0..<40_000, using: &random)
         case 86..<88: server.restart()
@@ -54,9 +57,9 @@ struct SessionWorld {
     /// Lets everything that is under way come to its end.
     mutating func settle() {
         server.isDown = false
-        for _ in 0..<1_000 where broken == nil && !(exchanges.isEmpty && logins.isEmpty) {
+        for _ in 0..<1_000 where broken == nil && !(exchanges.isEmpty && logins.isEmpty && confirmations.isEmpty) {
             now += 10
-            if logins.isEmpty { answerOne() } else { endLogin() }
+            if !confirmations.isEmpty { endConfirmation() } else if logins.isEmpty { answerOne() } else { endLogin() }
             checkRules()
         }
         if broken == nil, !exchanges.isEmpty { broken = "exchanges without an end: \(exchanges)" }
@@ -90,6 +93,9 @@ struct SessionWorld {
     private mutating func startLogin(_ key: SessionKey) {
         if let other = logins.first(where: { $0.key.isSibling(of: key) }) {
             broken = "two logins at once: \(other.key)"
+        }
+        if confirmations.contains(where: { $0.key.isSibling(of: key) }) {
+            broken = "a login beside a confirmation: \(key)"
         }
         let password = server.stored(key.credential)
         let isLatched = latches.closedLatch(ModelKeys.latch(key), digest: [UInt8(password)], now: now) != nil
@@ -153,8 +159,14 @@ struct SessionWorld {
         if server.isDown {
             if isTrial { judge(exchange, key, held, .undecided) }
         } else if let password = held.password {
-            if server.takes(password, of: key.credential) {
-                if isTrial { judge(exchange, key, held, .accepted) }
+            // One of four addresses is not for this user.
+            let isForbidden = Int.random(in: 0..<4, using: &random) == 0
+            if isForbidden { counts.resources += 1 }
+            if server.takes(password, of: key.credential), !isForbidden {
+                if isTrial {
+                    marks.insert("\(key.credential)/\(password)")
+                    judge(exchange, key, held, .accepted)
+                }
             } else {
                 refused(exchange, key, held, password, rounds)
             }
@@ -166,16 +178,33 @@ struct SessionWorld {
     private mutating func refused(
         _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ password: Int, _ rounds: Int
     ) {
-        let route = Int.random(in: 0..<3, using: &random)
-        let (refusal, told) = table.refuse(key, generation: held.generation, route: route, by: exchange)
-        tell(told, of: key)
-        switch refusal {
-        case .doubt: break
-        case .old: if rounds < 8 { ask(exchange, key, rejected: held.generation, rounds: rounds + 1) }
-        case .close:
-            let failure = reject(password, key)
-            tell(table.finish(key, with: .failure(failure), now: now, chance: chance()), of: key)
+        switch table.doubt(key, generation: held.generation, waiter: exchange, now: now) {
+        case .keep, .overloaded: break
+        case .over: if rounds < 8 { ask(exchange, key, rejected: held.generation, rounds: rounds + 1) }
+        case .wait: exchanges[exchange] = .waiting(key)
+        case .confirm(let session):
+            exchanges[exchange] = .waiting(key)
+            counts.confirmations += 1
+            confirmations.append((key, session, password))
         }
+    }
+
+    /// What a client does that asks where the password was accepted last; one that was never accepted anywhere is rejected at once.
+    private mutating func endConfirmation() {
+        guard let index = confirmations.indices.randomElement(using: &random) else { return }
+        let (key, held, password) = confirmations.remove(at: index)
+        let isMarked = marks.contains("\(key.credential)/\(password)")
+        if isMarked, server.isDown {
+            return tell(table.confirm(key, generation: held.generation, .unknown, now: now), of: key)
+        }
+        if isMarked, server.takes(password, of: key.credential) {
+            return tell(table.confirm(key, generation: held.generation, .stillGood, now: now), of: key)
+        }
+        if isMarked, server.accounts[key.credential]?.password == password {
+            broken = "\(key.credential)'s password \(password), which was accepted, is latched by one resource"
+        }
+        marks.remove("\(key.credential)/\(password)")
+        tell(table.reject(key, generation: held.generation, reject(password, key), now: now), of: key)
     }
 
     private mutating func judge(
@@ -264,7 +293,8 @@ struct SessionWorld {
             let isTried = exchanges.values.contains {
                 if case .sent(key, _, isTrial: true, _) = $0 { true } else { false }
             }
-            if !isTried, !logins.contains(where: { $0.key.isSibling(of: key) }) {
+            let isConfirmed = confirmations.contains { $0.key.isSibling(of: key) }
+            if !isTried, !isConfirmed, !logins.contains(where: { $0.key.isSibling(of: key) }) {
                 broken = broken ?? "\(exchange) waits for \(key), and nobody will tell it"
             }
         }
