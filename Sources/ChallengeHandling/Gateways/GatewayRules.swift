@@ -70,8 +70,8 @@ public struct GatewayStep: Sendable, Equatable {
         }
     }
 
-    /// Fetched first, its cookies kept: an address, absolute or relative to the upstream. `nil`: in the first step the
-    /// address that was challenged, in later ones the answer to the step before is the page.
+    /// Fetched first, its cookies kept: an address, absolute or relative to the upstream. `nil`: in the first step
+    /// `prove-at`, the upstream's address or at last the challenged one shows the page, in later ones the answer before is the page.
     public var page: String?
     /// Where the step goes.
     public var target: Target

@@ -11,7 +11,7 @@ public enum GatewayAnswer: Sendable {
     /// This form is submitted, and `onSuccess` or `onFailure` told of the answer.
     case submitForm(LoginForm)
     /// The login has worked, or is none of the handler's business: the original request is sent again. Before that the
-    /// address that was challenged is asked for; where the gateway still answers, the form was wrong.
+    /// address that showed the page is asked for; if the gateway still answers, the form was wrong.
     case submitSuccess
 
     /// Submits a login form: a POST of `parameters` as `application/x-www-form-urlencoded`, or a GET with them as query.
