@@ -20,7 +20,8 @@ struct GatewayJudge {
         try requireNoFailure(answer, visit)
         let isProven = try isProven(by: answer, visit)
         if !isProven {
-            if answer.status == 401 || form.isAgain(in: answer) { throw reject(.rejected, answer, visit) }
+            if answer.status == 401 { throw reject(.rejected, answer, visit, by: "its status is 401") }
+            if form.isAgain(in: answer) { throw reject(.rejected, answer, visit, by: "it has the form again") }
             if let trouble = visit.trouble(in: answer, "form") { throw trouble }
         }
         guard isProven || success.isEmpty && answer.status != 403 else { throw noEvidence(visit, answer) }
@@ -29,7 +30,9 @@ struct GatewayJudge {
         }
         let page = try await visit.open(next, "redirect")
         try requireNoFailure(page.response, visit)
-        if !isProven, form.isAgain(in: page.response) { throw reject(.rejected, page.response, visit) }
+        if !isProven, form.isAgain(in: page.response) {
+            throw reject(.rejected, page.response, visit, by: "its redirect leads to the form again")
+        }
         return page
     }
 
@@ -55,7 +58,7 @@ struct GatewayJudge {
             isProven = isProven || self.isProven(by: page.response)
             if !isProven, page.isMarked || form.isAgain(in: page.response) {
                 guard hasNewCookies, isResource, success.isEmpty else {
-                    throw reject(.rejected, page.response, visit)
+                    throw reject(.rejected, page.response, visit, by: "its redirect leads to the login page")
                 }
             }
             if isSettled(page.response) { seen = next }
@@ -74,7 +77,9 @@ struct GatewayJudge {
         let page = try await followUp(proof, "check", success.isEmpty && isLikely, follows: true, &visit)
         guard let page else { return }
         if self.isProven(by: page.response) { return }
-        if page.isMarked { throw reject(.rejected, page.response, visit) }
+        if page.isMarked {
+            throw reject(.rejected, page.response, visit, by: "\(proof.path) shows the login page after it")
+        }
         guard success.isEmpty else { throw noEvidence(visit, answer) }
         if !hasNewCookies, let trouble = visit.trouble(in: page.response, "check") { throw trouble }
     }
@@ -95,7 +100,9 @@ struct GatewayJudge {
     ) async throws(LoginFailure) {
         guard let page = try await followUp(address, "check", isLikely, follows: true, &visit) else { return }
         if page.isMarked {
-            if form.isPreset, (200...299).contains(answer.status) { throw reject(.rejected, page.response, visit) }
+            if form.isPreset, (200...299).contains(answer.status) {
+                throw reject(.rejected, page.response, visit, by: "\(address.path) shows the login page after it")
+            }
             throw noEvidence(visit, answer)
         }
         if let trouble = visit.trouble(in: page.response, "check") { throw trouble }
@@ -121,7 +128,7 @@ struct GatewayJudge {
     private func requireNoFailure(_ response: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
         var look = ResponseLook(response, ofAnyType: true)
         for failure in failed where look.match(failure.matcher) == .matches {
-            visit.report("the answer says: \(failure.cause.rawValue)")
+            visit.report("the answer matches `failed`: \(failure.cause.rawValue)")
             switch failure.cause {
             case .wrongPassword: throw reject(.rejected, response, visit)
             case .locked: throw reject(.locked, response, visit)
@@ -139,8 +146,11 @@ struct GatewayJudge {
 
     /// The login page again, or a status that says no.
     private func requireNoRefusal(_ answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) {
-        if visit.isMarked(answer) || form.isAgain(in: answer) || answer.status == 401 || answer.status == 403 {
-            throw reject(.rejected, answer, visit)
+        if visit.isMarked(answer) || form.isAgain(in: answer) {
+            throw reject(.rejected, answer, visit, by: "it is the login page again")
+        }
+        if answer.status == 401 || answer.status == 403 {
+            throw reject(.rejected, answer, visit, by: "its status is \(answer.status)")
         }
         if let trouble = visit.trouble(in: answer, "form") { throw trouble }
     }
@@ -156,8 +166,12 @@ struct GatewayJudge {
         return look.matchAny(success) == .matches
     }
 
-    private func reject(_ reason: Latch.Reason, _ response: ExaminedResponse, _ visit: GatewayVisit) -> LoginFailure {
-        use.reject(
+    /// The failure of a rejection, of which the latch is told; `sign` is what decided, unless that was reported before.
+    private func reject(
+        _ reason: Latch.Reason, _ response: ExaminedResponse, _ visit: GatewayVisit, by sign: String? = nil
+    ) -> LoginFailure {
+        if let sign { visit.report("the answer to the form means a wrong password: \(sign)") }
+        return use.reject(
             reason, serverWait: Moment.retry(after: response.fields, now: visit.conversation.now()),
             in: visit.conversation)
     }

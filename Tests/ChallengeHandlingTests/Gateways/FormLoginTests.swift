@@ -38,12 +38,14 @@ struct FormLoginTests {
             Portal.get("/app/home", 200, Portal.form, sends: "JSESSIONID=1"),
         ])
         await world.expectRejection(try Portal.login())
+        #expect(world.steps.contains { $0.hasSuffix(": /app/home shows the login page after it") }, "the sign that decided is told")
     }
 
     @Test("the login page again, whatever its status, is a rejection", arguments: [200, 400, 401, 403])
     func formAgain(_ status: Int) async throws {
         let world = Portal.world([Self.page, Portal.post("/app/j_security_check", status, Portal.form)])
         await world.expectRejection(try Portal.login())
+        #expect(world.steps.contains { $0.hasSuffix(": it is the login page again") }, "the sign that decided is told")
     }
 
     @Test("Jetty: the redirect to the login page is followed to its form, and success leads to the saved address")
@@ -74,6 +76,7 @@ struct FormLoginTests {
     func status(_ status: Int) async throws {
         let world = Portal.world([Self.page, Portal.post("/app/j_security_check", status, "<p>No</p>")])
         await world.expectRejection(try Portal.login())
+        #expect(world.steps.contains { $0.hasSuffix(": its status is \(status)") }, "the sign that decided is told")
     }
 
     @Test("Jetty: success without a saved address leads to the root, and the challenged address is the proof")
