@@ -38,7 +38,9 @@ struct FormLoginTests {
             Portal.get("/app/home", 200, Portal.form, sends: "JSESSIONID=1"),
         ])
         await world.expectRejection(try Portal.login())
-        #expect(world.steps.contains { $0.hasSuffix(": /app/home shows the login page after it") }, "the sign that decided is told")
+        #expect(
+            world.steps.contains { $0.hasSuffix(": /app/home shows the login page after it") },
+            "the sign that decided is told")
     }
 
     @Test("the login page again, whatever its status, is a rejection", arguments: [200, 400, 401, 403])
