@@ -88,6 +88,8 @@ package struct Router: Sendable {
     /// differently: a path that some of them would take for one of a route with another upstream or other users is not decided.
     package func decide(host: String, path: String, method: String, user: UInt32?) -> Decision {
         let host = HostPolicy.canonical(host)
+        // An address without a path means the root (RFC 9110 §4.2.3), and goes upstream as such.
+        let path = path.isEmpty ? "/" : path
         let bytes = path.utf8.span
         let number = match(host: host, path: bytes, method: method)
         guard let upstream = number.map({ routes[$0].upstream }) ?? fallback else { return .none }

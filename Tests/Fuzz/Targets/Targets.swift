@@ -106,7 +106,7 @@ private func checkRouting(_ path: String) throws(Violation) {
         guard case .found(let destination) = decision else { continue }
         try require(destination.stripped <= path.utf8.count, "more is taken off than there is")
         guard let number = destination.route, let prefix = router.routes[number].path else { continue }
-        try require(path.utf8.starts(with: prefix.utf8), "\(prefix) takes \(path)")
+        try require((path.isEmpty ? "/" : path).utf8.starts(with: prefix.utf8), "\(prefix) takes \(path)")
         let left = path.utf8.dropFirst(destination.stripped).first
         try require(left == nil || left == UInt8(ascii: "/"), "what is left begins in the middle of a segment")
         if destination.upstream == "guarded" { try require(method == "GET" && user == 7, "the guard is asleep") }

@@ -40,6 +40,13 @@ struct RouterTests {
         #expect(decide([], fallback: "all") == .found(.init(upstream: "all")))
     }
 
+    @Test("an address without a path is the root's, and is no way around a route that takes everything")
+    func emptyPath() {
+        let routes = [Route(path: "/", users: [1000], upstream: "up")]
+        #expect(decide(routes, fallback: "all", path: "", user: 1000) == .found(.init(upstream: "up", route: 0)))
+        #expect(decide(routes, fallback: "all", path: "", user: 1001) == .notAllowed(route: 0))
+    }
+
     @Test("hosts and methods are compared whole")
     func hosts() {
         let routes = [Route(host: "ledger.localhost", methods: ["GET", "HEAD"], upstream: "ledger")]

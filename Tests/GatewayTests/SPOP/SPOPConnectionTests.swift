@@ -100,6 +100,13 @@ struct SPOPConnectionTests {
         #expect(try haproxy.ask("GET", "/a", "transfer-encoding: chunked\r\n")["status"] == .number(200))
     }
 
+    @Test("gets no session over TCP from an authority without users")
+    func withoutUsers() throws {
+        let authority = try Authority({ port in .bank(port: port) }, users: nil)
+        let haproxy = try SPOPPeer.greeting(authority)
+        #expect(try haproxy.ask()["code"] == .text("caller-not-allowed"))
+    }
+
     @Test("is denied where it does not say which request it means, and may go on")
     func unclear() throws {
         let authority = try authority()
