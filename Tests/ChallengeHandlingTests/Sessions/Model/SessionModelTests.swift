@@ -11,6 +11,7 @@ struct SessionModelTests {
         arguments: 0..<8)
     func schedules(part: Int) {
         var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0, givenUp = 0
+        var confirmations = 0
         for seed in (part * 300)..<((part + 1) * 300) {
             var world = SessionWorld(seed: UInt64(seed))
             for step in 0..<150 {

@@ -27,6 +27,7 @@ struct SessionWorld {
     /// What has happened, so that a test can tell that its schedules were no idle ones.
     struct Counts {
         var answers = 0, logins = 0, trials = 0, rejections = 0, shared = 0, renewals = 0, latched = 0, givenUp = 0
+        var confirmations = 0, resources = 0
     }
 
     init(seed: UInt64) {
