@@ -180,8 +180,10 @@ struct SessionWorld {
         _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ password: Int, _ rounds: Int
     ) {
         switch table.doubt(key, generation: held.generation, waiter: exchange, now: now) {
-        case .keep, .overloaded: break
-        case .over: if rounds < 8 { ask(exchange, key, rejected: held.generation, rounds: rounds + 1) }
+        case .keep, .overloaded: judge(exchange, key, held, .undecided)
+        case .over:
+            judge(exchange, key, held, .undecided)
+            if rounds < 8 { ask(exchange, key, rejected: held.generation, rounds: rounds + 1) }
         case .wait: exchanges[exchange] = .waiting(key)
         case .confirm(let session):
             exchanges[exchange] = .waiting(key)
