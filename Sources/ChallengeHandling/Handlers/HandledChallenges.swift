@@ -80,6 +80,7 @@ struct HandledChallengesLogin: SessionLogin {
             return .nothingAsked(at: target, now: conversation.now())
         }
         var request = challenges.handler.firstChallenge(in: met.fields, at: met.url, conversation)
+        var spared: Secret?
         for _ in 0..<Self.rounds {
             guard let asked = request else { return session }
             let space = AnswerBook.Space(asked.challenge)
@@ -94,15 +95,43 @@ struct HandledChallengesLogin: SessionLogin {
             }
             let fingerprint = answer.fields.first { $0.name == .authorization }?.value
             if let fingerprint { try challenges.rejected.requireNew(fingerprint, to: name) }
+            if let fingerprint, fingerprint == spared {
+                conversation.report(
+                    ConversationStep(challenge: name, text: "the answer is right, and not for this address"))
+                return session
+            }
             request = try await again(asked, answered: answer, conversation)
-            guard request != nil else {
+            guard let refused = request else {
+                if let fingerprint { challenges.rejected.accept(fingerprint, to: name, at: asked.url) }
                 book.enter(answer, for: space, at: met.url)
                 return session
             }
-            if let fingerprint { challenges.rejected.note(fingerprint, to: name) }
+            guard let fingerprint else { continue }
+            if try await isAcceptedElsewhere(fingerprint, answer, refused, conversation) {
+                // The handler may have another one for this address.
+                spared = fingerprint
+            } else {
+                challenges.rejected.note(fingerprint, to: name)
+            }
         }
         throw LoginFailure(
             .rejected, challenge: name, detail: "The server rejected \(Self.rounds) answers, one after the other.")
+    }
+
+    /// Whether the server still accepts an answer where it did before, so that its refusal is a matter of the one resource
+    /// (CONTRIBUTING, rule 3).
+    private func isAcceptedElsewhere(
+        _ fingerprint: Secret, _ answer: Session, _ refused: ChallengeRequest, _ conversation: Conversation
+    ) async throws(LoginFailure) -> Bool {
+        guard let address = challenges.rejected.address(accepting: fingerprint, to: name),
+            address != refused.url.withoutQuery
+        else { return false }
+        let elsewhere = ChallengeRequest(
+            url: address, challenge: refused.challenge, isRepeated: true, conversation: conversation)
+        let occasion = SchemeOccasion(name: name, url: address, use: nil, conversation: conversation)
+        // First without: an address that has become open proves nothing.
+        guard let first = try await SchemeProbe(address, occasion).ask(), first.status == 401 else { return false }
+        return try await again(elsewhere, answered: answer, conversation) == nil
     }
 
     /// The challenge at the address of a request that waits, if nothing is known yet.

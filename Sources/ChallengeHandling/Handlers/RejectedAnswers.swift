@@ -11,6 +11,7 @@ package final class RejectedAnswers: Sendable {
     private static let most = 256
 
     private let known = Mutex<[(challenge: String, answer: Secret)]>([])
+    private let accepted = Mutex<[(challenge: String, answer: Secret, address: WebURL)]>([])
 
     /// None.
     package init() {}
@@ -27,11 +28,26 @@ package final class RejectedAnswers: Sendable {
 
     /// The server rejected `answer`.
     package func note(_ answer: Secret, to challenge: String) {
+        accepted.withLock { $0.removeAll { $0.challenge == challenge && $0.answer == answer } }
         known.withLock { known in
             guard !known.contains(where: { $0.challenge == challenge && $0.answer == answer }) else { return }
             if known.count >= Self.most { known.removeFirst() }
             known.append((challenge, answer))
         }
+    }
+
+    /// The server accepted `answer` at `address`, where it had asked for one.
+    func accept(_ answer: Secret, to challenge: String, at address: WebURL) {
+        accepted.withLock { accepted in
+            accepted.removeAll { $0.challenge == challenge && $0.answer == answer }
+            if accepted.count >= Self.most { accepted.removeFirst() }
+            accepted.append((challenge, answer, address.withoutQuery))
+        }
+    }
+
+    /// The address at which the server accepted `answer` last; `nil` if it never did.
+    func address(accepting answer: Secret, to challenge: String) -> WebURL? {
+        accepted.withLock { $0.last { $0.challenge == challenge && $0.answer == answer }?.address }
     }
 
     /// Forgets those to `challenge`.

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPTypes
+import Secrets
+import Testing
+
+@testable import ChallengeHandling
+
+@Suite("Answers of handlers that a server has accepted")
+struct AcceptedAnswerTests {
+    private struct Here: HandlerCaller {
+        func run<Value: Sendable>(
+            _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
+        ) async throws -> Value { try await body() }
+    }
+
+    private struct Ann: LoginHandler {
+        func credentials(for request: ChallengeRequest) async throws -> LoginCredentials? {
+            LoginCredentials(username: "ann", password: "right")
+        }
+    }
+
+    private static let demand: HTTPFields = [.wwwAuthenticate: "Basic realm=\"r\""]
+
+    private func step(_ path: String, _ hasAnswer: Bool, _ status: Int) -> ScriptedStep {
+        let fields = status == 401 ? Self.demand : [:]
+        return ScriptedStep(.get, "https://h\(path)", .success(SideResponse(status: status, fields: fields))) {
+            ($0.fields[.authorization] != nil) == hasAnswer
+        }
+    }
+
+    private func win(
+        _ path: String, _ steps: [ScriptedStep], _ rejected: RejectedAnswers, _ book: AnswerBook
+    ) async throws -> Session {
+        let challenges = HandledChallenges(
+            BasicChallengeHandler(Ann()), name: "own", caller: Here(), rejected: rejected)
+        let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: path)
+        let login = HandledChallengesLogin(
+            challenges: challenges, book: book, met: ExaminedResponse(status: 401, fields: Self.demand, url: url),
+            target: nil)
+        return try await World(steps).win(login)
+    }
+
+    @Test("one that a resource refuses, and that is still accepted elsewhere, is not remembered as rejected")
+    func forbidden() async throws {
+        let (rejected, book) = (RejectedAnswers(), AnswerBook())
+        _ = try await win("/a", [step("/a", true, 200)], rejected, book)
+        let confirmed = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 200)]
+        _ = try await win("/admin", confirmed, rejected, book)
+        _ = try await win("/b", [step("/b", true, 200)], rejected, book)
+    }
+
+    @Test("one that is refused where it was accepted is rejected, and not sent again")
+    func changed() async throws {
+        let (rejected, book) = (RejectedAnswers(), AnswerBook())
+        _ = try await win("/a", [step("/a", true, 200)], rejected, book)
+        let refused = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 401)]
+        for steps in [refused, []] {
+            await #expect(throws: LoginFailure.self) { try await win("/admin", steps, rejected, book) }
+        }
+    }
+}
