@@ -22,21 +22,28 @@ package enum ListenPoint: Sendable, Hashable {
         }
     }
 
+    /// The name that a socket has in the file system which `open` has just returned.
+    var file: SocketFile? {
+        if case .unix(let path, _) = self { SocketFile(at: path) } else { nil }
+    }
+
     /// Lets no new callers into the queue of a socket that `open` returned and that is about to be closed: they are
     /// refused, while those who wait there can still be accepted.
-    func seal(_ descriptor: Int32) {
+    func seal(_ descriptor: Int32, _ file: SocketFile?) {
         switch self {
         case .inherited: break
         // A TCP socket that is shut down would reset those in its queue. One that is deaf to the network keeps them.
         case .tcp: _ = clinux_deafen(descriptor)
-        case .unix: _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        case .unix:
+            // The name goes first: once callers are refused, the path may be another daemon's at any moment.
+            file?.remove()
+            _ = shutdown(descriptor, Int32(SHUT_RDWR))
         }
     }
 
-    /// Closes a socket that `open` returned, and removes what it left in the file system.
-    package func close(_ descriptor: Int32) {
-        // Before it is closed: afterwards the path may be another's already.
-        if case .unix(let path, _) = self { unsafe unlink(path) }
+    /// Closes a socket that `open` returned, and removes the name that it still has in the file system.
+    package func close(_ descriptor: Int32, _ file: SocketFile? = nil) {
+        file?.remove()
         _ = Glibc.close(descriptor)
     }
 
@@ -95,12 +102,10 @@ package enum ListenPoint: Sendable, Hashable {
         let result = unsafe withUnsafePointer(to: &address) { address in
             unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 unsafe removeIfStale(path, at: unsafe address, length: length)
-                // Nobody gets in before the permissions are what they should be.
-                let old = umask(0o777)
-                defer { umask(old) }
                 return unsafe bind(descriptor, address, length)
             }
         }
+        // Nobody gets in before it listens, and then the permissions are what they should be. The umask is the whole process's.
         guard result == 0, unsafe chmod(path, mode_t(mode)) == 0, listen(descriptor, backlog) == 0 else {
             let failure = errno
             _ = Glibc.close(descriptor)

@@ -7,8 +7,16 @@ struct ListenSocket: Sendable {
     var point: ListenPoint
     /// The socket.
     let descriptor: Int32
-    /// The callers connected through its listener, on all workers.
-    let callers: SharedCount
+    /// Its name in the file system, where it has one.
+    let file: SocketFile?
+    /// The places of its listener, on all workers.
+    let callers: CallerPlaces
+
+    /// Lets no new callers into its queue; see `ListenPoint.seal`.
+    func seal() { point.seal(descriptor, file) }
+
+    /// Closes it, and removes its name.
+    func close() { point.close(descriptor, file) }
 
     /// Whether nobody else accepts from it once we do not.
     var isOurs: Bool {

@@ -72,9 +72,9 @@ package final class Gateway {
         for (socket, (_, listener)) in zip(opened, served) { socket.callers.setLimit(listener.callers) }
         let plan = GatewayPlan(listeners: served, upstreams: plan.upstreams, accessLog: plan.accessLog)
         let gone = sockets.filter { old in !opened.contains { $0.descriptor == old.descriptor } }
-        for old in gone { old.point.seal(old.descriptor) }
+        for old in gone { old.seal() }
         onEveryWorker { $0.apply(plan, sockets: opened) }
-        for old in gone { old.point.close(old.descriptor) }
+        for old in gone { old.close() }
         sockets = opened
         let names = Set(plan.listeners.map(\.name))
         listenerCallers = listenerCallers.filter { names.contains($0.key) }
@@ -90,7 +90,10 @@ package final class Gateway {
             do throws(ListenError) {
                 let known = sockets.first { $0.point.isSamePlace(as: point) }
                 let descriptor = if let known { known.descriptor } else { try point.open() }
-                opened.append(ListenSocket(point: point, descriptor: descriptor, callers: callers(of: listener)))
+                opened.append(
+                    ListenSocket(
+                        point: point, descriptor: descriptor, file: known.map(\.file) ?? point.file,
+                        callers: callers(of: listener)))
                 served.append((point, listener))
             } catch {
                 if listener.isOptional {
@@ -132,7 +135,7 @@ package final class Gateway {
 
     private func closeNew(_ opened: [ListenSocket]) {
         for new in opened where !sockets.contains(where: { $0.descriptor == new.descriptor }) {
-            new.point.close(new.descriptor)
+            new.close()
         }
     }
 
@@ -154,7 +157,7 @@ package final class Gateway {
     package func drain(_ done: @escaping @Sendable () -> Void) {
         // Closed before anything is waited for, so that a new caller is refused and can go elsewhere, instead of waiting in
         // a queue that nobody serves. One that the service manager holds too stays open there.
-        for socket in sockets { socket.point.seal(socket.descriptor) }
+        for socket in sockets { socket.seal() }
         onEveryWorker { $0.stopAccepting() }
         closeSockets()
         let left = Counter(crews.count)
@@ -186,7 +189,7 @@ package final class Gateway {
     }
 
     private func closeSockets() {
-        for socket in sockets { socket.point.close(socket.descriptor) }
+        for socket in sockets { socket.close() }
         sockets = []
     }
 

@@ -2,11 +2,12 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
-import Gateway
 import Glibc
 import HTTPWire
 import Synchronization
 import Testing
+
+@testable import Gateway
 
 @Suite("Listeners that close or change")
 struct ClosingTests {
@@ -72,6 +73,61 @@ struct ClosingTests {
             try caller.expectEnd()
         }
         if isDrain { proxy.wait("the end") { isDone.isSet } }
+    }
+
+    @Test("a socket that the next daemon has opened at its path stays when the one before ends")
+    func nextDaemon() throws {
+        let path = Self.path + "-next"
+        let point = ListenPoint.unix(path: path, mode: 0o600)
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let block = Block()
+        let admin = (
+            point: ListenPoint.tcp(host: "::1", port: 0),
+            plan: ListenerPlan(
+                name: "admin", service: .local(block), router: Router(fallback: nil), hosts: HostPolicy())
+        )
+        func plan() -> GatewayPlan {
+            GatewayPlan(listeners: [(point: point, plan: .proxy()), admin], upstreams: [.bank(port: upstream.port)])
+        }
+        let old = try Proxy(plan())
+        let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: old.gateway.descriptors[1])))
+        try holder.send(get())
+        block.waitUntilHolding()
+        // While it drains, its worker is held up; the next one is there before it comes to an end.
+        let opened = Mutex<Int32>(-1)
+        startThread {
+            for _ in 0..<10_000 {
+                if let descriptor = try? point.open() {
+                    opened.withLock { $0 = descriptor }
+                    break
+                }
+                usleep(1000)
+            }
+            block.release()
+        }
+        let isDone = Flag()
+        old.gateway.drain { isDone.set() }
+        old.wait("the end") { isDone.isSet }
+        old.gateway.stop()
+        #expect(opened.withLock { $0 } >= 0)
+        _ = try Peer(path: path)
+        close(opened.withLock { $0 })
+        unsafe unlink(path)
+    }
+
+    @Test("a name that stands for another file by now stays")
+    func otherFile() throws {
+        let path = Self.path + "-other"
+        let point = ListenPoint.unix(path: path, mode: 0o600)
+        let old = try point.open()
+        let file = point.file
+        #expect(unsafe rename(path, path + ".moved") == 0)
+        let new = try point.open()
+        point.close(old, file)
+        _ = try Peer(path: path)
+        point.close(new, point.file)
+        #expect(unsafe access(path, F_OK) != 0)
+        unsafe unlink(path + ".moved")
     }
 
     @Test("a reload gives a Unix socket other permissions, and its callers stay")
