@@ -7,7 +7,8 @@
 /// is scheduled again. So a busy keep-alive connection touches the timer heap about once per period.
 package final class LazyTimer: TimerHandler {
     private unowned let loop: EventLoop
-    private var deadline = LoopInstant.never
+    /// The deadline as it was set last; `never` where there is none.
+    package private(set) var deadline = LoopInstant.never
     private var scheduledAt = LoopInstant.never
     private var token: TimerToken?
     /// Called on the loop's thread when the deadline has come. Set it before the first `arm`.

@@ -81,6 +81,17 @@ package struct Router: Sendable {
     /// True if some route is for one host name only.
     package var usesHosts: Bool { routes.contains { $0.host != nil } }
 
+    /// The users of all routes together, where each route has some and nothing goes elsewhere; else `nil`.
+    var users: Set<UInt32>? {
+        guard fallback == nil, !routes.isEmpty else { return nil }
+        var all: Set<UInt32> = []
+        for route in routes {
+            guard let users = route.users else { return nil }
+            all.formUnion(users)
+        }
+        return all
+    }
+
     /// Decides by the first route that matches host, path and method; `users` only refuse. `host` without port; `path` as it came,
     /// without query; `user`: the caller's uid if known.
     ///

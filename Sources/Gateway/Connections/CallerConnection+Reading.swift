@@ -108,6 +108,8 @@ extension CallerConnection {
         switch verdict {
         case .refused(let refusal):
             reply(refusal)
+            // Who is not let in keeps no place.
+            if refusal.code == .callerNotAllowed { keepsAlive = false }
         case .answered(let answer):
             deliver(answer)
         case .admitted(let destination):

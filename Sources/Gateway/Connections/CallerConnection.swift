@@ -38,8 +38,8 @@ final class CallerConnection: ReadinessHandler {
     let descriptor: Int32
     let worker: Worker
     private let acceptor: Acceptor
-    /// Where it is counted besides at its listener.
-    private let counter: SharedCount?
+    /// Its place among the callers.
+    let place: CallerPlace
     /// The caller's uid, once it was asked for and the kernel knew.
     private var knownUser: UInt32?
 
@@ -96,15 +96,13 @@ final class CallerConnection: ReadinessHandler {
     /// Whether the worker has it on its list for this turn.
     var isNoted = false
 
-    init(descriptor: Int32, worker: Worker, acceptor: Acceptor, counter: SharedCount?) {
-        self.counter = counter
-        self.descriptor = descriptor
+    init(_ caller: AcceptedCaller, worker: Worker) {
+        (descriptor, acceptor, place, knownUser) = (caller.descriptor, caller.acceptor, caller.place, caller.user)
         self.worker = worker
-        self.acceptor = acceptor
         parser = RequestHeadParser(limits: acceptor.plan.headLimits)
         timer = LazyTimer(loop: worker.loop)
         timer.onExpiry = { [unowned self] in timeLimitPassed() }
-        timer.arm(at: worker.loop.now + worker.limits.headTime)
+        timer.arm(at: worker.loop.now + worker.silentDelay)
         worker.loop.watch(descriptor, for: .read, handler: self)
     }
 
@@ -289,7 +287,7 @@ final class CallerConnection: ReadinessHandler {
         }
         _ = shutdown(descriptor, Int32(Glibc.SHUT_WR))
         phase = .lingering
-        timer.arm(at: worker.loop.now + .seconds(2))
+        timer.arm(at: worker.loop.now + Self.lingering)
     }
 
     private func updateInterest() {
@@ -372,8 +370,7 @@ final class CallerConnection: ReadinessHandler {
             unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
         }
         _ = Glibc.close(descriptor)
-        acceptor.callers.leave()
-        counter?.leave()
+        place.leave()
         worker.connectionClosed(self)
     }
 

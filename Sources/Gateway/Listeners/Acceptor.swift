@@ -11,8 +11,8 @@ final class Acceptor: ReadinessHandler {
     var plan: ListenerPlan
     /// Whether it still accepts; connections of one that does not close after their response.
     private(set) var isOpen = true
-    /// The callers connected through its listener, on all workers.
-    let callers: SharedCount
+    /// The places of its listener, on all workers.
+    let callers: CallerPlaces
     private let descriptor: Int32
     /// Whether nobody else accepts from the socket once we do not.
     private let isOurs: Bool

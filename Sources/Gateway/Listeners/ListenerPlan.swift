@@ -31,6 +31,9 @@ package final class ListenerPlan: Sendable {
     package let callers: Int?
     /// Whether it takes the caller's uid to decide about a request.
     package let asksForUser: Bool
+    /// The only uids that any request is taken from: those of the listener, or of all its routes where nothing goes elsewhere;
+    /// `nil`: whoever calls has to be heard.
+    let admittedUsers: Set<UInt32>?
     /// The browsers' requests that are let in.
     package let browsers: BrowserRule
     /// Limits on request heads.
@@ -61,6 +64,7 @@ package final class ListenerPlan: Sendable {
         self.hosts = hosts
         self.users = users
         asksForUser = users != nil || router.routes.contains { $0.users != nil }
+        admittedUsers = router.users.map { users?.intersection($0) ?? $0 } ?? users
         self.browsers = browsers
         self.headLimits = headLimits
     }

@@ -7,6 +7,8 @@ package enum NoRoom: String, Sendable, CaseIterable {
     case everywhere = "callers"
     /// The listener's own `callers` is reached.
     case atListener = "listener"
+    /// The caller's user holds as many places as one user may.
+    case user = "user"
     /// The process has no file descriptor left.
     case noDescriptor = "descriptors"
 
@@ -15,6 +17,7 @@ package enum NoRoom: String, Sendable, CaseIterable {
         switch self {
         case .everywhere: Self.farewells.everywhere
         case .atListener: Self.farewells.atListener
+        case .user: Self.farewells.user
         case .noDescriptor: Self.farewells.noDescriptor
         }
     }
@@ -22,6 +25,8 @@ package enum NoRoom: String, Sendable, CaseIterable {
     private static let farewells = (
         everywhere: farewell("As many callers are connected as `limits.callers` allows."),
         atListener: farewell("As many callers are connected as `callers` of this listener allows."),
+        user: farewell(
+            "The user of this caller holds as many connections as one user may: half of what all others leave."),
         noDescriptor: farewell("The proxy may open no more files (`LimitNOFILE=` of the unit, `ulimit -n`).")
     )
 

@@ -19,8 +19,8 @@ final class RefusedCallers: ReadinessHandler {
     /// A descriptor to give up for one with which a caller can be told that there is none; -1: it is given up.
     private var spare = nothing()
     private let timer: LazyTimer
-    /// In the order in which they came.
-    private var leaving: [(descriptor: Int32, until: LoopInstant)] = []
+    /// In the order in which they came; with an answer that is still to be sent.
+    private var leaving: [(descriptor: Int32, until: LoopInstant, answer: [UInt8]?)] = []
 
     init(loop: EventLoop) {
         self.loop = loop
@@ -47,22 +47,32 @@ final class RefusedCallers: ReadinessHandler {
 
     /// Answers on a connection that has just been accepted, and lets go of it.
     func refuse(_ descriptor: Int32, _ reason: NoRoom) {
-        let answer = reason.farewell
-        let sent = unsafe answer.withUnsafeBytes {
-            unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        // On a fresh connection it fits, or else the caller is gone.
-        guard sent == answer.count, shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0, hasMore(descriptor),
-            reason != .noDescriptor
-        else {
+        guard say(reason.farewell, to: descriptor), hasMore(descriptor), reason != .noDescriptor else {
             _ = close(descriptor)
             return
         }
+        linger(descriptor, nil)
+    }
+
+    /// Answers on a connection that has just been accepted, once a request begins to come, and lets go of it.
+    ///
+    /// Some clients take a connection for broken that brings an answer before they have asked.
+    func turnAway(_ descriptor: Int32, with answer: [UInt8]) { linger(descriptor, answer) }
+
+    private func linger(_ descriptor: Int32, _ answer: [UInt8]?) {
         if leaving.count >= Self.most { end(at: 0) }
         let until = loop.now + Self.time
-        leaving.append((descriptor, until))
+        leaving.append((descriptor, until, answer))
         if leaving.count == 1 { timer.arm(at: until) }
         loop.watch(descriptor, for: .read, handler: self)
+    }
+
+    /// Sends all that there will be. Whether that worked: on a fresh connection it fits, or else the caller is gone.
+    private func say(_ answer: [UInt8], to descriptor: Int32) -> Bool {
+        let sent = unsafe answer.withUnsafeBytes {
+            unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        return sent == answer.count && shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0
     }
 
     /// Closes all of them.
@@ -72,7 +82,15 @@ final class RefusedCallers: ReadinessHandler {
     }
 
     func ready(_ fd: Int32, _ events: Readiness) {
-        guard !hasMore(fd), let index = leaving.firstIndex(where: { $0.descriptor == fd }) else { return }
+        guard let index = leaving.firstIndex(where: { $0.descriptor == fd }) else { return }
+        let isOpen = hasMore(fd)
+        if let answer = leaving[index].answer {
+            leaving[index].answer = nil
+            // One that has ended its side may still read.
+            if say(answer, to: fd), isOpen { return }
+        } else if isOpen {
+            return
+        }
         end(at: index)
     }
 
@@ -82,7 +100,8 @@ final class RefusedCallers: ReadinessHandler {
     }
 
     private func end(at index: Int) {
-        let descriptor = leaving.remove(at: index).descriptor
+        let (descriptor, _, answer) = leaving.remove(at: index)
+        if let answer { _ = say(answer, to: descriptor) }
         loop.forget(descriptor)
         _ = close(descriptor)
     }

@@ -22,8 +22,9 @@ package final class Gateway {
     private var crews: [Crew] = []
     private var sockets: [ListenSocket] = []
     private let counts: SharedCounts
-    /// The callers of each listener, by its name.
-    private var listenerCallers: [String: SharedCount] = [:]
+    /// The places of each listener, by its name.
+    private var listenerCallers: [String: CallerPlaces] = [:]
+    private let peers = WorkerPeers()
 
     /// A gateway of `workers` threads, not yet started. `limits` are those of all workers together.
     package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
@@ -32,12 +33,13 @@ package final class Gateway {
         log = ExchangeLog(logger: logger, wallClock: services.wallClock)
         self.limits = limits
         counts = SharedCounts(
-            callers: SharedCount(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
+            callers: CallerPlaces(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
         let workers = max(1, workers)
         let upstreamConnections = max(64, min(limits.exchanges / workers, 1024))
         for number in 0..<workers {
             crews.append(try startWorker(number, upstreamConnections: upstreamConnections))
         }
+        peers.introduce(members)
     }
 
     /// Sets the bounds of all workers together; callers and exchanges that are there already stay.
@@ -48,11 +50,11 @@ package final class Gateway {
 
     private func startWorker(_ number: Int, upstreamConnections: Int) throws -> Crew {
         let handover = Handover<LoopBound<Worker>>()
-        let (services, limits, counts, figures, log) = (services, limits, counts, figures, log)
+        let (services, limits, counts, figures, log, peers) = (services, limits, counts, figures, log, peers)
         let thread = try EventLoopThread(name: "worker-\(number)") { loop in
             let worker = try? Worker(
                 loop: loop, number: number, services: services, limits: limits, counts: counts,
-                upstreamConnections: upstreamConnections, figures: figures, log: log)
+                upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)
             handover.put(worker.map { LoopBound($0, to: loop) })
         }
         guard handover.wait() != nil else { throw GatewayError.noLibcurl }
@@ -76,6 +78,7 @@ package final class Gateway {
         onEveryWorker { $0.apply(plan, sockets: opened) }
         for old in gone { old.close() }
         sockets = opened
+        counts.callers.keep(for: Set(plan.listeners.filter { !$0.isLocal }.map(\.name)))
         let names = Set(plan.listeners.map(\.name))
         listenerCallers = listenerCallers.filter { names.contains($0.key) }
     }
@@ -108,11 +111,11 @@ package final class Gateway {
         return (opened, served)
     }
 
-    private func callers(of listener: ListenerPlan) -> SharedCount {
+    private func callers(of listener: ListenerPlan) -> CallerPlaces {
         if let known = listenerCallers[listener.name] { return known }
-        let count = SharedCount(limit: listener.callers)
-        listenerCallers[listener.name] = count
-        return count
+        let places = CallerPlaces(limit: listener.callers)
+        listenerCallers[listener.name] = places
+        return places
     }
 
     /// Sets the permissions of sockets that stay open and are to have others, all or none.
@@ -147,11 +150,14 @@ package final class Gateway {
 
     /// What the workers have counted, for whoever wants to know.
     package private(set) lazy var readings: WorkerReadings = {
-        let members = crews.enumerated().compactMap { number, crew in
-            crew.worker.wait().map { WorkerReadings.Member(number: number, loop: crew.thread.loop, worker: $0) }
-        }
-        return WorkerReadings(members: members, figures: figures, counts: counts)
+        WorkerReadings(members: members, figures: figures, counts: counts)
     }()
+
+    private var members: [WorkerMember] {
+        crews.enumerated().compactMap { number, crew in
+            crew.worker.wait().map { WorkerMember(number: number, loop: crew.thread.loop, worker: $0) }
+        }
+    }
 
     /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {
@@ -183,6 +189,7 @@ package final class Gateway {
         for crew in crews { crew.thread.join() }
         // The workers and what they share hold each other.
         for number in crews.indices { services.roster.dismiss(worker: number) }
+        peers.introduce([])
         crews = []
         closeSockets()
         log.tellRepetitions(all: true)

@@ -37,7 +37,7 @@ final class SharedCount: Sendable {
 /// The bounds that all workers keep together.
 struct SharedCounts: Sendable {
     /// Connections of callers.
-    let callers: SharedCount
+    let callers: CallerPlaces
     /// Exchanges.
     let exchanges: SharedCount
 }

@@ -17,6 +17,8 @@ final class Worker: WaitHook {
     let quietDelay: LoopDelay
     /// What is left of `limits.idleTime` then.
     let idleDelay: LoopDelay
+    /// The time for the first byte of a connection.
+    let silentDelay: LoopDelay
     /// Who calls over TCP.
     let owners = SocketOwners()
     private(set) var isDraining = false
@@ -24,7 +26,7 @@ final class Worker: WaitHook {
     /// What it counts.
     let meter = WorkerMeter()
     private let services: ClientServices
-    private let figures: GatewayFigures
+    let figures: GatewayFigures
     let log: ExchangeLog
     /// Where access records go, if anywhere.
     private(set) var accessLog: (any AccessRecorder)?
@@ -32,10 +34,15 @@ final class Worker: WaitHook {
     private var acceptors: [Int32: Acceptor] = [:]
     /// The upstreams that this worker asks whether they serve: the first one does, for all.
     private var checks: [UpstreamCheck] = []
-    private let counts: SharedCounts
-    private let refused: RefusedCallers
+    let counts: SharedCounts
+    let refused: RefusedCallers
+    let peers: WorkerPeers
     private let memory: SpareMemory
-    private var connections: [Int32: CallerConnection] = [:]
+    var connections: [Int32: CallerConnection] = [:]
+    /// Callers for whom other workers look for a place.
+    var waiting: [Int32: AcceptedCaller] = [:]
+    /// Connections that may be closed for other callers, as they were found last.
+    var vacancies = Vacancies()
     private var noted: [CallerConnection] = []
     /// The memory for the next turn's list; two that take turns, so that a turn costs no allocation.
     private var spare: [CallerConnection] = []
@@ -45,8 +52,9 @@ final class Worker: WaitHook {
 
     init(
         loop: EventLoop, number: Int, services: ClientServices, limits: WorkerLimits, counts: SharedCounts,
-        upstreamConnections: Int, figures: GatewayFigures, log: ExchangeLog
+        upstreamConnections: Int, figures: GatewayFigures, log: ExchangeLog, peers: WorkerPeers
     ) throws(CurlError) {
+        self.peers = peers
         self.loop = loop
         self.number = number
         self.services = services
@@ -56,6 +64,7 @@ final class Worker: WaitHook {
         let quietTime = min(limits.quietTime, limits.idleTime)
         quietDelay = LoopDelay(quietTime)
         idleDelay = LoopDelay(limits.idleTime - quietTime)
+        silentDelay = LoopDelay(min(limits.silentTime, limits.headTime))
         memory = SpareMemory(loop: loop)
         self.figures = figures
         self.log = log
@@ -102,29 +111,6 @@ final class Worker: WaitHook {
     func client(named name: String) -> UpstreamClient? { clients[name] }
 
     // MARK: Connections
-
-    /// Takes an accepted connection, or turns it away where there is no room for it.
-    func accept(_ descriptor: Int32, by acceptor: Acceptor) {
-        guard acceptor.callers.enter() else {
-            refuse(descriptor, .atListener)
-            return
-        }
-        // Whoever wants to know how an overloaded daemon does must get in.
-        let counter = acceptor.plan.isLocal ? nil : counts.callers
-        guard counter?.enter() ?? true else {
-            acceptor.callers.leave()
-            refuse(descriptor, .everywhere)
-            return
-        }
-        figures.connectionOpened()
-        connections[descriptor] = CallerConnection(
-            descriptor: descriptor, worker: self, acceptor: acceptor, counter: counter)
-    }
-
-    private func refuse(_ descriptor: Int32, _ reason: NoRoom) {
-        meter.refused(reason)
-        refused.refuse(descriptor, reason)
-    }
 
     /// Turns away whoever waits first where there is no descriptor left. Whether there was somebody.
     func refuseFirst(at socket: Int32, of listener: ListenerPlan) -> Bool {
@@ -230,13 +216,15 @@ final class Worker: WaitHook {
     /// Closes what is left.
     func abandon() {
         for connection in connections.values { connection.close() }
+        for descriptor in waiting.keys { _ = close(descriptor) }
+        waiting = [:]
         refused.closeAll()
         for check in checks { check.stop() }
         memory.close()
     }
 
-    private func tellIfDrained() {
-        guard isDraining, connections.isEmpty, let onDrained else { return }
+    func tellIfDrained() {
+        guard isDraining, connections.isEmpty, waiting.isEmpty, let onDrained else { return }
         self.onDrained = nil
         onDrained()
     }

@@ -7,8 +7,13 @@ package struct WorkerLimits: Sendable {
     package var callers: Int
     /// Exchanges at once.
     package var exchanges: Int
-    /// For a request head, from its first byte, and for the first one of a connection.
+    /// For a request head, from its first byte.
     package var headTime: Duration
+    /// For the first byte of a connection, if that is less than `headTime`: who says nothing holds a place for nothing.
+    package var silentTime = Duration.seconds(10)
+    /// Time without a request after which a connection may be closed for another caller, where places are short. Within it
+    /// a first request may be on its way.
+    package var evictionAge = Duration.seconds(1)
     /// For each `bodyPace` of a request's body, while it is wanted.
     package var bodyTime: Duration
     /// Bytes of a body that have to come within `bodyTime`, or else all that is left of it.

@@ -8,24 +8,18 @@ internal import Synchronization
 ///
 /// What each said last is kept: of a worker whose loop is stuck that is told, so that no sum ever goes backwards.
 package final class WorkerReadings: Sendable {
-    struct Member: Sendable {
-        let number: Int
-        let loop: EventLoop
-        let worker: LoopBound<Worker>
-    }
-
     private struct State {
         /// What each worker has said, and the number of the question.
         var last: [Int: (reading: WorkerReading, question: UInt64)] = [:]
         var questions: UInt64 = 0
     }
 
-    private let members: [Member]
+    private let members: [WorkerMember]
     private let figures: GatewayFigures
     private let counts: SharedCounts
     private let state = Mutex(State())
 
-    init(members: [Member], figures: GatewayFigures, counts: SharedCounts) {
+    init(members: [WorkerMember], figures: GatewayFigures, counts: SharedCounts) {
         self.members = members
         self.figures = figures
         self.counts = counts

@@ -40,7 +40,8 @@ struct UserTests {
     ]
 
     @Test(
-        "a listener for certain users lets them in, on each request of a connection, and nobody else", arguments: points
+        "a listener for certain users lets them in, on each request of a connection, and ends the connection of anybody else",
+        arguments: points
     )
     func listener(point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
@@ -54,13 +55,13 @@ struct UserTests {
         }
         let proxy = try proxy(at: point, before: upstream, users: [Self.other])
         let caller = try caller(of: proxy, at: point)
-        for _ in 0..<2 {
-            try caller.send(get())
-            let (head, body) = try caller.message()
-            #expect(head.hasPrefix("HTTP/1.1 403 "))
-            #expect(body.contains("\"code\":\"caller-not-allowed\""))
-            #expect(body.contains("not under `users`"))
-        }
+        try caller.send(get())
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 403 ") && head.contains("Connection: close\r\n"))
+        #expect(body.contains("\"code\":\"caller-not-allowed\""))
+        #expect(body.contains("not under `users`"))
+        try caller.expectEnd()
+        #expect(proxy.gateway.figures.acceptedConnections == 0)
     }
 
     @Test("a route for certain users takes their requests only", arguments: points)
@@ -79,21 +80,41 @@ struct UserTests {
             try caller.send(get("/ann/x"))
             #expect(try caller.message().body.contains("for other users"))
         }
+        // Nothing else is there for anybody: they need not ask.
         let proxy = try proxy(at: point, before: upstream, routeUsers: [Self.other], fallback: nil)
         let caller = try caller(of: proxy, at: point)
-        try caller.send(get("/ann/x"))
-        #expect(try caller.message().body.contains("for other users"))
         try caller.send(get("/x"))
-        #expect(try caller.message().head.hasPrefix("HTTP/1.1 404 "))
+        #expect(try caller.message().body.contains("not under `users` of any route"))
+        try caller.expectEnd()
+    }
+
+    @Test("a caller whom a route refuses has its connection ended", arguments: points)
+    func refusedByRoute(point: ListenPoint) throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let plan = ListenerPlan(
+            name: "test", service: .proxy,
+            router: Router(
+                routes: [
+                    Router.Route(path: "/ann/", users: [Self.other], upstream: "bank"),
+                    Router.Route(path: "/all/", upstream: "bank"),
+                ], fallback: nil), hosts: HostPolicy())
+        let proxy = try Proxy(
+            GatewayPlan(listeners: [(point: point, plan: plan)], upstreams: [.bank(port: upstream.port)]))
+        let caller = try caller(of: proxy, at: point)
+        try caller.send(get("/all/x"))
+        #expect(try caller.message().body == "in")
+        try caller.send(get("/ann/x"))
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 403 ") && head.contains("Connection: close\r\n"))
+        #expect(body.contains("for other users"))
+        try caller.expectEnd()
     }
 
     @Test("another user's program on loopback is told from ours", .enabled(if: getuid() == 0))
     func anotherUser() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(at: .tcp(host: "127.0.0.1", port: 0), before: upstream, users: [Self.other])
-        let descriptor = try connectedSocket(to: "127.0.0.1", port: proxy.port)
-        #expect(fchown(descriptor, Self.other, gid_t.max) == 0)
-        let theirs = Peer(accepted: descriptor)
+        let theirs = Peer(accepted: try connectedSocket(to: "127.0.0.1", port: proxy.port, uid: Self.other))
         let ours = try proxy.connect()
         try ours.send(get())
         #expect(try ours.message().head.hasPrefix("HTTP/1.1 403 "))

@@ -102,6 +102,29 @@ struct CallerLimitTests {
         try serve(try Peer(port: ports[1]))
     }
 
+    @Test("a caller who is not let in is told so when its request begins, or a second later")
+    func turnedAway() throws {
+        let loop = try EventLoop()
+        let refused = RefusedCallers(loop: loop)
+        let listener = try ListenPoint.tcp(host: "127.0.0.1", port: 0).open()
+        defer { close(listener) }
+        let farewell = LocalReply(.callerNotAllowed, detail: "Not you.").farewell
+        let callers = try (0..<2).map { _ in try Peer(port: port(of: listener)) }
+        for _ in callers {
+            let accepted = accept(listener, nil, nil)
+            #expect(fcntl(accepted, F_SETFL, O_NONBLOCK) == 0)
+            refused.turnAway(accepted, with: farewell)
+        }
+        #expect(!callers[0].hasNews(within: 20))
+        try callers[0].send(get())
+        loop.turnOnce()
+        #expect(try callers[0].message().head.hasPrefix("HTTP/1.1 403 "))
+        try callers[0].expectEnd()
+        refused.closeAll()
+        #expect(try callers[1].message().head.hasPrefix("HTTP/1.1 403 "))
+        try callers[1].expectEnd()
+    }
+
     @Test("callers who are refused and stay are let go of, the first ones at once where there are many")
     func lingering() throws {
         let loop = try EventLoop()

@@ -144,10 +144,12 @@ struct SocketOwnersTests {
     }
 }
 
-/// A socket connected to an address of this machine, from any port or that one.
-func connectedSocket(to host: String, port: UInt16, from local: UInt16 = 0) throws -> Int32 {
+/// A socket connected to an address of this machine, from any port or that one; of another user where `uid` is given, for the
+/// kernel takes the owner of a socket's file for the socket's.
+func connectedSocket(to host: String, port: UInt16, from local: UInt16 = 0, uid: uid_t? = nil) throws -> Int32 {
     let isV6 = host.contains(":")
     let descriptor = socket(isV6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    if let uid, fchown(descriptor, uid, gid_t.max) != 0 { throw Peer.Problem(doing: "give a socket away: \(errno)") }
     var one: Int32 = 1
     _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
     if local > 0 {
