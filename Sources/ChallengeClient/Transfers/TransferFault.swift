@@ -28,6 +28,9 @@ enum TransferFault: Equatable {
         case .couldNotConnect where [ENETUNREACH, EHOSTUNREACH, EACCES, EPERM].contains(systemError):
             self = .unreachable("this machine has no way to its address")
         case .couldNotConnect: self = .unreachable("it refuses the connection, or nothing listens there")
+        // libcurl has one code for both, and other words for the second.
+        case .operationTimedOut where text.hasPrefix("SSL connection timeout"):
+            self = .timedOut("its TLS handshake did not finish in time")
         case .operationTimedOut: self = .timedOut("no connection came about in time")
         case .gotNothing: self = .unreachable("it closed the connection without an answer")
         case .partialFile: self = .unreachable("the connection was lost before the answer was complete")

@@ -61,6 +61,15 @@ struct TransferFaultTests {
         #expect(tls(.gotNothing) == nil && tls(.operationTimedOut) == nil && tls(.couldNotConnect) == nil)
     }
 
+    @Test("a handshake that took too long is told from a connection that did")
+    func timeouts() {
+        var failure = TransferFailure(.operationTimedOut)
+        failure.text = "Failed to connect to 127.0.0.1 port 443 after 300 ms: Timeout was reached"
+        #expect(TransferFault(failure) == .timedOut("no connection came about in time"))
+        failure.text = "SSL connection timeout"
+        #expect(TransferFault(failure) == .timedOut("its TLS handshake did not finish in time"))
+    }
+
     @Test("a proxy on the way is told of where it failed, and not where the upstream behind it did")
     func proxies() {
         var failure = TransferFailure(.couldNotConnect)

@@ -39,6 +39,9 @@ struct Failure: Sendable {
         Failure(
             "connect-timeout", 504, "upstream-timeout", "connection_timeout", "no connection came about in time",
             "timeouts.connect"),
+        Failure(
+            "tls-timeout", 504, "upstream-timeout", "connection_timeout", "its TLS handshake did not finish in time",
+            "timeouts.connect"),
     ]
 
     private static let handshakes = [

@@ -12,6 +12,7 @@ enum UpstreamFailures {
         var answers: [String: Curl] = [:]
         let servers = try await TLSServers()
         let full = try FullListener()
+        let silent = try RawListener()
         var configuration = BankConfiguration()
         configuration.mobileFirst = []
         configuration.challenges = []
@@ -20,6 +21,7 @@ enum UpstreamFailures {
             "refused": (url: "http://127.0.0.1:\(Ports.next())/", more: ""),
             "unreachable": (url: "http://224.0.0.1/", more: ""),
             "connect-timeout": (url: "http://127.0.0.1:\(full.port)/", more: "timeouts: { connect: 300ms }"),
+            "tls-timeout": (url: "https://127.0.0.1:\(silent.port)/", more: "timeouts: { connect: 300ms }"),
             "response-timeout": (url: "http://127.0.0.1:${UPSTREAM_PORT}/", more: "timeouts: { response: 300ms }"),
             "no-answer": (url: "http://127.0.0.1:${UPSTREAM_PORT}/", more: ""),
             "cut-head": (url: "http://127.0.0.1:${UPSTREAM_PORT}/", more: ""),
@@ -45,7 +47,7 @@ enum UpstreamFailures {
             for name in addresses.keys { answers[name] = try await bank.curl("/\(name)/x") }
         }
         await servers.stop()
-        withExtendedLifetime(full) {}
+        withExtendedLifetime((full, silent)) {}
         return answers
     }
 
