@@ -136,6 +136,29 @@ struct KeyringFileTests {
         }
     }
 
+    @Test("takes a passphrase and a value of one line only, but PEM and what is no text as they are")
+    func lines() throws {
+        for text in ["new\nnew", "new\n", "a\rb", "new\r\nnew"] {
+            let other = directory.file("other")
+            let made = #expect(throws: KeyringError.self) {
+                try KeyringFile(path: other).create(passphrase: Secret(text))
+            }
+            #expect(made?.kind == .invalid && made?.reason.contains("one line") == true)
+            #expect(throws: KeyringError.self) { try file.rekey(from: passphrase, to: Secret(text), cost: .least) }
+            #expect(throws: KeyringError.self) { try set(text, "pin") }
+        }
+        #expect(try file.open(passphrase: passphrase).contents.isEmpty)
+        let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQ==\n-----END PRIVATE KEY-----\n"
+        try set(pem, "private-key")
+        let binary = Secret([5, 2, 10, 0xFF, 0x0D])
+        try file.update(passphrase: passphrase) { (keyring) throws(KeyringError) in
+            try keyring.set(binary, for: "a", "keytab")
+        }
+        #expect(try file.open(passphrase: passphrase).value(of: "a", "keytab") == binary)
+        try file.rekey(from: passphrase, to: binary, cost: .least)
+        #expect(try file.open(passphrase: binary).contents.count == 2)
+    }
+
     @Test("missing, no file, empty, foreign, cut off and damaged are told apart, each with the path")
     func toldApart() throws {
         #expect(kind(Secret("wrong")) == .wrongPassphrase)

@@ -10,7 +10,9 @@ internal import Secrets
 struct KeyringSet: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Keep a value, read from standard input or typed.",
-        discussion: "One newline at the end of standard input is not part of the value.")
+        discussion: """
+            One newline at the end of standard input is not part of the value. Text of several lines is refused, but for PEM.
+            """)
 
     @OptionGroup var options: KeyringOptions
     @Argument(help: "The credential's name.") var name: String

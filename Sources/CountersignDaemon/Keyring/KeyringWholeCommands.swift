@@ -53,7 +53,10 @@ struct KeyringList: ParsableCommand {
 struct KeyringRekey: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey", abstract: "Give the keyring another passphrase, with fresh keys.",
-        discussion: "The new one is read from a key file or from standard input, or typed twice.")
+        discussion: """
+            The new one is read from a key file or from standard input, or typed twice. It is one line; one newline at the end is \
+            not part of it.
+            """)
 
     @OptionGroup var options: KeyringOptions
 

@@ -75,6 +75,7 @@ package struct Keyring: Sendable {
             throw KeyringError(
                 .invalid, "a name and a field have 1 to 255 bytes, without control characters, white space or slashes")
         }
+        try value.requireOneLine("a value")
         guard value.count <= 1 << 20 else { throw KeyringError(.invalid, "a value has at most 1 MiB") }
         let entry = try keys.seal(value, name: name, field: field)
         var changed = entries.filter { $0.name != name || $0.field != field }

@@ -27,6 +27,7 @@ package struct KeyringFile: Sendable {
             if try FileReplacement(path: path).create(content) { return }
         } catch {
             throw KeyringError(error)
+        try passphrase.requireOneLine("a passphrase")
         }
         throw existing
     }
@@ -71,6 +72,7 @@ package struct KeyringFile: Sendable {
     }
 
     /// Which state of the file is there now.
+        try other.requireOneLine("a passphrase")
     func identity() throws(KeyringError) -> PrivateFile.Identity {
         do {
             return try file.identity()
