@@ -16,8 +16,16 @@ enum Process {
             }
             unsafe entry += 1
         }
+        // Systemd keeps there what it passes to the unit: root, who may read it, looks as the daemon does.
+        if result["CREDENTIALS_DIRECTORY"] == nil, geteuid() == 0,
+            unsafe access(Self.unitCredentials, R_OK | X_OK) == 0
+        {
+            result["CREDENTIALS_DIRECTORY"] = Self.unitCredentials
+        }
         return result
     }()
+
+    private static let unitCredentials = "/run/credentials/countersign.service"
 
     /// One line to standard error.
     static func complain(_ line: String) {

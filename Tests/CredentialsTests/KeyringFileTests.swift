@@ -122,7 +122,7 @@ struct KeyringFileTests {
     func owner() throws {
         unsafe chown(file.path, 4711, 4711)
         #expect(kind() == .exposed)
-        let administered = KeyringFile(path: file.path, administrator: true)
+        let administered = KeyringFile(administered: file.path)
         #expect(throws: KeyringError.self) { try administered.open(passphrase: passphrase) }
         unsafe chown(directory.path, 4711, 4711)
         try administered.update(passphrase: passphrase) { (keyring) throws(KeyringError) in

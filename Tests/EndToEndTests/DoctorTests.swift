@@ -148,6 +148,88 @@ struct DoctorTests {
         }
     }
 
+    @Test(
+        "as root, looks at a service of another user as the service does, and leaves its files to it",
+        .enabled(if: getuid() == 0))
+    func anotherUser() async throws {
+        var configuration = BankConfiguration()
+        configuration.sources = ["{ keyring: \"${FOLDER}/state/keyring\", key-file: \"${FOLDER}/state/key-file\" }"]
+        configuration.environment = [:]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let state = bank.folder.path(of: "state")
+            #expect(unsafe mkdir(state, 0o700) == 0)
+            var environment = bank.environment
+            environment["STATE_DIRECTORY"] = state
+            func run(_ arguments: String..., input: String? = nil) async throws -> Command {
+                try await Command.run(
+                    [Binary.path] + arguments + ["--config", bank.folder.path(of: "countersign.yaml")],
+                    environment: environment, input: input.map { Array($0.utf8) }, in: bank.folder)
+            }
+            bank.folder.write("a passphrase of many words\n", to: "state/key-file")
+            #expect(try await run("keyring", "init").exit == 0)
+            #expect(try await run("keyring", "set", "bank-pin", "pin", input: "1234").exit == 0)
+            // As systemd does it for DynamicUser=.
+            #expect(try await Command.run(["/usr/bin/chown", "-R", "4711", state], in: bank.folder).exit == 0)
+
+            let healthy = try await run("doctor")
+            #expect(healthy.exit == 0 && healthy.output.contains("all is well"), "\(healthy)")
+            let login = try await run("login")
+            #expect(login.exit == 0, "\(login)")
+            let others = try await Command.run(["/usr/bin/find", state, "!", "-user", "4711"], in: bank.folder)
+            #expect(others.exit == 0 && others.output.isEmpty, "\(others)")
+
+            // Of another user yet: not used, and no advice that takes it from whoever has it.
+            #expect(unsafe chown(state + "/keyring", 4712, 4712) == 0)
+            let foreign = try await run("doctor")
+            #expect(foreign.exit == 77 && !foreign.output.contains("chown"), "\(foreign)")
+        }
+    }
+
+    @Test("beside a running daemon leaves no refused request in its log, whatever the listeners take")
+    func noTrace() async throws {
+        var configuration = BankConfiguration()
+        configuration.whole = """
+            listeners:
+              - address: 127.0.0.1:${PROXY_PORT}
+                routes: [{ path: /open/, upstream: server }]
+              - { address: "unix:${FOLDER}/users.sock", users: ["4711"], upstream: server }
+              - { address: "unix:${FOLDER}/authority.sock", authority: true, upstream: server }
+            admin: { address: ["unix:${FOLDER}/admin.sock", "127.0.0.1:\(Ports.next())"] }
+            upstreams: { server: { url: "http://127.0.0.1:${UPSTREAM_PORT}/" } }
+
+            """
+        try await withBank(configuration) { bank in
+            let text = try await bank.countersign("doctor", "server")
+            #expect(text.exit == 0, "\(text)")
+            #expect(text.output.components(separatedBy: "held by a running countersign").count == 5, "\(text.output)")
+            #expect(text.output.contains("users.sock is held; only those under its `users` can ask"))
+            let log = bank.daemon.log
+            #expect(!log.contains("request refused"), "\(log)")
+        }
+    }
+
+    @Test("names the addresses of logins at the upstreams that have them, and at no other")
+    func loginAddresses() async throws {
+        var configuration = BankConfiguration()
+        let port = Ports.next()
+        configuration.mobileFirst = []
+        configuration.upstreams = ["api:\n  url: http://127.0.0.1:${UPSTREAM_PORT}/oauth/api/"]
+        configuration.challenges = [
+            """
+            name: api
+            upstream: api
+            scheme: bearer
+            credential: bank-pin
+            token: { url: "http://127.0.0.1:\(port)/token", grant: client-credentials }
+            """
+        ]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let report = try await report(bank)
+            let parts = Set(report.checks.map(\.part).filter { $0.contains("login at") })
+            #expect(parts == ["upstream api, login at http://127.0.0.1:\(port)"])
+        }
+    }
+
     // MARK: The report
 
     private struct Check {

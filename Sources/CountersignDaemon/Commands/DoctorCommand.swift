@@ -16,7 +16,7 @@ struct DoctorCommand: ParsableCommand {
             Looks at this machine (listeners, directories, credentials, limits), and for each upstream at its name, each of its \
             addresses, TLS with its certificates, the clocks, what a request without a login meets and which challenge would \
             answer that, the credentials by name, and the latches. Sends one anonymous GET, and no secret unless --login says \
-            so. Run it as the daemon's user. Ends with 0 if nothing has failed, with 78 for what is to be configured, 77 for \
+            so. Run it as root or as the daemon's user. Ends with 0 if nothing has failed, with 78 for what is to be configured, 77 for \
             permissions, 69 for what cannot be reached.
             """)
 

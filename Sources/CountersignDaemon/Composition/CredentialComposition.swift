@@ -11,13 +11,18 @@ internal import Synchronization
 /// From the section `credentials` to sources. What people have typed outlives a reload.
 final class CredentialComposition: CredentialProvider {
     private let asker: any SecretAsker
+    private let state: String?
     private let oneTimePasswords: any OneTimePasswords
     private let answers: AskedFields
     private let passphrases = Mutex<[String: AskedPassphrase]>([:])
     private let store: Mutex<CredentialStore>
 
-    /// The sources of `settings`; people are asked by `asker`.
-    init(_ settings: CredentialSettings, asker: any SecretAsker, oneTimePasswords: any OneTimePasswords) {
+    /// The sources of `settings`; people are asked by `asker`. `state`: root also uses files of the owner of this directory.
+    init(
+        _ settings: CredentialSettings, asker: any SecretAsker, oneTimePasswords: any OneTimePasswords,
+        state: String? = nil, needed: [String: [String]] = [:]
+    ) {
+        self.state = state
         self.asker = asker
         self.oneTimePasswords = oneTimePasswords
         answers = AskedFields(asker: asker)
@@ -58,14 +63,16 @@ final class CredentialComposition: CredentialProvider {
         return settings.sources.map { source in
             switch source {
             case .environment: EnvironmentSource(environment: environment)
-            case .environmentFile(let path): EnvironmentFileSource(path: path)
+        let trust = FileTrust(environment: environment, state: state)
+            case .environmentFile(let path): EnvironmentFileSource(path: path, trust: trust)
             case .exec(let command):
                 ExecSource(command: command, environment: environment, complaint: Self.logged(command.first ?? ""))
             case .keyring(let path, let keyFile, let asks):
                 KeyringSource(
                     path: path,
                     passphrase: KeyringPassphrase(
-                        environment: environment, keyFile: keyFile, asked: asks ? passphrase(of: path) : nil))
+                        environment: environment, keyFile: keyFile, state: state,
+                        asked: asks ? passphrase(of: path) : nil), trust: trust)
             case .systemd: SystemdCredentialsSource(environment: environment)
             }
         }

@@ -51,7 +51,8 @@ final class World: Sendable {
         sources = CredentialComposition(
             settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(
-                digests: CryptoDigests(), state: shared?.steps(in: state) ?? state, now: Process.wallClock))
+                digests: CryptoDigests(), state: shared?.steps(in: state) ?? state, now: Process.wallClock),
+            state: directory, needed: settings.neededFields)
         conversations = ConversationLog(next: observer, now: Process.wallClock)
         loginMeter = LoginMeter(next: conversations)
         let limits = SessionLimits(waiters: settings.limits.waiters)

@@ -55,6 +55,10 @@ struct LocalDiagnosis {
 
     // MARK: Sources of credentials
 
+    private var stateDirectory: String? { try? StateDirectory.locate(environment: environment, uid: getuid()) }
+
+    private var trust: FileTrust { FileTrust(environment: environment, state: stateDirectory) }
+
     private func source(_ source: CredentialSource) -> [Diagnosis] {
         switch source {
         case .environment:
@@ -64,7 +68,7 @@ struct LocalDiagnosis {
             ]
         case .environmentFile(let path):
             do throws(CredentialError) {
-                let count = try EnvironmentFileSource(path: path).open()
+                let count = try EnvironmentFileSource(path: path, trust: trust).open()
                 return [.good(Self.part, "source", "env: \(path) has \(count) fields")]
             } catch {
                 let remedy = "make it a file of variables that only the daemon's user can read"
@@ -100,7 +104,9 @@ struct LocalDiagnosis {
 
     private func keyring(_ path: String, _ keyFile: String?, _ asks: Bool) -> Diagnosis {
         let source = KeyringSource(
-            path: path, passphrase: KeyringPassphrase(environment: environment, keyFile: keyFile))
+            path: path,
+            passphrase: KeyringPassphrase(environment: environment, keyFile: keyFile, state: stateDirectory),
+            trust: trust)
         do throws(KeyringError) {
             try source.open()
             return .good(Self.part, "source", "keyring: \(path) can be read")

@@ -48,7 +48,7 @@ struct KeyringLocation {
     let input = SecretInput()
 
     /// The file. An administrator may work on the file of a service that runs as another user.
-    var file: KeyringFile { KeyringFile(path: path, administrator: true) }
+    var file: KeyringFile { KeyringFile(administered: path) }
 
     /// The passphrase that opens it.
     func passphrase() -> KeyringPassphrase {

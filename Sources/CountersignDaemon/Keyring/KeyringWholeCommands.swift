@@ -75,7 +75,9 @@ struct KeyringRekey: ParsableCommand {
     }
 
     private func newPassphrase(_ location: KeyringLocation) throws(KeyringError) -> Secret {
-        if let newKeyFile { return try KeyringPassphrase.content(of: newKeyFile) }
+        if let newKeyFile {
+            return try KeyringPassphrase.content(of: newKeyFile, trust: FileTrust(environment: Process.environment))
+        }
         let question = "New passphrase of \(location.path): "
         return location.input.isTyped ? try location.input.askTwice(question) : try location.input.value(question)
     }

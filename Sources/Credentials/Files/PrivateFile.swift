@@ -9,12 +9,15 @@ internal import Secrets
 /// or written it.
 struct PrivateFile {
     /// Whose files are trusted, and how closed they have to be.
-    enum Trust {
+    enum Trust: Equatable {
         /// No group or other bits, and owned by this process's user or root.
         case ownerOnly
         /// As `ownerOnly`; but root also trusts the owner of the directory. For an administrator who works on the
         /// files of a service that runs as its own user.
         case ownerOnlyOrDirectory
+        /// As `ownerOnly`; but root also trusts the owner of this other directory, which no other user can have made, for files
+        /// in directories of that owner or of root.
+        case ownerOnlyOrOwner(of: String)
         /// Whoever handed it over answers for it: systemd's credentials directory, whose access list shows as group bits.
         case given
     }
@@ -81,19 +84,37 @@ struct PrivateFile {
                 .exposed, "\(path) has mode 0\(mode), so that others may use it; run: chmod 600 \(path)")
         }
         guard trusts(owner: status.st_uid) else {
-            return FileFault(
-                .exposed,
-                "\(path) is owned by uid \(status.st_uid); only files of uid \(geteuid()) or root are used. "
-                    + "Run: chown \(geteuid()) \(path)")
+            return FileFault(.exposed, "\(path) is owned by uid \(status.st_uid); \(Self.advice)")
         }
         return nil
     }
 
+    /// A file of another user may be the daemon's own: root must not be told to take it away from it.
+    private static var advice: String {
+        geteuid() == 0
+            ? "root uses its own files, and those that the daemon's user has where its state is. Look whose file it is; if it is "
+                + "that of a service, run this as that user"
+            : "only files of uid \(geteuid()) or root are used. Give it to one of them, or pass it by LoadCredential= of the unit"
+    }
+
     private func trusts(owner: uid_t) -> Bool {
         if owner == 0 || owner == geteuid() { return true }
-        guard trust == .ownerOnlyOrDirectory, geteuid() == 0 else { return false }
-        var directory = stat()
-        return unsafe stat(parentDirectory(of: path), &directory) == 0 && directory.st_uid == owner
+        guard geteuid() == 0, let directory = Self.owned(parentDirectory(of: path)) else { return false }
+        switch trust {
+        case .ownerOnlyOrDirectory: return directory == owner
+        case .ownerOnlyOrOwner(let state): return [owner, 0].contains(directory) && Self.owned(state) == owner
+        case .ownerOnly, .given: return false
+        }
+    }
+
+    /// The owner of a directory that nobody else may write to.
+    private static func owned(_ directory: String) -> uid_t? {
+        var status = stat()
+        guard unsafe stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_mode & 0o022 == 0
+        else {
+            return nil
+        }
+        return status.st_uid
     }
 }
 

@@ -9,25 +9,31 @@ package import Secrets
 package struct KeyringFile: Sendable {
     /// Where it is.
     package let path: String
-    /// Whether root, as the administrator of a service with a user of its own, may work on that user's file.
-    private let administrator: Bool
+    private let trust: PrivateFile.Trust
 
-    /// The keyring at `path`. With `administrator`, root also accepts a file that belongs to the owner of its directory.
-    package init(path: String, administrator: Bool = false) {
+    /// The keyring at `path`; `trust` says whose else it may be.
+    package init(path: String, trust: FileTrust = .none) {
         self.path = path
-        self.administrator = administrator
+        self.trust = trust.trust(in: path)
+    }
+
+    /// The keyring at `path`, for root as the administrator of a service with a user of its own: it may be the file of the owner
+    /// of its directory.
+    package init(administered path: String) {
+        self.path = path
+        trust = .ownerOnlyOrDirectory
     }
 
     /// Creates an empty keyring, and its directory where that is missing; an existing file is never touched.
     package func create(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
         let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
+        try passphrase.requireOneLine("a passphrase")
         do {
             let directory = PrivateDirectory(path: parentDirectory(of: path))
             if !directory.exists { try directory.ensure() }
             if try FileReplacement(path: path).create(content) { return }
         } catch {
             throw KeyringError(error)
-        try passphrase.requireOneLine("a passphrase")
         }
         throw existing
     }
@@ -66,13 +72,13 @@ package struct KeyringFile: Sendable {
     package func rekey(
         from passphrase: Secret, to other: Secret, previous: Keyring? = nil, cost: ScryptCost = .standard
     ) throws(KeyringError) {
+        try other.requireOneLine("a passphrase")
         try update(passphrase: passphrase, previous: previous) { (keyring) throws(KeyringError) in
             keyring = try keyring.rekeyed(passphrase: other, cost: cost)
         }
     }
 
     /// Which state of the file is there now.
-        try other.requireOneLine("a passphrase")
     func identity() throws(KeyringError) -> PrivateFile.Identity {
         do {
             return try file.identity()
@@ -124,6 +130,6 @@ package struct KeyringFile: Sendable {
     }
 
     private var file: PrivateFile {
-        PrivateFile(path: path, trust: administrator ? .ownerOnlyOrDirectory : .ownerOnly, limit: KeyringFormat.limit)
+        PrivateFile(path: path, trust: trust, limit: KeyringFormat.limit)
     }
 }

@@ -12,11 +12,16 @@ package struct KeyringPassphrase: Sendable {
 
     private let environment: [String: String]
     private let keyFile: String?
+    private let trust: FileTrust
     private let prompt: Prompt?
     private let asked: AskedPassphrase?
 
     /// From `environment`, else the whole of `keyFile` (mode 0600; one newline at its end is removed), else `prompt`.
-    package init(environment: [String: String], keyFile: String? = nil, prompt: Prompt? = nil) {
+    /// `state`: root also uses a key file of this directory's owner.
+    package init(
+        environment: [String: String], keyFile: String? = nil, state: String? = nil, prompt: Prompt? = nil
+    ) {
+        trust = FileTrust(environment: environment, state: state)
         self.environment = environment
         self.keyFile = keyFile
         self.prompt = prompt
@@ -24,7 +29,10 @@ package struct KeyringPassphrase: Sendable {
     }
 
     /// The same with `asked` in place of the prompt.
-    package init(environment: [String: String], keyFile: String?, asked: AskedPassphrase?) {
+    package init(
+        environment: [String: String], keyFile: String?, state: String? = nil, asked: AskedPassphrase?
+    ) {
+        trust = FileTrust(environment: environment, state: state)
         self.environment = environment
         self.keyFile = keyFile
         self.asked = asked
@@ -60,14 +68,15 @@ package struct KeyringPassphrase: Sendable {
             throw KeyringError(.denied, error.reason)
         }
         if let given = environment["COUNTERSIGN_KEYRING_PASSPHRASE"], !given.isEmpty { return Secret(given) }
-        if let keyFile { return try Self.content(of: keyFile) }
+        if let keyFile { return try Self.content(of: keyFile, trust: trust) }
         return try prompt?()
     }
 
     /// The passphrase in a key file.
-    package static func content(of keyFile: String) throws(KeyringError) -> Secret {
+    package static func content(of keyFile: String, trust: FileTrust = .none) throws(KeyringError) -> Secret {
         do {
-            return try PrivateFile(path: keyFile, limit: 1 << 16).read().withoutTrailingNewline
+            return try PrivateFile(path: keyFile, trust: trust.trust(in: keyFile), limit: 1 << 16).read()
+                .withoutTrailingNewline
         } catch {
             throw KeyringError(error)
         }

@@ -10,9 +10,10 @@ internal import Secrets
 /// its owner may be able to read it, who is this process's user or root.
 package struct EnvironmentFileSource: CredentialLookup {
     private let path: String
+    private let trust: FileTrust
 
-    /// The file at `path`.
-    package init(path: String) { self.path = path }
+    /// The file at `path`; `trust` says whose else it may be.
+    package init(path: String, trust: FileTrust = .none) { (self.path, self.trust) = (path, trust) }
 
     /// The file.
     package var files: FileStates { FileStates(of: [path]) }
@@ -27,7 +28,7 @@ package struct EnvironmentFileSource: CredentialLookup {
 
     private func variables() throws(CredentialError) -> [String: Secret] {
         do {
-            return try EnvironmentFile.variables(in: try PrivateFile(path: path).read())
+            return try EnvironmentFile.variables(in: try PrivateFile(path: path, trust: trust.trust(in: path)).read())
         } catch let fault as FileFault {
             throw unusable(fault.reason)
         } catch let fault as EnvironmentFile.Fault {

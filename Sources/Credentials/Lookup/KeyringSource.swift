@@ -12,8 +12,9 @@ package final class KeyringSource: CredentialLookup {
     private let opened = Mutex<(keyring: Keyring, identity: PrivateFile.Identity)?>(nil)
 
     /// The keyring at `path`, opened when it is first asked.
-    package init(path: String, passphrase: KeyringPassphrase) {
-        file = KeyringFile(path: path)
+    /// `trust` says whose it may be.
+    package init(path: String, passphrase: KeyringPassphrase, trust: FileTrust = .none) {
+        file = KeyringFile(path: path, trust: trust)
         self.passphrase = passphrase
     }
 

@@ -27,7 +27,11 @@ func expanded(_ text: String, environment: [String: String]) throws(EnvironmentE
                     reason: "\"\(name)\" is no name of an environment variable; write $${ for the signs ${ themselves")
             }
             guard let value = environment[name] else {
-                throw EnvironmentError(reason: "the environment variable \(name) is not set")
+                throw EnvironmentError(
+                    reason: "the environment variable \(name) is not set"
+                        + (name == "CREDENTIALS_DIRECTORY"
+                            ? "; the unit has it where it says LoadCredential=. Outside of it, set it to where such files are"
+                            : ""))
             }
             output += value
             rest = rest[end...].dropFirst()

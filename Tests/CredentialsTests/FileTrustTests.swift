@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Secrets
+import Testing
+
+@testable import Credentials
+
+/// Root beside a service of user 4711, whose state is in `state`, and user 4712, who means no good.
+@Suite("Whose private files root uses", .enabled(if: geteuid() == 0))
+struct FileTrustTests {
+    private static let (service, other) = (uid_t(4711), uid_t(4712))
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        try folder("state", of: Self.service)
+    }
+
+    private func folder(_ name: String, of owner: uid_t, mode: mode_t = 0o700) throws {
+        try #require(unsafe mkdir(directory.file(name), 0o700) == 0)
+        try #require(unsafe chmod(directory.file(name), mode) == 0)
+        try #require(unsafe chown(directory.file(name), owner, owner) == 0)
+    }
+
+    @discardableResult
+    private func file(_ name: String, of owner: uid_t, mode: mode_t = 0o600) throws -> String {
+        let path = try directory.write("secret", to: name, mode: mode)
+        try #require(unsafe chown(path, owner, owner) == 0)
+        return path
+    }
+
+    private func fault(_ path: String, state: String? = "state") -> FileFault? {
+        let trust = FileTrust(environment: [:], state: state.map(directory.file))
+        do {
+            _ = try PrivateFile(path: path, trust: trust.trust(in: path)).read()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("those of the owner of the state directory, in it and in other directories of that user or of root")
+    func service() throws {
+        #expect(try fault(file("state/keyring", of: Self.service)) == nil)
+        #expect(try fault(file("root-keyring", of: Self.service)) == nil)
+        try folder("more", of: Self.service)
+        #expect(try fault(file("more/keyring", of: Self.service)) == nil)
+        #expect(try fault(file("state/own", of: 0)) == nil)
+    }
+
+    @Test("not those of another user, not even in a directory of that user, and nobody is told to change the owner")
+    func stranger() throws {
+        try folder("theirs", of: Self.other)
+        for path in [try file("theirs/keyring", of: Self.other), try file("state/keyring", of: Self.other)] {
+            let fault = try #require(fault(path))
+            #expect(fault.kind == .exposed && !fault.reason.contains("chown"))
+        }
+    }
+
+    @Test("not a file of the service that another user leads to, or could put in another's place")
+    func feeding() throws {
+        let own = try file("state/keyring", of: Self.service)
+        try folder("theirs", of: Self.other)
+        let link = directory.file("theirs/link")
+        try #require(unsafe symlink(own, link) == 0)
+        #expect(fault(link)?.kind == .exposed)
+        try folder("open", of: 0, mode: 0o777)
+        #expect(try fault(file("open/keyring", of: Self.service))?.kind == .exposed)
+    }
+
+    @Test("nobody's besides where the state directory could be another's, or is none")
+    func noState() throws {
+        let own = try file("root-keyring", of: Self.service)
+        try folder("open", of: Self.service, mode: 0o777)
+        for state in ["open", "gone", "root-keyring", nil] { #expect(fault(own, state: state)?.kind == .exposed) }
+    }
+
+    @Test("what systemd has passed is used as it is, and only what lies there")
+    func passed() throws {
+        try folder("credentials", of: Self.service, mode: 0o550)
+        let path = try file("credentials/secrets.env", of: Self.service, mode: 0o440)
+        let trust = FileTrust(environment: ["CREDENTIALS_DIRECTORY": directory.file("credentials")])
+        #expect(trust.trust(in: path) == .given)
+        #expect(trust.trust(in: directory.file("credentials/../state/keyring")) == .ownerOnly)
+        #expect(trust.trust(in: directory.file("state/keyring")) == .ownerOnly)
+        #expect(FileTrust(environment: ["CREDENTIALS_DIRECTORY": "relative"]).trust(in: "relative/x") == .ownerOnly)
+        try directory.write("COUNTERSIGN_A__B=c\n", to: "credentials/a.env", mode: 0o440)
+        #expect(try EnvironmentFileSource(path: directory.file("credentials/a.env"), trust: trust).open() == 1)
+        #expect(throws: (any Error).self) {
+            try EnvironmentFileSource(path: directory.file("credentials/a.env")).open()
+        }
+        let passphrase = KeyringPassphrase(
+            environment: ["CREDENTIALS_DIRECTORY": directory.file("credentials")], keyFile: path)
+        #expect(try passphrase.read() == Secret("secret"))
+    }
+}
