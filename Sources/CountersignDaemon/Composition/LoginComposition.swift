@@ -24,27 +24,38 @@ struct LoginComposition {
             if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
         }
         let spaces = realmSpaces(of: upstream)
+        var elsewhere: [(patterns: [LocationPattern], origins: Set<Origin>)] = []
         for challenge in settings.challenges {
             guard var login = login(challenge, at: upstream, spaces: spaces) else { continue }
             if challenge.isForNobody { login.login = login.login.refusing(challenge.refusal) }
-            origins.formUnion(login.tokenOrigins)
-            if case .scheme(let scheme) = challenge.kind, let url = scheme.token?.revocation {
-                origins.insert(url.origin)
-            }
-            origins.formUnion(gatewayLogins(challenge, at: upstream)?.origins ?? [])
+            var own = Set(login.tokenOrigins)
+            if case .scheme(let scheme) = challenge.kind, let url = scheme.token?.revocation { own.insert(url.origin) }
+            own.formUnion(gatewayLogins(challenge, at: upstream)?.origins ?? [])
             switch challenge.place {
             case .upstream(let name) where name == upstream.name:
+                origins.formUnion(own)
                 logins.stand(login.login)
             case .locations(let patterns):
                 // One that covers nothing here would only have every path looked up.
-                for pattern in patterns where pattern.mayCover(upstream.url.origin) {
-                    logins.stand(login.login, at: pattern)
-                }
+                let covering = patterns.filter { $0.mayCover(upstream.url.origin) }
+                for pattern in covering { logins.stand(login.login, at: pattern) }
+                if covering.isEmpty { elsewhere.append((patterns, own)) } else { origins.formUnion(own) }
             case .upstream:
                 continue
             }
         }
-        return (logins, origins)
+        return (logins, Self.grown(origins, by: elsewhere))
+    }
+
+    /// Also the origins of logins that stand in front of those that these logins send to, and so on.
+    private static func grown(
+        _ origins: Set<Origin>, by logins: [(patterns: [LocationPattern], origins: Set<Origin>)]
+    ) -> Set<Origin> {
+        let reached = logins.filter { login in
+            login.patterns.contains { pattern in origins.contains { pattern.mayCover($0) } }
+        }
+        let all = reached.reduce(origins) { $0.union($1.origins) }
+        return all == origins ? origins : grown(all, by: logins)
     }
 
     // MARK: MobileFirst

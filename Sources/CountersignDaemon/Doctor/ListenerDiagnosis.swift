@@ -13,10 +13,20 @@ struct ListenerDiagnosis {
     let settings: Settings
 
     func run() -> [Diagnosis] {
-        (settings.listeners.map(\.address) + AdminAddresses.of(settings)).map(diagnosis)
+        settings.listeners.map { diagnosis($0.address, mayAsk: Self.mayAsk($0)) }
+            + AdminAddresses.of(settings).map { diagnosis($0, mayAsk: true) }
     }
 
-    private func diagnosis(_ address: ListenAddress) -> Diagnosis {
+    /// Whether this user's requests are let in: those that are not would stand in the daemon's log as refused.
+    private static func mayAsk(_ listener: ListenerSettings) -> Bool {
+        let own = listener.users.map { (try? UserNumbers.uids($0)) ?? [] }
+        let routes = listener.routes.map { (try? UserNumbers.uids($0.users)) ?? nil }
+        if let own, !own.contains(getuid()) { return false }
+        guard listener.upstream == nil, !routes.isEmpty else { return true }
+        return routes.contains { $0?.contains(getuid()) ?? true }
+    }
+
+    private func diagnosis(_ address: ListenAddress, mayAsk: Bool) -> Diagnosis {
         switch address {
         case .systemd(let name):
             return .note(Self.part, "listener", "systemd:\(name): the service manager has it")
@@ -27,10 +37,20 @@ struct ListenerDiagnosis {
                     Self.part, "listener", "\(address): \(lookup.failure ?? "no address")", "check the host",
                     code: EX_CONFIG)
             }
-            if isCountersign(there.bytes, there.family) { return held(address) }
+            switch occupant(at: there.bytes, there.family, mayAsk: mayAsk) {
+            case .countersign: return held(address)
+            case .somebody: return heldBySomebody(address)
+            case .nobody, .other: break
+            }
             return open(.tcp(host: host, port: port), address)
         case .unix(let path, _):
-            if let bytes = SocketAddress.unix(path), isCountersign(bytes, AF_UNIX) { return held(address) }
+            if let bytes = SocketAddress.unix(path) {
+                switch occupant(at: bytes, AF_UNIX, mayAsk: mayAsk) {
+                case .countersign: return held(address)
+                case .somebody: return heldBySomebody(address)
+                case .nobody, .other: break
+                }
+            }
             let folder = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
             guard unsafe access(folder, W_OK | X_OK) == 0 else {
                 let isMissing = errno == ENOENT
@@ -49,6 +69,10 @@ struct ListenerDiagnosis {
         .good(Self.part, "listener", "\(address) is held by a running countersign")
     }
 
+    private func heldBySomebody(_ address: ListenAddress) -> Diagnosis {
+        .note(Self.part, "listener", "\(address) is held; only those under its `users` can ask by whom")
+    }
+
     private func open(_ point: ListenPoint, _ address: ListenAddress) -> Diagnosis {
         do throws(ListenError) {
             point.close(try point.open())
@@ -61,21 +85,33 @@ struct ListenerDiagnosis {
 
     // MARK: Who answers there
 
-    /// Whether a countersign answers: it refuses a host that nobody has, and says who it is.
-    private func isCountersign(_ address: [UInt8], _ family: Int32) -> Bool {
+    /// Who listens at an address.
+    private enum Occupant {
+        case nobody
+        case countersign
+        /// A program that is no countersign.
+        case other
+        /// A program that was not asked.
+        case somebody
+    }
+
+    /// Who listens there: a countersign says so, when it is asked for itself (`Max-Forwards: 0`, RFC 9110 §7.6.2).
+    private func occupant(at address: [UInt8], _ family: Int32, mayAsk: Bool) -> Occupant {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return false }
+        guard descriptor >= 0 else { return .nobody }
         defer { _ = close(descriptor) }
         var limit = timeval(tv_sec: 2, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             unsafe setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
-        guard SocketAddress.connect(descriptor, to: address) == 0 else { return false }
-        let question = Array("GET / HTTP/1.1\r\nHost: doctor.invalid\r\nConnection: close\r\n\r\n".utf8)
+        guard SocketAddress.connect(descriptor, to: address) == 0 else { return .nobody }
+        guard mayAsk else { return .somebody }
+        let question = Array(
+            "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\nConnection: close\r\n\r\n".utf8)
         let sent = unsafe question.withUnsafeBytes {
             unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
-        guard sent == question.count else { return false }
+        guard sent == question.count else { return .other }
         var answer: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
         while answer.count < 16_384 {
@@ -83,6 +119,8 @@ struct ListenerDiagnosis {
             guard count > 0 else { break }
             answer += buffer[..<count]
         }
-        return String(decoding: answer, as: UTF8.self).contains("Proxy-Status: countersign;")
+        let text = String(decoding: answer, as: UTF8.self)
+        return text.contains("\r\nProxy-Status: countersign\r\n") || text.contains("Proxy-Status: countersign;")
+            ? .countersign : .other
     }
 }

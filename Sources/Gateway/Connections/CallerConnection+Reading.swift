@@ -94,6 +94,7 @@ extension CallerConnection {
         keepsAlive = request.keepsAlive && request.method != .connect
         response.reset(
             isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
+        if answersForItself(request) { return }
         if case .local(let service) = listener.service {
             answer(by: service, request)
             return
@@ -107,9 +108,9 @@ extension CallerConnection {
         }
         switch verdict {
         case .refused(let refusal):
-            reply(refusal)
             // Who is not let in keeps no place.
             if refusal.code == .callerNotAllowed { keepsAlive = false }
+            reply(refusal)
         case .answered(let answer):
             deliver(answer)
         case .admitted(let destination):
