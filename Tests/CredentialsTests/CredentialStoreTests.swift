@@ -28,6 +28,23 @@ struct CredentialStoreTests {
         #expect(try await store.credential(named: "c")?.name == nil)
     }
 
+    @Test("what no source knows is added by the way of each, with the fields that are needed")
+    func advice() {
+        let store = CredentialStore(
+            sources: [
+                EnvironmentSource(environment: [:]), SystemdCredentialsSource(environment: [:]), Source(),
+                KeyringSource(path: "/x", passphrase: KeyringPassphrase(environment: [:])),
+            ], needed: ["ledger-key": ["username", "key"]])
+        #expect(
+            store.advice(onMissing: "ledger-key") == """
+                Add it: set COUNTERSIGN_LEDGER_KEY__USERNAME and COUNTERSIGN_LEDGER_KEY__KEY in the daemon's environment \
+                (source `env`), or pass ledger-key.username and ledger-key.key by LoadCredential= of the unit (source \
+                `systemd`), or run `countersign keyring set ledger-key username` and `countersign keyring set ledger-key key`.
+                """)
+        #expect(store.advice(onMissing: "other").contains("COUNTERSIGN_OTHER__FIELD"))
+        #expect(CredentialStore(sources: [Source()]).advice(onMissing: "x") == "Add it to a source of `credentials`.")
+    }
+
     @Test("a source that fails ends the search, lest a later one's older secret be used")
     func failureEnds() async {
         let failure = CredentialError(reason: "unreadable")

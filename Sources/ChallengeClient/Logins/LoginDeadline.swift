@@ -132,4 +132,6 @@ private struct BoundedCredentials: CredentialProvider {
         guard !deadline.hasPassed else { throw CredentialError(reason: "The login took longer than `timeouts.login`.") }
         return found
     }
+
+    func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
 }

@@ -138,6 +138,8 @@ package final class CredentialLedger: Sendable {
             seen.withLock { $0[name] = sight }
             return found
         }
+
+        func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
     }
 }
 

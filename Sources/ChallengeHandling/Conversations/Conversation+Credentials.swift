@@ -16,8 +16,7 @@ extension Conversation {
         guard let found else {
             throw LoginFailure(
                 .noCredential, challenge: challenge,
-                detail: "No source knows the credential \"\(name)\". Add it, for example with "
-                    + "`countersign keyring set \(name) FIELD`.")
+                detail: "No source knows the credential \"\(name)\". \(credentials.advice(onMissing: name))")
         }
         return found
     }

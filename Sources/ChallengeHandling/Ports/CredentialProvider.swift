@@ -45,4 +45,11 @@ public struct CredentialError: Error, Sendable, Equatable {
 public protocol CredentialProvider: Sendable {
     /// The credential of that name as it is now, or `nil` where no source knows it.
     func credential(named name: String) async throws(CredentialError) -> Credential?
+    /// Sentences that say how to add a credential that no source knows. Callers read them: they name no file.
+    func advice(onMissing name: String) -> String
+}
+
+extension CredentialProvider {
+    /// Says no more than that it is to be added.
+    public func advice(onMissing name: String) -> String { "Add it where the credentials come from." }
 }

@@ -27,13 +27,14 @@ final class CredentialComposition: CredentialProvider {
         self.oneTimePasswords = oneTimePasswords
         answers = AskedFields(asker: asker)
         store = Mutex(CredentialStore(sources: []))
-        replace(settings)
+        replace(settings, needed: needed)
     }
 
-    /// Takes the sources of other settings.
-    func replace(_ settings: CredentialSettings) {
+    /// Takes the sources of other settings; `needed`: the fields that each credential has to have.
+    func replace(_ settings: CredentialSettings, needed: [String: [String]]) {
         let made = CredentialStore(
-            sources: sources(settings), asked: settings.asked, answers: answers, oneTimePasswords: oneTimePasswords)
+            sources: sources(settings), asked: settings.asked, answers: answers, oneTimePasswords: oneTimePasswords,
+            needed: needed)
         store.withLock { $0 = made }
     }
 
@@ -49,6 +50,8 @@ final class CredentialComposition: CredentialProvider {
         return try await store.credential(named: name)
     }
 
+    func advice(onMissing name: String) -> String { store.withLock { $0 }.advice(onMissing: name) }
+
     /// The states of the files that credentials come from.
     var files: FileStates { store.withLock { $0 }.files }
 
@@ -60,10 +63,10 @@ final class CredentialComposition: CredentialProvider {
 
     private func sources(_ settings: CredentialSettings) -> [any CredentialLookup] {
         let environment = Process.environment
+        let trust = FileTrust(environment: environment, state: state)
         return settings.sources.map { source in
             switch source {
             case .environment: EnvironmentSource(environment: environment)
-        let trust = FileTrust(environment: environment, state: state)
             case .environmentFile(let path): EnvironmentFileSource(path: path, trust: trust)
             case .exec(let command):
                 ExecSource(command: command, environment: environment, complaint: Self.logged(command.first ?? ""))

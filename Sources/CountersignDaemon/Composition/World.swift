@@ -101,7 +101,7 @@ final class World: Sendable {
 
     /// Takes up the credential sources and the budget for bodies of new settings.
     func reload(_ settings: Settings) {
-        sources.replace(settings.credentials)
+        sources.replace(settings.credentials, needed: settings.neededFields)
         services.replay?.limit = settings.limits.replay
     }
 }

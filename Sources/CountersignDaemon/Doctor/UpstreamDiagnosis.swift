@@ -213,7 +213,7 @@ struct UpstreamDiagnosis {
                 return (
                     .failed(
                         part, "credential", "\(login): no source knows \(name)",
-                        "add it, for example: countersign keyring set \(name) FIELD", code: EX_CONFIG), nil
+                        world.sources.advice(onMissing: name), code: EX_CONFIG), nil
                 )
             }
             let fields = credential.fields.keys.sorted().joined(separator: ", ")

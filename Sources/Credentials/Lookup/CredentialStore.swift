@@ -10,11 +10,15 @@ package protocol CredentialLookup: Sendable {
     func credential(named name: String) throws(CredentialError) -> Credential?
     /// The states of the files that it reads.
     var files: FileStates { get }
+    /// How these fields of a credential are added to it, as the middle of a sentence; `nil`: that cannot be said.
+    func way(toAdd fields: [String], of name: String) -> String?
     /// Whether it asks another program, so that it is not to be asked for the sake of looking.
     var asksOthers: Bool { get }
 }
 
 extension CredentialLookup {
+    /// Nothing.
+    package func way(toAdd fields: [String], of name: String) -> String? { nil }
     /// None.
     package var files: FileStates { FileStates() }
     /// No.
@@ -29,13 +33,16 @@ package struct CredentialStore: CredentialProvider {
     let answers: AskedFields?
     private let oneTimePasswords: (any OneTimePasswords)?
     private let onThread: ThreadStart
+    private let needed: [String: [String]]
 
     /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed. The fields that `asked`
-    /// names for a credential come from `answers` where the sources do not have them.
+    /// names for a credential come from `answers` where the sources do not have them. `needed`: the fields that each has to have.
     package init(
         sources: [any CredentialLookup], asked: [String: [String]] = [:], answers: AskedFields? = nil,
-        oneTimePasswords: (any OneTimePasswords)? = nil, onThread: @escaping ThreadStart = startThread
+        oneTimePasswords: (any OneTimePasswords)? = nil, needed: [String: [String]] = [:],
+        onThread: @escaping ThreadStart = startThread
     ) {
+        self.needed = needed
         self.sources = sources
         self.asked = asked
         self.answers = answers
@@ -71,6 +78,12 @@ package struct CredentialStore: CredentialProvider {
                 told: "The credential could not be looked up: the machine is short of threads.")
         }
         return try outcome.get()
+    }
+
+    /// The ways of all sources, those of the first source first.
+    package func advice(onMissing name: String) -> String {
+        let ways = sources.compactMap { $0.way(toAdd: needed[name] ?? ["FIELD"], of: name) }
+        return ways.isEmpty ? "Add it to a source of `credentials`." : "Add it: \(ways.joined(separator: ", or "))."
     }
 
     private static func find(

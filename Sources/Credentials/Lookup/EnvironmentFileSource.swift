@@ -23,6 +23,11 @@ package struct EnvironmentFileSource: CredentialLookup {
         try EnvironmentSource(variables: variables()).credential(named: name)
     }
 
+    /// The names of the variables.
+    package func way(toAdd fields: [String], of name: String) -> String? {
+        "write \(EnvironmentSource.variables(fields, of: name)) into the file of variables (source `env`)"
+    }
+
     /// Reads it, for who wants to know only whether that can be done; tells how many fields it has.
     package func open() throws(CredentialError) -> Int { try EnvironmentSource(variables: variables()).count }
 

@@ -32,6 +32,17 @@ package struct EnvironmentSource: CredentialLookup {
         }
     }
 
+    /// The names of the variables.
+    package func way(toAdd fields: [String], of name: String) -> String? {
+        "set \(Self.variables(fields, of: name)) in the daemon's environment (source `env`)"
+    }
+
+    /// The names of the variables that hold these fields.
+    static func variables(_ fields: [String], of name: String) -> String {
+        fields.map { "\(prefix)\(FieldName.environment(name))__\(FieldName.environment($0))" }.joined(
+            separator: " and ")
+    }
+
     /// How many fields it has.
     var count: Int { variables.count }
 

@@ -24,6 +24,11 @@ package final class KeyringSource: CredentialLookup {
     /// Opens it, for who wants to know only whether that can be done.
     package func open() throws(KeyringError) { _ = try current() }
 
+    /// The commands that set the fields.
+    package func way(toAdd fields: [String], of name: String) -> String? {
+        "run " + fields.map { "`countersign keyring set \(name) \($0)`" }.joined(separator: " and ")
+    }
+
     /// The keyring's entry; the file is read again once it has changed.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         do {

@@ -44,6 +44,12 @@ package struct SystemdCredentialsSource: CredentialLookup {
         return fields.isEmpty ? nil : Credential(name: name, fields: fields)
     }
 
+    /// The names that the unit passes the fields by.
+    package func way(toAdd fields: [String], of name: String) -> String? {
+        let names = fields.map { "\(name).\($0)" }.joined(separator: " and ")
+        return "pass \(names) by LoadCredential= of the unit (source `systemd`)"
+    }
+
     /// A credential that is a single value, such as `state-key` or `keyring-passphrase`; `nil` where there is none. One
     /// newline at its end is removed, as above.
     package func value(named name: String) throws(CredentialError) -> Secret? {

@@ -88,7 +88,7 @@ struct Failure: Sendable {
     ].map { Failure($0, $1, $2, "proxy_configuration_error", $3, $4) }
 
     private static let credentials = [
-        ("no-credential", "no-credential", "No source knows the credential \"nobody\"", "countersign keyring set"),
+        ("no-credential", "no-credential", "No source knows the credential \"nobody\"", "set COUNTERSIGN_NOBODY__"),
         ("missing-field", "no-credential", "has no field \"password\"", "countersign keyring set half password"),
         ("helper-fails", "login-failed", "it failed (exit code 3)", "Run it by hand"),
         ("helper-times-out", "login-failed", "took too long", "Run it by hand"),
