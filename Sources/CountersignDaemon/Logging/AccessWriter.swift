@@ -3,7 +3,6 @@
 
 internal import Credentials
 internal import Gateway
-internal import Glibc
 internal import Logging
 internal import Settings
 
@@ -43,34 +42,4 @@ final class AccessWriter: AccessRecorder {
 
     /// Waits until all is written, for the end of the process.
     func flush() { queue.flush(within: .seconds(1)) }
-}
-
-/// Where the lines go. Used by the queue's thread alone.
-private final class AccessFile: Sendable {
-    private let descriptor: Int32
-    private let isOurs: Bool
-
-    /// `path`: of a file that is appended to; `nil`: standard output.
-    init(_ path: String?) throws(CompositionError) {
-        guard let path else {
-            (descriptor, isOurs) = (STDOUT_FILENO, false)
-            return
-        }
-        descriptor = unsafe open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0o640)
-        isOurs = true
-        guard descriptor >= 0 else {
-            let words = unsafe String(cString: strerror(errno))
-            throw CompositionError(
-                "access-log.to: \(path) cannot be opened: \(words); make its folder (LogsDirectory= of the unit), or let the "
-                    + "daemon write there")
-        }
-    }
-
-    deinit { if isOurs { _ = close(descriptor) } }
-
-    func write(_ lines: [LogLine]) {
-        var writer = LogWriter(destination: .json)
-        writer.descriptor = descriptor
-        writer.write(lines, dropped: 0)
-    }
 }

@@ -10,6 +10,8 @@ struct LogWriter: Sendable {
     let destination: LogDestination
     /// Standard error, except in tests.
     var descriptor: Int32 = STDERR_FILENO
+    /// How long a descriptor that does not block may take no more, in milliseconds; -1: as long as it likes.
+    var patience: Int32 = -1
 
     /// Writes a batch, and behind it a line about those that were dropped.
     func write(_ lines: [LogLine], dropped: Int) {
@@ -54,7 +56,8 @@ struct LogWriter: Sendable {
             } else if written < 0, errno == EAGAIN {
                 // Somebody who shares this terminal or pipe has set it to non-blocking.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                guard unsafe poll(&wanted, 1, -1) >= 0 || errno == EINTR else { return }
+                let ready = unsafe poll(&wanted, 1, patience)
+                guard ready > 0 || (ready < 0 && errno == EINTR) else { return }
             } else if written == 0 || errno != EINTR {
                 return
             }

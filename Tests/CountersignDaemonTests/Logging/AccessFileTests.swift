@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Testing
+
+@testable import CountersignDaemon
+
+@Suite("The file of the access log")
+final class AccessFileTests {
+    private let folder: String
+
+    init() throws {
+        folder = "/tmp/countersign-access-\(getpid())-\(UInt64.random(in: .min ... .max))"
+        try #require(unsafe mkdir(folder, 0o700) == 0)
+    }
+
+    deinit {
+        for name in ["file", "link", "second", "pipe"] { unsafe unlink("\(folder)/\(name)") }
+        unsafe rmdir(folder)
+    }
+
+    private func path(_ name: String) -> String { "\(folder)/\(name)" }
+
+    private func size(_ name: String) -> Int {
+        var status = stat()
+        return unsafe stat(path(name), &status) == 0 ? Int(status.st_size) : -1
+    }
+
+    @Test("is made and appended to, also through links of ours")
+    func links() throws {
+        try #require(unsafe symlink("file", path("link")) == 0)
+        try #require(unsafe symlink(path("link"), path("second")) == 0)
+        for name in ["file", "link", "second"] { try AccessFile(path(name)).write([.bytes(Array("line\n".utf8))]) }
+        #expect(size("file") == 15)
+    }
+
+    @Test("is not reached through a link of another user, which could lead to any file", .enabled(if: geteuid() == 0))
+    func foreignLink() throws {
+        try #require(unsafe symlink(path("file"), path("link")) == 0)
+        try #require(unsafe lchown(path("link"), 4711, 4711) == 0)
+        let error = #expect(throws: CompositionError.self) { try AccessFile(path("link")) }
+        #expect(error.map { "\($0)" }?.contains("symbolic link that uid 4711 has made") == true)
+        #expect(size("file") == -1)
+    }
+
+    @Test("can be a pipe that nobody reads, or no more: nobody waits for it")
+    func pipe() throws {
+        try #require(unsafe mkfifo(path("pipe"), 0o600) == 0)
+        let file = try AccessFile(path("pipe"))
+        file.write([.bytes(Array("first\n".utf8))])
+        let reader = unsafe open(path("pipe"), O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        #expect(unsafe read(reader, &bytes, bytes.count) == 6)
+        // More than a pipe holds: the rest is lost, and it returns.
+        file.write([.bytes([UInt8](repeating: 0x61, count: 1 << 20))])
+    }
+
+    @Test("that leads in a circle is told, as is one in no folder")
+    func circle() throws {
+        try #require(unsafe symlink("second", path("link")) == 0)
+        try #require(unsafe symlink("link", path("second")) == 0)
+        #expect(throws: CompositionError.self) { try AccessFile(path("link")) }
+        #expect(throws: CompositionError.self) { try AccessFile(path("gone/file")) }
+    }
+
+    @Test("can be standard output by its name, be that a socket as under the journal")
+    func standardOutput() throws {
+        _ = try AccessFile("/dev/stdout")
+        _ = try AccessFile("/proc/self/fd/2")
+        #expect(throws: CompositionError.self) { try AccessFile("/dev/fd/987654") }
+    }
+}
