@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Testing
+
 /// A real web application of `Tests/Scripts/applications`, whose configuration is the recipe of `docs/challenges/gateways.md`.
 struct Application: Sendable, CustomTestStringConvertible {
     /// Its row in the recipe's table.
