@@ -54,8 +54,8 @@ struct FileTrustTests {
     func stranger() throws {
         try folder("theirs", of: Self.other)
         for path in [try file("theirs/keyring", of: Self.other), try file("state/keyring", of: Self.other)] {
-            let fault = try #require(fault(path))
-            #expect(fault.kind == .exposed && !fault.reason.contains("chown"))
+            let found = try #require(fault(path))
+            #expect(found.kind == .exposed && !found.reason.contains("chown"))
         }
     }
 
