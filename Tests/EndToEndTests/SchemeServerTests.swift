@@ -115,6 +115,30 @@ struct SchemeServerTests {
         }
     }
 
+    @Test(
+        "Apache that refuses a known user some resources has nothing latched, and they may come first after a crash",
+        arguments: ["basic", "digest"])
+    func forbidden(scheme: String) async throws {
+        let prefix = scheme == "basic" ? "/basic" : ""
+        try await withGuard(scheme: scheme) {
+            try await .apache(before: $0)
+        } _: { bank, server in
+            let first = try await bank.curl("\(prefix)/open/echo")
+            #expect(first.status != 401 && first.code == nil, "\(first.summary)")
+            for _ in 0..<2 {
+                for number in 1...2 {
+                    let refused = try await bank.curl("\(prefix)/admin/\(number)")
+                    #expect(refused.status == 401 && refused.code == nil, "\(refused.summary)")
+                }
+                let open = try await bank.curl("\(prefix)/open/echo")
+                #expect(open.status == first.status && open.code == nil, "\(open.summary)")
+                await bank.killDaemon()
+                try await bank.startDaemon()
+            }
+            #expect(try await !bank.countersign("status").output.contains("rejected"))
+        }
+    }
+
     @Test("two realms of one server have a session each, told apart by where they are")
     func realms() async throws {
         let both = """

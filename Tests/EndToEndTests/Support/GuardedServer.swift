@@ -110,6 +110,9 @@ final class GuardedServer: Sendable {
                 AuthBasicProvider file
                 AuthUserFile \(folder.path)/users
             </Location>
+            <LocationMatch ^(/basic)?/admin/>
+                Require user root
+            </LocationMatch>
             \(opensRoot ? "<LocationMatch ^/$>\nRequire all granted\n</LocationMatch>" : "")
             RequestHeader set X-Remote-User "expr=%{REMOTE_USER}"
             ProxyPass / http://127.0.0.1:\(upstream)/
