@@ -203,7 +203,7 @@ struct DoctorTests {
             #expect(text.exit == 0, "\(text)")
             #expect(text.output.components("held by a running countersign") == 4, "\(text.output)")
             #expect(text.output.contains("users.sock is held; only those under its `users` can ask"))
-            let log = bank.daemon.log
+            let log = try bank.daemon.log
             #expect(!log.contains("request refused"), "\(log)")
         }
     }
