@@ -159,7 +159,10 @@ let package = Package(
         tests("DemoUpstream", [crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
-            ["ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings", "Systemd", logging, arguments]),
+            [
+                "ChallengeClient", "ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings", "Systemd",
+                httpTypes, logging, arguments,
+            ]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
