@@ -69,7 +69,8 @@ struct PlaceTableTests {
         #expect(!admits(2, at: "a", for: 0, at: "b"))
         // Its share is used up; only its own can go.
         var full = PlaceTable(limit: 8)
-        _ = (fill(&full, .user(1)), fill(&full, .user(2)))
+        #expect(fill(&full, .user(1)) == 4)
+        #expect(full.enter(.user(2), at: "a") == nil)
         #expect(full.enter(.user(1), at: "a") == .share)
         #expect(full.admits(.user(1), at: "a", inPlaceOf: .user(1), at: "a"))
         #expect(!full.admits(.user(1), at: "a", inPlaceOf: .user(2), at: "a"))
