@@ -90,8 +90,10 @@ extension CallerConnection {
         isBodyComplete = request.body.isEmpty
         awaitsContinue = false
         isBodyHeld = false
-        // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests.
-        keepsAlive = request.keepsAlive && request.method != .connect
+        // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests. Nor is it certain that
+        // what follows a HEAD with a body is one (RFC 9110 §9.3.2).
+        let isFollowed = request.method != .connect && (request.method != .head || request.body.isEmpty)
+        keepsAlive = request.keepsAlive && isFollowed
         response.reset(
             isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
         if answersForItself(request) { return }
