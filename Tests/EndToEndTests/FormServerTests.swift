@@ -35,7 +35,7 @@ struct FormServerTests {
         arguments: [
             (FakeKind.webSEAL, ["/ 200", "/pkmslogin.form 302", "/ 200", "POST 200"]),
             (.webSEALByRedirect, ["/ 302", "/pages/login.html 200", "/pkmslogin.form 302", "/ 200", "POST 200"]),
-            (.liberty, ["/ 302", "/app/login.jsp 200", "/j_security_check 302", "/ 200", "POST 200"]),
+            (.liberty, ["/ 302", "/app/login.jsp 200", "/app/j_security_check 302", "/ 200", "POST 200"]),
             (.jetty, ["/ 302", "/login.html 200", "/j_security_check 303", "/ 200", "POST 200"]),
             (.jettyDispatching, ["/ 200", "/j_security_check 303", "/ 200", "POST 200"]),
             (.undertow, ["/ 200", "/j_security_check 302", "/ 200", "POST 200"]),

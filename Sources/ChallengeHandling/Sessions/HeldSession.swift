@@ -27,8 +27,7 @@ public struct HeldSession: Sendable, Equatable {
         self.isTakenOver = isTakenOver
         self.generation = generation
         self.wonAt = wonAt
-        // Nothing is won anew by renewing an empty one.
-        let end = session.isRenewedAhead && !session.isEmpty ? session.expiresAt : nil
+        let end = session.isRenewedAhead ? session.expiresAt : nil
         renewAt = end.map { end in
             let lead = min(30_000, max(0, end.saturatingSubtract(wonAt)) / 5)
             return end.saturatingSubtract(lead) + Int64(Double(lead / 4) * min(max(chance, 0), 1))

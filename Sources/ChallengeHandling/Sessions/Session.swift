@@ -62,6 +62,7 @@ public struct Session: Sendable {
     static func nothingAsked(at target: WebURL, now: Int64, isBrief: Bool = false) -> Session {
         var session = Session(expiresAt: now + (isBrief ? 5_000 : 60_000))
         session.lookedAt = target.path
+        session.isRenewedAhead = false
         return session
     }
 

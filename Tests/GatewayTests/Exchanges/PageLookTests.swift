@@ -38,9 +38,7 @@ struct PageLookTests {
                 ? answer("200 OK", "welcome \(body)", Self.html) : answer("200 OK", "<b>LOGIN</b>", Self.html)
         }
         let proxy = try proxy(upstream.port)
-        let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"
-        #expect(try proxy.fetch(request).body == "welcome abc")
-        #expect(try proxy.fetch(request).body == "welcome abc")
+        for _ in 0..<2 { #expect(try proxy.fetch(get()).body == "welcome ") }
         #expect(upstream.requests == 3)
     }
 
