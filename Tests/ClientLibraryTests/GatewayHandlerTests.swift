@@ -154,7 +154,7 @@ struct GatewayHandlerTests {
         }
     }
 
-    @Test("who says that it is none of its business has the request sent again, once, and the page passes")
+    @Test("who says that it is none of its business has the request sent again, and the page passes")
     func notMine() async throws {
         try await withDemo { demo in
             demo.upstream.override { gateway($0, FakeResponse(200)) }
@@ -162,7 +162,8 @@ struct GatewayHandlerTests {
             try demo.client.registerChallengeHandler(handler)
             let text = try await demo.client.send(to: demo.url("/a")).text(upTo: 10_000)
             #expect(text == "Who are you?")
-            #expect(handler.notes.all == ["challenge"])
+            // Once more, as a session that brings nothing may have been meant for another request.
+            #expect(handler.notes.all == ["challenge", "challenge"])
         }
     }
 

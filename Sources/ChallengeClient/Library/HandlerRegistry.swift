@@ -74,7 +74,7 @@ final class HandlerRegistry: Sendable {
             if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
         }
         for placed in state.withLock({ $0.gateways }) {
-            let login = placed.gateway.login(at: WebURL(origin: origin, path: "/"))
+            let login = placed.gateway.login(at: origin)
             if placed.patterns.isEmpty { logins.stand(login) }
             for pattern in placed.patterns where pattern.mayCover(origin) { logins.stand(login, at: pattern) }
         }

@@ -25,15 +25,16 @@ package struct HandledGateway: Sendable {
         self.rejected = rejected
     }
 
-    /// The login that stands ready at the upstream of `base`.
-    package func login(at base: WebURL) -> StandingLogin {
+    /// The login that stands ready at `origin`. `base`: the upstream's address, which shows the page before any address that a caller
+    /// chose; `nil` if the program itself is the only caller.
+    package func login(at origin: Origin, base: WebURL? = nil) -> StandingLogin {
         return StandingLogin(
             name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
-            key: SessionKey(origin: base.origin, challenge: name, credential: identity), credentials: [],
-            confirmsSessions: true,
+            key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
+            confirmsSessions: base != nil,
             makeLogin: { occasion in
                 HandledGatewayLogin(
-                    gateway: self, met: occasion.challenge, base: base,
+                    gateway: self, met: occasion.challenge, origin: origin, base: base,
                     target: occasion.challenge == nil ? occasion.target : nil)
             })
     }
@@ -70,8 +71,9 @@ package struct HandledGatewayLogin: SessionLogin {
     let gateway: HandledGateway
     /// The response that led to the login; `nil` ahead of any.
     let met: ExaminedResponse?
-    /// The upstream's address.
-    let base: WebURL
+    let origin: Origin
+    /// The upstream's address; `nil` if the program itself is the only caller.
+    let base: WebURL?
     /// The address of the request that waits for the session before any challenge; `nil` if none does.
     let target: WebURL?
 
@@ -109,10 +111,14 @@ package struct HandledGatewayLogin: SessionLogin {
 
     /// Asks at the upstream's address if a session still works, with the session and without it.
     package func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
-        await GatewayConfirmation(
+        guard let base else { return .over }
+        return await GatewayConfirmation(
             address: base, isProving: false, name: gateway.name, isChallenge: { handler.canHandleResponse($0) }
         ).run(held, conversation)
     }
+
+    /// Who chose the address of a request: the program itself, which is to be trusted, or one of its callers.
+    private var callers: GatewayEntrance.Source { base == nil ? .configured : .challenged }
 
     private enum Entry {
         case found(GatewayEntrance)
@@ -121,10 +127,9 @@ package struct HandledGatewayLogin: SessionLogin {
 
     /// Finds the gateway's page for a request that waits: at the upstream's address, then at its own.
     private func wait(at target: WebURL, _ visit: inout GatewayVisit) async throws(LoginFailure) -> Entry {
-        var addresses: [(url: WebURL, source: GatewayEntrance.Source)] = [(base, .configured)]
-        if let plain = target.plain, plain.origin == base.origin, plain != base {
-            addresses.append((plain, .challenged))
-        }
+        var addresses: [(url: WebURL, source: GatewayEntrance.Source)] = []
+        if let base { addresses.append((base, .configured)) }
+        if let plain = target.plain, plain.origin == origin, plain != base { addresses.append((plain, callers)) }
         for (address, source) in addresses {
             visit = GatewayVisit(name: gateway.name, conversation: visit.conversation, markers: [])
             guard let page = try await search(address, on: &visit) else { return .nothingAsked(isBrief: true) }
@@ -136,21 +141,23 @@ package struct HandledGatewayLogin: SessionLogin {
     /// Finds the gateway's page: at the upstream's address, and only then where a caller met it (CONTRIBUTING, rule 11). `nil` if
     /// nobody asks any more.
     private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> GatewayEntrance? {
-        let page = try await look(at: base, "page", on: &visit)
-        if page.isMarked { return GatewayEntrance(address: base, source: .configured, page: page) }
+        if let first = base ?? (met == nil ? WebURL(origin: origin, path: "/") : nil) {
+            let page = try await look(at: first, "page", on: &visit)
+            if page.isMarked { return GatewayEntrance(address: first, source: .configured, page: page) }
+        }
         guard let met else { return nil }
-        guard let address = met.url.plain, address.origin == base.origin else {
+        guard let address = met.url.plain, address.origin == origin else {
             throw visit.failure("The address that was challenged is none that a login asks for.", met)
         }
         if address != base {
             visit = GatewayVisit(name: gateway.name, conversation: visit.conversation, markers: [])
             let page = try await look(at: address, "page", on: &visit)
-            if page.isMarked { return GatewayEntrance(address: address, source: .challenged, page: page) }
+            if page.isMarked { return GatewayEntrance(address: address, source: callers, page: page) }
         }
         // It may ask for other methods only; else nobody asks any more.
         guard met.method != .get, met.method != .head else { return nil }
         for value in met.fields[values: .setCookie] { visit.keep(value, from: met.url) }
-        return GatewayEntrance(address: address, source: .challenged, page: .init(response: met, isMarked: true))
+        return GatewayEntrance(address: address, source: callers, page: .init(response: met, isMarked: true))
     }
 
     /// Carries an answer out until the handler says that all is well. Returns the page where the gateway asks again.

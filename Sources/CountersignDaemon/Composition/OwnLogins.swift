@@ -15,7 +15,7 @@ extension LoginComposition {
         switch OwnHandlers.handler(named: name) {
         case .gateway(let handler):
             return HandledGateway(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
-                .login(at: upstream.url)
+                .login(at: origin, base: upstream.url)
         case .challenges(let handler):
             return HandledChallenges(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
                 .login(at: origin, book: own.book(of: challenge.name, at: origin))

@@ -67,7 +67,9 @@ struct ConfirmationTests {
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank",
                 credential: "pin"), credentials: ["pin"], confirmsSessions: true
         ) { _ in
-            ConfirmingLogin(wins: wins) {
+            // The upstream is there as long as the proxy.
+            withExtendedLifetime(upstream) {}
+            return ConfirmingLogin(wins: wins) {
                 _ = site.confirmations.next()
                 return await confirm()
             }
