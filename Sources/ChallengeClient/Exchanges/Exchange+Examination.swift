@@ -47,8 +47,12 @@ extension Exchange {
         if let trial, verdict != .look, verdict != .suspect(slot: trial.slot) {
             judge(isKnownRefusal || status == 429 || status >= 500 ? .undecided : .accepted)
         }
-        if verdict == .pass, !isKnownRefusal, status < 500, status != 429, let slot = machine.wonSlot, let client {
+        // Also where another exchange's login had won the session meanwhile: what was noted of the old one is no refusal.
+        if verdict == .pass, !isKnownRefusal, status < 500, status != 429, let client,
+            let slot = machine.wonSlot ?? notedSlot
+        {
             client.plan.refusals.forget(place(of: slot))
+            notedSlot = nil
         }
         let action = machine.headReceived(verdict, canReplay: body.canReplay)
         if case .challenge(let slot, _) = verdict { noteChallenge(at: slot, then: action) }

@@ -62,6 +62,7 @@ extension Exchange {
             return
         }
         let use = RefusedUse(place: place(of: slot), generation: used[slot])
+        notedSlot = slot
         client.plan.refusals.noteLogin(after: use, now: runtime.loop.now)
     }
 

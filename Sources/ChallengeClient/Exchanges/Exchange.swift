@@ -43,6 +43,8 @@ package final class Exchange: TransferOwner {
     var refusal: RefusedUse?
     /// Whether the answer is a challenge that passes because this route refuses sessions just won.
     var isKnownRefusal = false
+    /// The slot of a refused session for which `RefusalMemory` was told of a login.
+    var notedSlot: Int?
     /// The session that this exchange tries for all, and its slot.
     var trial: (slot: Int, session: HeldSession)?
     /// The sessions' fields that the request was sent with, where something is to be learned from its answer.
