@@ -67,13 +67,13 @@ struct ApacheFormTests {
         }
     }
 
-    @Test("evidence that the configuration names needs no request more")
+    @Test("evidence that the configuration names needs no request more after the form")
     func evidence() async throws {
         try await withApache("success: { cookie: session, redirect-to: /login/welcome }") { bank, apache in
             try await bank.expect("/open/echo", status: 200)
             #expect(
                 apache.requests == [
-                    "GET /open/echo 401", "GET /open/echo 401", "POST /login/submit 302",
+                    "GET /open/echo 401", "GET / 404", "GET /open/echo 401", "POST /login/submit 302",
                     "GET /login/welcome.html 200", "GET /open/echo 200",
                 ])
         }
