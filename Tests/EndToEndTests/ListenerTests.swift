@@ -101,15 +101,18 @@ struct ListenerTests {
     func browsers() async throws {
         try await withBank { bank in
             for field in [
-                "Sec-Fetch-Site: cross-site", "Origin: https://evil.example", "Origin: null",
-                "Origin: http://localhost.evil.example",
+                "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none",
+                "Origin: https://evil.example", "Origin: null", "Origin: http://localhost.evil.example",
+                "Origin: http://localhost:3000",
             ] {
                 try await bank.expect("/balance", "-H", field, status: 403, code: "caller-not-allowed")
             }
             #expect(bank.pinAnswers == 0)
-            for field in ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none", "Origin: http://localhost:3000"] {
+            for field in ["Sec-Fetch-Site: same-origin", "Origin: \(bank.url(""))"] {
                 try await bank.expect("/balance", "-H", field, status: 200)
             }
+            try await bank.expect(
+                "/balance", "-H", "Sec-Fetch-Site: none", "-H", "Sec-Fetch-Mode: navigate", status: 200)
         }
     }
 
