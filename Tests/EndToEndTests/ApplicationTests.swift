@@ -9,9 +9,10 @@ struct ApplicationTests {
     private static let all: [Application] = [.django, .dokuWiki, .jupyterHub, .mediaWiki]
 
     /// 20 requests at once, none of them with a session of its own.
-    private func storm(_ application: Application, _ bank: Bank) async throws -> [RawResponse] {
-        try await bank.storm(connections: 20, requests: 1) { _ in
-            "GET \(application.page.path) HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    private func storm(_ application: Application, _ bank: Bank) async throws -> [Curl] {
+        try await withThrowingTaskGroup(of: Curl.self) { group in
+            for _ in 0..<20 { group.addTask { try await bank.curl(application.page.path, within: 60) } }
+            return try await group.reduce(into: []) { $0.append($1) }
         }
     }
 
@@ -25,7 +26,7 @@ struct ApplicationTests {
             for round in 1...2 {
                 let answers = try await storm(application, bank)
                 let wrong = answers.filter { $0.status != 200 || !$0.text.contains(application.page.text) }
-                #expect(answers.count == 20 && wrong.isEmpty, "\(wrong.first.map { "\($0.status) \($0.text)" } ?? "")")
+                #expect(answers.count == 20 && wrong.isEmpty, "\(wrong.first?.summary ?? "")")
                 #expect(fake.logins.count == round)
                 try await fake.direct(application.expiry)
             }

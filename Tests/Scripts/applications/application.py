@@ -44,7 +44,7 @@ class PHP:
     LINE = re.compile(r"\[[^\]]*\] \S+ \[(\d+)\]: (\S+) (\S+)")
 
     def __init__(self, port, root, folder, prelude, name_field, login_page):
-        """`prelude`: PHP before each page; `name_field`: the field of a login's form that has the user's name."""
+        """`prelude`: PHP before each page, with `forget_sessions`; `name_field`: the field of a login's form that has the user's name."""
         self.port, self.root, self.folder, self.login_page = port, root, folder, login_page
         self.lock, self.is_warm = threading.Lock(), False
         sessions = os.path.join(folder, "sessions")
@@ -54,7 +54,7 @@ class PHP:
             file.write(f"<?php\n{prelude}\n")
         self.router = os.path.join(folder, "router.php")
         with open(self.router, "w") as file:
-            file.write(ROUTER.format(sessions=sessions, name_field=name_field))
+            file.write(ROUTER.format(sessions=sessions, prelude=self.prelude, name_field=name_field))
         self.options = ["-d", f"session.save_path={sessions}", "-d", "display_errors=0", "-d", "opcache.enable_cli=1"]
 
     def run(self):
@@ -95,7 +95,9 @@ ROUTER = """<?php
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
 if ($path === '/-test/expire') {{
     array_map('unlink', glob('{sessions}/sess_*'));
-    if (function_exists('forget_sessions')) forget_sessions();
+    // It does not come before a router.
+    require_once '{prelude}';
+    forget_sessions();
     http_response_code(204);
     return true;
 }}
