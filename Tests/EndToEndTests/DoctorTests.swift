@@ -181,7 +181,7 @@ struct DoctorTests {
             // Of another user yet: not used, and no advice that takes it from whoever has it.
             #expect(unsafe chown(state + "/keyring", 4712, 4712) == 0)
             let foreign = try await run("doctor")
-            #expect(foreign.exit == 77 && !foreign.output.contains("chown"), "\(foreign)")
+            #expect(foreign.exit == 78 && !foreign.output.contains("chown"), "\(foreign)")
         }
     }
 

@@ -93,7 +93,7 @@ struct MetricsTests {
             #expect(metrics.values("connections") == [2])
             #expect(metrics.values("connections_accepted_total") == [2])
             #expect(metrics.values("connections_limit") == [1024] && metrics.values("exchanges_limit") == [4096])
-            #expect(metrics.values("connections_refused_total") == [0, 0, 0])
+            #expect(metrics.values("connections_refused_total") == [0, 0, 0, 0])
             #expect(metrics.values("worker_up") == [1, 1])
             for name in ["worker_lag_seconds", "worker_longest_turn_seconds", "worker_busy_seconds_total"] {
                 #expect(metrics.values(name).count == 2 && metrics.values(name).allSatisfy { $0 >= 0 && $0 < 30 })
