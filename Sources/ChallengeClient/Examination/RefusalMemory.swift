@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import EventLoop
 internal import Synchronization
 
 /// A login's place at a route.
 package struct RefusedPlace: Hashable, Sendable {
     let route: RouteKey
-    let slot: Int
+    /// With the scope: a session of another one, won earlier, says nothing of this.
+    let key: SessionKey
 }
 
 /// A session's use that was refused at a route.

@@ -54,9 +54,9 @@ extension UpstreamClient {
             case .stale:
                 return Finding(meaning: .stale(slot: slot))
             case .challenge:
-                return finding(.challenge(slot: slot, canGrow: false), slot, generation, request, target)
+                return finding(.challenge(slot: slot, canGrow: false), standing.key, generation, request, target)
             case .refused:
-                return finding(.refused(slot: slot), slot, generation, request, target)
+                return finding(.refused(slot: slot), standing.key, generation, request, target)
             case .insufficientScope(let words):
                 // A key, a token request and a line of the log are made of them.
                 guard Self.isShort(words) else { return Finding(meaning: .pass) }
@@ -66,7 +66,8 @@ extension UpstreamClient {
                 guard grown != asked || generation == 0 else { return Finding(meaning: .pass) }
                 // What was to be asked for anyway was not there yet: nothing is learned by that.
                 guard grown != asked else {
-                    return finding(.challenge(slot: slot, canGrow: false), slot, generation, request, target)
+                    return finding(
+                        .challenge(slot: slot, canGrow: false), standing.key, generation, request, target)
                 }
                 // A resource that names other words each time would make the scope grow without end.
                 if !Self.isShort(grown.words) { grown = standing.login.defaultScope.union(Scope(words)) }
@@ -84,20 +85,23 @@ extension UpstreamClient {
 
     /// A challenge, or the refusal of a session, unless it is known that this route refuses that session.
     private func finding(
-        _ meaning: Finding.Meaning, _ slot: Int, _ generation: UInt64, _ request: ExchangeRequest,
+        _ meaning: Finding.Meaning, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
-        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
         let isKnown = plan.refusals.passes(place, generation: generation, now: runtime.loop.now)
-        if isKnown { return Finding(meaning: .pass, isKnownRefusal: true) }
+        // A request that went without, as its session was being won or confirmed, goes again with what is held now.
+        if isKnown, generation != 0 || runtime.directory.held(key) == nil {
+            return Finding(meaning: .pass, isKnownRefusal: true)
+        }
         return Finding(
             meaning: meaning, refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
     }
 
-    /// Whether this route has lately refused the session of `slot`, and so the login for it (CONTRIBUTING, rule 4).
-    func isRefused(_ slot: Int, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
+    /// Whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).
+    func isRefused(_ key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
         guard !plan.refusals.isUnused else { return false }
-        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
         return plan.refusals.passes(place, generation: 0, now: runtime.loop.now)
     }
 

@@ -51,7 +51,7 @@ extension Exchange {
         if verdict == .pass, !isKnownRefusal, status < 500, status != 429, let client,
             let slot = machine.wonSlot ?? notedSlot
         {
-            client.plan.refusals.forget(place(of: slot))
+            if let place = place(of: slot) { client.plan.refusals.forget(place) }
             notedSlot = nil
         }
         let action = machine.headReceived(verdict, canReplay: body.canReplay)
@@ -61,8 +61,9 @@ extension Exchange {
     }
 
     /// This route, as refusals of the session of `slot` are remembered for it.
-    func place(of slot: Int) -> RefusedPlace {
-        RefusedPlace(route: RouteKey(method: request.method, target: target), slot: slot)
+    func place(of slot: Int) -> RefusedPlace? {
+        guard let route, route.slots.indices.contains(slot) else { return nil }
+        return RefusedPlace(route: RouteKey(method: request.method, target: target), key: route.slots[slot].key)
     }
 
     /// The session that this exchange tried is what `proof` says.

@@ -23,13 +23,14 @@ extension Exchange {
         if let reason = route.slots[slot].login.refusal {
             return machine.sessionFailed(ExchangeError(.callerNotAllowed, detail: reason))
         }
-        noteRefusedSession(of: slot, at: client)
         let isChallenged = challengedSlot == slot
         var decision = requestSession(slot, rejected: rejectedGeneration(of: slot), isChallenged, of: client, at: route)
         if isChallenged, case .use(let held) = decision, held.session.isEmpty {
             // Won ahead of some other request, where nothing was asked for.
             decision = requestSession(slot, rejected: held.generation, isChallenged, of: client, at: route)
         }
+        // Only who leads: whoever finds another session there, or waits, may well be accepted with it.
+        if decision == .lead, !request.isCheck { noteRefusedSession(of: slot, at: client) }
         switch decision {
         case .use(let held):
             return sessionIsThere(held, wonNow: false)
@@ -61,7 +62,8 @@ extension Exchange {
         guard slot < used.count, used[slot] != 0, !emptiness.used.contains(slot), attentive?.wearsOut != true else {
             return
         }
-        let use = RefusedUse(place: place(of: slot), generation: used[slot])
+        guard let place = place(of: slot) else { return }
+        let use = RefusedUse(place: place, generation: used[slot])
         notedSlot = slot
         client.plan.refusals.noteLogin(after: use, now: runtime.loop.now)
     }

@@ -202,6 +202,7 @@ package final class Exchange: TransferOwner {
         guard let client, let transfer else { return }
         // The answer is final: nothing is sent again, however long it lasts.
         if request.hasBody { body.stopKeeping() }
+        notedSlot = nil
         if let refusal { client.plan.refusals.noteRefusal(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
@@ -223,6 +224,8 @@ package final class Exchange: TransferOwner {
         }
         if challengedSlot != nil { noteChallenge(.failed) }
         challenge = nil
+        if let notedSlot, let client, let place = place(of: notedSlot) { client.plan.refusals.forget(place) }
+        notedSlot = nil
         refusal = nil
         route = nil
     }

@@ -51,7 +51,7 @@ extension UpstreamClient {
             case .beforeRequest, .beforeUnmeasuredBody:
                 // A MobileFirst resource says what scope it wants, and carries nothing out until it has it.
                 if login.isMobileFirst, route.slots[slot].scope.isEmpty { continue }
-                if SlotSet.canHold(slot), !isRefused(slot, request, target) { return slot }
+                if SlotSet.canHold(slot), !isRefused(route.slots[slot].key, request, target) { return slot }
             }
         }
         return nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeHandling
 import EventLoop
 import HTTPWire
 import Testing
@@ -11,8 +12,11 @@ import Testing
 struct RefusalMemoryTests {
     private let memory = RefusalMemory()
 
-    private func place(_ path: String = "/a", _ slot: Int = 0) -> RefusedPlace {
-        RefusedPlace(route: RouteKey(method: .get, target: ByteQueue(text: path)), slot: slot)
+    private func place(_ path: String = "/a", _ scope: String = "") -> RefusedPlace {
+        let origin = Origin(scheme: .https, host: "bank.example")
+        return RefusedPlace(
+            route: RouteKey(method: .get, target: ByteQueue(text: path)),
+            key: SessionKey(origin: origin, challenge: "bank", credential: "pin", scope: scope))
     }
 
     private func use(_ generation: UInt64, _ path: String = "/a") -> RefusedUse {
@@ -30,7 +34,7 @@ struct RefusalMemoryTests {
         }
         #expect(!memory.passes(place(), generation: 2, now: at(1)))
         #expect(!memory.passes(place("/b"), generation: 3, now: at(1)))
-        #expect(!memory.passes(place("/a", 1), generation: 3, now: at(1)))
+        #expect(!memory.passes(place("/a", "more"), generation: 3, now: at(1)))
     }
 
     @Test(
