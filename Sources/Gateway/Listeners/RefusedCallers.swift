@@ -19,8 +19,15 @@ final class RefusedCallers: ReadinessHandler {
     /// A descriptor to give up for one with which a caller can be told that there is none; -1: it is given up.
     private var spare = nothing()
     private let timer: LazyTimer
-    /// In the order in which they came; with an answer that is still to be sent.
-    private var leaving: [(descriptor: Int32, until: LoopInstant, answer: [UInt8]?)] = []
+    /// In the order in which they came.
+    private var leaving: [Leaving] = []
+
+    private struct Leaving {
+        var descriptor: Int32
+        var until: LoopInstant
+        /// An answer that is still to be sent, and what is called once a request begins to come.
+        var answer: (bytes: [UInt8], onRequest: () -> Void)?
+    }
 
     init(loop: EventLoop) {
         self.loop = loop
@@ -47,7 +54,7 @@ final class RefusedCallers: ReadinessHandler {
 
     /// Answers on a connection that has just been accepted, and lets go of it.
     func refuse(_ descriptor: Int32, _ reason: NoRoom) {
-        guard say(reason.farewell, to: descriptor), hasMore(descriptor), reason != .noDescriptor else {
+        guard say(reason.farewell, to: descriptor), drain(descriptor).isOpen, reason != .noDescriptor else {
             _ = close(descriptor)
             return
         }
@@ -56,13 +63,16 @@ final class RefusedCallers: ReadinessHandler {
 
     /// Answers on a connection that has just been accepted, once a request begins to come, and lets go of it.
     ///
-    /// Some clients take a connection for broken that brings an answer before they have asked.
-    func turnAway(_ descriptor: Int32, with answer: [UInt8]) { linger(descriptor, answer) }
+    /// Some clients take a connection for broken that brings an answer before they have asked. `onRequest` is not called for a
+    /// caller who goes without a word: whoever only looks if somebody listens here was refused nothing.
+    func turnAway(_ descriptor: Int32, with answer: [UInt8], onRequest: @escaping () -> Void) {
+        linger(descriptor, (answer, onRequest))
+    }
 
-    private func linger(_ descriptor: Int32, _ answer: [UInt8]?) {
+    private func linger(_ descriptor: Int32, _ answer: (bytes: [UInt8], onRequest: () -> Void)?) {
         if leaving.count >= Self.most { end(at: 0) }
         let until = loop.now + Self.time
-        leaving.append((descriptor, until, answer))
+        leaving.append(Leaving(descriptor: descriptor, until: until, answer: answer))
         if leaving.count == 1 { timer.arm(at: until) }
         loop.watch(descriptor, for: .read, handler: self)
     }
@@ -83,11 +93,12 @@ final class RefusedCallers: ReadinessHandler {
 
     func ready(_ fd: Int32, _ events: Readiness) {
         guard let index = leaving.firstIndex(where: { $0.descriptor == fd }) else { return }
-        let isOpen = hasMore(fd)
+        let (isOpen, hasAsked) = drain(fd)
         if let answer = leaving[index].answer {
             leaving[index].answer = nil
+            if hasAsked { answer.onRequest() }
             // One that has ended its side may still read.
-            if say(answer, to: fd), isOpen { return }
+            if say(answer.bytes, to: fd), isOpen { return }
         } else if isOpen {
             return
         }
@@ -100,21 +111,23 @@ final class RefusedCallers: ReadinessHandler {
     }
 
     private func end(at index: Int) {
-        let (descriptor, _, answer) = leaving.remove(at: index)
-        if let answer { _ = say(answer, to: descriptor) }
-        loop.forget(descriptor)
-        _ = close(descriptor)
+        let caller = leaving.remove(at: index)
+        if let answer = caller.answer { _ = say(answer.bytes, to: caller.descriptor) }
+        loop.forget(caller.descriptor)
+        _ = close(caller.descriptor)
     }
 
-    /// Reads over what is there. Whether the caller may send more.
-    private func hasMore(_ descriptor: Int32) -> Bool {
+    /// Reads over what is there. Returns whether the caller may send more, and whether it has sent anything.
+    private func drain(_ descriptor: Int32) -> (isOpen: Bool, hasAsked: Bool) {
         unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
+            var hasAsked = false
             for _ in 0..<4 {
                 let received = unsafe recv(descriptor, space.baseAddress, space.count, 0)
+                if received > 0 { hasAsked = true }
                 if received > 0 || (received < 0 && errno == EINTR) { continue }
-                return received < 0 && errno == EAGAIN
+                return (received < 0 && errno == EAGAIN, hasAsked)
             }
-            return true
+            return (true, hasAsked)
         }
     }
 }

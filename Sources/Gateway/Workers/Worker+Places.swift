@@ -38,9 +38,10 @@ extension Worker {
         }
         if let users = plan.admittedUsers, !(user.map(users.contains) ?? false) {
             let refusal = LocalReply.notAdmitted(user: user, by: plan)
-            meter.replied(refusal, upstream: "")
-            log.replied(refusal, listener: plan.name, isRefusal: true, id: runtime.nextID())
-            refused.turnAway(descriptor, with: refusal.farewell(isAuthority: plan.isAuthority))
+            refused.turnAway(descriptor, with: refusal.farewell(isAuthority: plan.isAuthority)) { [unowned self] in
+                meter.replied(refusal, upstream: "")
+                log.replied(refusal, listener: plan.name, isRefusal: true, id: runtime.nextID())
+            }
             return
         }
         let place = CallerPlace(holder, at: plan, of: acceptor.callers, and: counts.callers)
