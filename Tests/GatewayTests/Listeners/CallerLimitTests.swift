@@ -110,10 +110,11 @@ struct CallerLimitTests {
         defer { close(listener) }
         let farewell = LocalReply(.callerNotAllowed, detail: "Not you.").farewell
         let callers = try (0..<2).map { _ in try Peer(port: port(of: listener)) }
+        var noted = 0
         for _ in callers {
             let accepted = accept(listener, nil, nil)
             #expect(fcntl(accepted, F_SETFL, O_NONBLOCK) == 0)
-            refused.turnAway(accepted, with: farewell)
+            refused.turnAway(accepted, with: farewell) { noted += 1 }
         }
         #expect(!callers[0].hasNews(within: 20))
         try callers[0].send(get())
@@ -123,6 +124,8 @@ struct CallerLimitTests {
         refused.closeAll()
         #expect(try callers[1].message().head.hasPrefix("HTTP/1.1 403 "))
         try callers[1].expectEnd()
+        // Who has asked for nothing was refused nothing.
+        #expect(noted == 1)
     }
 
     @Test("callers who are refused and stay are let go of, the first ones at once where there are many")
