@@ -119,8 +119,10 @@ struct ServiceSecrecyTests {
 
                 step "a crash leaves no core dump"
                 kill -ABRT "$pid"
-                eventually [ "$(show MainPID)" != "$pid" ]
-                curl -fsS -o /dev/null http://127.0.0.1:8080/
+                # A function, so that each try asks anew.
+                restarted() { [ "$(show MainPID)" != "$pid" ]; }
+                eventually restarted
+                eventually curl -fsS -o /dev/null http://127.0.0.1:8080/
                 fails sh -c 'find / -xdev -name "core*" -newer demo.log -size +100k -not -path "/proc/*" | grep .'
                 journalctl --sync
                 seen journal journalctl --no-pager -o export
