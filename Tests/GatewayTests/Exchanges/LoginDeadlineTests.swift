@@ -8,6 +8,22 @@ import HTTPTypes
 import Synchronization
 import Testing
 
+/// What a login hangs in until its test ends: what hangs for ever is never freed.
+private final class Hang: Sendable {
+    private let gate = Gate()
+    private let isOver = Mutex(false)
+
+    func pass() async {
+        await gate.pass()
+        isOver.withLock { $0 = true }
+    }
+
+    func end(at proxy: Proxy) {
+        gate.open()
+        proxy.wait("the end of what hung") { isOver.withLock { $0 } }
+    }
+}
+
 @Suite("Logins that never end")
 struct LoginDeadlineTests {
     private static let limits = UpstreamPlan.Timeouts(login: .milliseconds(100))
@@ -22,8 +38,9 @@ struct LoginDeadlineTests {
     @Test("a login that hangs for ever is 504 for all who wait, and the next request has another one begin")
     func hanging() throws {
         let upstream = try upstream()
+        let hang = Hang()
         let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
-            if number == 1 { await Gate().pass() }
+            if number == 1 { await hang.pass() }
             return .bearer("t\(number)")
         }
         let proxy = try Proxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]), workers: 2)
@@ -41,16 +58,18 @@ struct LoginDeadlineTests {
         proxy.clock.advance(by: 2)
         #expect(try proxy.fetch(get()).body == "t2")
         #expect(proxy.waiters == 0)
+        hang.end(at: proxy)
     }
 
     @Test("a kept login that hangs and that nobody waits for ends by its deadline, and is tried again")
     func kept() throws {
         let upstream = try upstream()
+        let hang = Hang()
         let plan = UpstreamPlan.bank(
             port: upstream.port, timeouts: Self.limits,
             logins: [
                 .scripted(port: upstream.port, isKept: true) { number, _, _ in
-                    if number == 1 { await Gate().pass() }
+                    if number == 1 { await hang.pass() }
                     return .bearer("t\(number)")
                 }
             ])
@@ -62,13 +81,15 @@ struct LoginDeadlineTests {
         proxy.wait("the second login") { proxy.log.finished == 2 }
         #expect(try proxy.fetch(get()).body == "t2")
         #expect(upstream.requests == 1)
+        hang.end(at: proxy)
     }
 
     @Test("a renewal that hangs ends by its deadline, while the session serves, and the next one takes its place")
     func renewal() throws {
         let upstream = try upstream()
+        let hang = Hang()
         let login = StandingLogin.scripted(port: upstream.port) { number, _, conversation in
-            if number == 2 { await Gate().pass() }
+            if number == 2 { await hang.pass() }
             return .bearer("t\(number)", expiresAt: conversation.now() + 100_000)
         }
         let proxy = try Proxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]))
@@ -80,6 +101,7 @@ struct LoginDeadlineTests {
         #expect(try proxy.fetch(get()).body == "t1")
         proxy.wait("the next renewal") { proxy.log.finished == 3 }
         #expect(try proxy.fetch(get()).body == "t3")
+        hang.end(at: proxy)
     }
 
     @Test("after its deadline a login can send nothing and look nothing up, and what it wins is nobody's")
