@@ -8,18 +8,6 @@ import HTTPTypes
 import Synchronization
 import Testing
 
-/// Finds a page that says LOGIN.
-private struct LoginPages: ChallengeDetector {
-    let kind = "gateway"
-    let looksAtPages = true
-
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        guard response.fields[.contentType] == "text/html" else { return .notAChallenge }
-        guard let body = response.body else { return .needsBody }
-        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenge : .notAChallenge
-    }
-}
-
 /// Wins a session with a number, and confirms what the test says.
 private struct ConfirmingLogin: SessionLogin {
     let wins: LoginCounter
@@ -62,7 +50,7 @@ struct ConfirmationTests {
         let upstream = try AnsweringUpstream { site.respond($0, $1) }
         let wins = LoginCounter()
         let login = StandingLogin(
-            name: "bank", trigger: .detected(LoginPages()), isAhead: false,
+            name: "bank", trigger: .detected(PageDetector()), isAhead: false,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank",
                 credential: "pin"), credentials: ["pin"], confirmsSessions: true

@@ -8,18 +8,6 @@ import HTTPTypes
 import Synchronization
 import Testing
 
-/// Finds a page that says LOGIN.
-private struct PageDetector: ChallengeDetector {
-    let kind = "gateway"
-    let looksAtPages = true
-
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        guard response.fields[.contentType] == "text/html" else { return .notAChallenge }
-        guard let body = response.body else { return .needsBody }
-        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenge : .notAChallenge
-    }
-}
-
 @Suite("Pages that may be a login's")
 struct PageLookTests {
     private static let html = "Content-Type: text/html\r\n"
