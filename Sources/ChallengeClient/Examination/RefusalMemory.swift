@@ -27,7 +27,7 @@ package final class RefusalMemory: Sendable {
         var until: LoopInstant
         /// The first generation whose refusal needs no other login.
         var from: UInt64
-        /// Whether a session just won was refused, so that a request without any needs no login either.
+        /// True if a session just won was refused, so that a request without any needs no login either.
         var isConfirmed: Bool
     }
 
@@ -45,10 +45,10 @@ package final class RefusalMemory: Sendable {
     /// Nothing refused yet.
     package init() {}
 
-    /// Whether nothing was ever refused, which is told without the lock.
+    /// True if nothing was ever refused, which is told without the lock.
     var isUnused: Bool { !isTouched.load(ordering: .relaxed) }
 
-    /// Whether a challenge at `place`, to a request with the session of `generation` (0: without one), is an answer for the caller.
+    /// Returns whether a challenge at `place`, to a request with the session of `generation` (0: without one), is an answer for the caller.
     func passes(_ place: RefusedPlace, generation: UInt64, now: LoopInstant) -> Bool {
         state.withLock { state in
             guard let entry = state.entries[place], now < entry.until else { return false }

@@ -22,7 +22,7 @@ struct Finding {
     var meaning: Meaning
     /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
     var refusal: RefusedUse?
-    /// Whether a challenge passes because sessions just won were refused at this route.
+    /// True if a challenge passes because sessions just won were refused at this route.
     var isKnownRefusal = false
     /// The route with the scope that the response named.
     var route: RouteSessions?
@@ -98,7 +98,7 @@ extension UpstreamClient {
             meaning: meaning, refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
     }
 
-    /// Whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).
+    /// Returns whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).
     func isRefused(_ key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
         guard !plan.refusals.isUnused else { return false }
         let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)

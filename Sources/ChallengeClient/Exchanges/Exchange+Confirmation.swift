@@ -7,7 +7,7 @@ internal import EventLoop
 // A challenge on a request that carried a session: the answer is held, with its transfer, until it is known if the session is over.
 // Then it goes to the caller as it came, or the request is sent again. So the upstream executes the request once.
 extension Exchange {
-    /// Whether a challenge of `slot` may be about the resource rather than the session that the request carried.
+    /// Returns whether a challenge of `slot` may be about the resource rather than the session that the request carried.
     func mayBeResource(_ slot: Int, at route: RouteSessions) -> Bool {
         slot < used.count && used[slot] != 0 && !emptiness.used.contains(slot) && machine.wonSlot != slot
             && route.slots[slot].login.confirmsSessions

@@ -11,7 +11,7 @@ struct Emptiness {
     var used = SlotSet()
     /// The slots that the request goes without: nothing is asked for there, or no login can be had now.
     var without = SlotSet()
-    /// Whether the exchange has met an empty session after a challenge, and asked for another once.
+    /// True if the exchange has met an empty session after a challenge, and asked for another once.
     var isPassed = false
 }
 
@@ -131,7 +131,7 @@ extension Exchange {
         return url.path.hasPrefix("/") ? url : nil
     }
 
-    /// Whether nothing has asked for the session of `slot` yet, so that the request can go without.
+    /// Returns whether nothing has asked for the session of `slot` yet, so that the request can go without.
     private func isOptional(_ slot: Int) -> Bool {
         guard let route else { return false }
         return challengedSlot != slot && !request.isSubrequest && !route.slots[slot].login.isAhead
@@ -152,7 +152,7 @@ extension Exchange {
 }
 
 extension LoginFailure {
-    /// Whether no credential was sent: the latch is closed, or there is none to be had.
+    /// True if no credential was sent: the latch is closed, or there is none to be had.
     fileprivate var saysNothingWasTried: Bool {
         switch code {
         case .accountLocked, .attemptsKept, .latched, .noCredential: true

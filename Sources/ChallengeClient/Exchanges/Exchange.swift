@@ -41,7 +41,7 @@ package final class Exchange: TransferOwner {
     var checks: [any AnswerCheck] = []
     private var swallowed = 0
     var refusal: RefusedUse?
-    /// Whether the answer is a challenge that passes because this route refuses sessions just won.
+    /// True if the answer is a challenge that passes because this route refuses sessions just won.
     var isKnownRefusal = false
     /// The slot of a refused session for which `RefusalMemory` was told of a login.
     var notedSlot: Int?

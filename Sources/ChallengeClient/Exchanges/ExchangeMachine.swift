@@ -108,7 +108,7 @@ package struct ExchangeMachine: Sendable, Equatable {
     package var hasEnded: Bool { state == .ended }
     /// Whether the beginning of the answer's body is awaited.
     package var isLooking: Bool { state == .looking }
-    /// Whether the answer is held until it is known if a session is over.
+    /// True if the answer is held until it is known if a session is over.
     package var isHolding: Bool { heldSlot != nil }
     /// The slot of that session.
     package var heldSlot: Int? { if case .holding(let slot) = state { slot } else { nil } }

@@ -26,7 +26,7 @@ final class LoginDeadline: Sendable {
 
     init(on loop: EventLoop) { self.loop = loop }
 
-    /// Whether the login is over by its deadline.
+    /// True if the login is over by its deadline.
     var hasPassed: Bool { state.withLock { $0.hasPassed } }
 
     /// Returns what `body` returns, or `late` after `limit`. `body` goes on then, and is cancelled when none of its requests is on

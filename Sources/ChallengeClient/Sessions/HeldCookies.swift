@@ -12,7 +12,7 @@ package struct HeldCookies {
     /// No line.
     package init() {}
 
-    /// Whether `line`, of the response that was examined, stays here.
+    /// Returns whether `line`, of the response that was examined, stays here.
     package func contains(_ line: FieldLine) -> Bool {
         line.kind == .setCookie && !starts.isEmpty && starts.contains(line.value.start)
     }

@@ -97,7 +97,7 @@ package final class RouteSessions {
         return SessionFields(sessions.compactMap(\.self), limitsCodings: looksAtPages)
     }
 
-    /// Whether the login of an empty slot looked at another path than that of `target`.
+    /// Returns whether the login of an empty slot looked at another path than that of `target`.
     func lookedElsewhere(_ slot: Int, than target: borrowing ByteQueue) -> Bool {
         guard emptySlots.contains(slot), let path = sessions[slot]?.lookedAt else { return false }
         return target.withSpan { target in

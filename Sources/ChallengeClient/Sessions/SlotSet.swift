@@ -8,7 +8,7 @@ struct SlotSet: Equatable {
     /// No slots.
     init() {}
 
-    /// Whether `slot` is in it.
+    /// Returns whether `slot` is in it.
     func contains(_ slot: Int) -> Bool { Self.canHold(slot) && bits & (1 << UInt64(slot)) != 0 }
 
     /// Adds `slot`, if it can be held.
@@ -16,6 +16,6 @@ struct SlotSet: Equatable {
         if Self.canHold(slot) { bits |= 1 << UInt64(slot) }
     }
 
-    /// Whether `slot` is one of those that a set can hold.
+    /// Returns whether `slot` is one of those that a set can hold.
     static func canHold(_ slot: Int) -> Bool { (0..<64).contains(slot) }
 }

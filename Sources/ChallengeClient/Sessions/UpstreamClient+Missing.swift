@@ -17,7 +17,7 @@ enum LoginOrder {
     /// Before the answer to a question of another proxy: nobody here meets the challenge otherwise.
     case beforeAnswer
 
-    /// Whether a login that found nothing asked for at another path looks once more.
+    /// True if a login that found nothing asked for at another path looks once more.
     var looksAgain: Bool { self == .beforeLongBody || self == .beforeUnmeasuredBody }
 }
 

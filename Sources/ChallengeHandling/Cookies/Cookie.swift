@@ -14,7 +14,7 @@ struct Cookie: Sendable, Equatable {
     let path: String
     let isSecure: Bool
     let expiresAt: Int64?
-    /// Whether callers get it as well, and their own value takes its place (`cookies: { pass: … }`).
+    /// True if callers get it as well, and their own value takes its place (`cookies: { pass: … }`).
     var reachesCallers = false
 
     /// The cookie that `line` makes, coming from `url`; `nil` where it is not allowed to.

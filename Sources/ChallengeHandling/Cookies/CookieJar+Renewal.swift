@@ -15,7 +15,7 @@ extension CookieJar {
         for index in cookies.indices { cookies[index].reachesCallers = names.contains(cookies[index].name) }
     }
 
-    /// Whether a cookie belongs to the session alone.
+    /// True if a cookie belongs to the session alone.
     var hasOwn: Bool { cookies.contains { !$0.reachesCallers } }
 
     /// Takes a `Set-Cookie` of a response to a request with these cookies: one of the same name, domain and path renews or removes

@@ -59,7 +59,7 @@ public struct CookieJar: Sendable, Equatable {
     /// Whether there is none.
     public var isEmpty: Bool { cookies.isEmpty }
 
-    /// Whether it holds a cookie, or a value of one, that `earlier` does not.
+    /// Returns whether it holds a cookie, or a value of one, that `earlier` does not.
     func hasMore(than earlier: CookieJar) -> Bool { cookies.contains { !earlier.cookies.contains($0) } }
 
     /// Earliest end of a cookie that says when, in milliseconds since 1970; `nil` if none does. Cookies that callers get as well

@@ -42,7 +42,7 @@ public struct StandingLogin: Sendable {
     /// Whether servers may take what its session shows for the word of the whole connection, so that no request of another
     /// session may go there (NTLM, Negotiate).
     public let bindsConnections: Bool
-    /// Whether its login can tell by `confirm` if a session still works that met its challenge.
+    /// True if its login can tell by `confirm` if a session still works that met its challenge.
     public let confirmsSessions: Bool
     /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
     public private(set) var refusal: String?

@@ -5,11 +5,11 @@
 struct GatewayConfirmation {
     /// The address that is asked for.
     let address: WebURL
-    /// Whether the configuration says that only a session opens the address.
+    /// True if the configuration says that only a session opens the address.
     let isProving: Bool
     /// The challenge's name.
     let name: String
-    /// Whether a response tells that nobody is logged in.
+    /// True if a response tells that nobody is logged in.
     let isChallenge: (ExaminedResponse) -> Bool
 
     /// Asks. Only the login page itself is the end of the session; trouble of the server is unknown.

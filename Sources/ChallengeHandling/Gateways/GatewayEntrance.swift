@@ -18,7 +18,7 @@ struct GatewayEntrance {
     let source: Source
     let page: GatewayVisit.Page
 
-    /// Whether a caller chose which page is filled in.
+    /// True if a caller chose which page is filled in.
     var isCallers: Bool { source == .challenged }
 
     /// The entrance as it stands for the step on `page`: a later page is the server's answer to what was submitted before.

@@ -69,10 +69,10 @@ struct GatewayForm {
         return ProvenForm.Form(path: url.pathWithoutParameters, hidden: Set(hiddenInputs(of: form).map(\.name)))
     }
 
-    /// Whether it goes to the address of a server that is known.
+    /// True if it goes to the address of a server that is known.
     var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
 
-    /// Whether the answer shows this same form again: the same action, and every input that was filled in.
+    /// Returns whether the answer shows this same form again: the same action, and every input that was filled in.
     func isAgain(in answer: ExaminedResponse) -> Bool {
         guard let form, let url = action(of: form), let body = answer.body else { return false }
         let names = step.parameters.map(\.name).filter { name in

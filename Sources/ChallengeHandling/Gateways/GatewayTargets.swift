@@ -9,7 +9,7 @@ struct GatewayTargets {
     /// The first proven form, where the page may say what its form's action is.
     let proven: ProvenForm.Form?
 
-    /// Whether a preset's action is its own: in a folder of the upstream's address, or of the one that shows the page.
+    /// Returns whether a preset's action is its own: in a folder of the upstream's address, or of the one that shows the page.
     func allows(_ url: WebURL, ending: String) -> Bool {
         var folders = base.folders.union(entrance.address.folders)
         folders.insert(base.path.hasSuffix("/") ? String(base.path.dropLast()).lowercased() : base.path.lowercased())

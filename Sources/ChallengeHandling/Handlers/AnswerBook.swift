@@ -48,7 +48,7 @@ package final class AnswerBook: RequestSigner {
     /// There is no right answer for `space`.
     func remove(_ space: Space) { state.withLock { $0.answers[space] = nil } }
 
-    /// Whether it has no answers.
+    /// True if it has no answers.
     var isEmpty: Bool { state.withLock(\.answers.isEmpty) }
 
     /// When the first of the answers ends, in milliseconds since 1970.

@@ -118,7 +118,7 @@ struct HandledChallengesLogin: SessionLogin {
             .rejected, challenge: name, detail: "The server rejected \(Self.rounds) answers, one after the other.")
     }
 
-    /// Whether the server still accepts an answer where it did before, so that its refusal is a matter of the one resource
+    /// Returns whether the server still accepts an answer where it did before, so that its refusal is a matter of the one resource
     /// (CONTRIBUTING, rule 3).
     private func isAcceptedElsewhere(
         _ fingerprint: Secret, _ answer: Session, _ refused: ChallengeRequest, _ conversation: Conversation

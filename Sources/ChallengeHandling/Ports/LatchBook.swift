@@ -50,7 +50,7 @@ public struct Acceptance: Sendable, Equatable {
 
     /// The path of a request that was accepted with the value, without a query. `nil` if none is known, or if it is too long.
     public var path: String?
-    /// Whether that request was challenged without the value: an open address takes anything.
+    /// True if that request was challenged without the value: an open address takes anything.
     public var wasAsked: Bool
     /// The time of the acceptance, in milliseconds since 1970.
     public var at: Int64

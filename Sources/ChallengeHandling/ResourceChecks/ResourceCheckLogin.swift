@@ -118,11 +118,11 @@ extension ResourceCheckLogin {
         let conversation: Conversation
         private var jar = CookieJar()
         private var instance: String?
-        /// Whether the server has challenged in this login.
+        /// True if the server has challenged in this login.
         private(set) var wasChallenged = false
         /// Whether the answers went to the challenged address itself.
         private var hasAnsweredRealms = false
-        /// Whether the address that takes answers in a body is not there.
+        /// True if the address that takes answers in a body is not there.
         private var lacksAddress = false
 
         init(login: ResourceCheckLogin, url: WebURL, conversation: Conversation) {
@@ -183,7 +183,7 @@ extension ResourceCheckLogin {
             }
         }
 
-        /// Whether the challenged request was safe, so that its address may be asked for as it came (RFC 9110 §9.2.1).
+        /// True if the challenged request was safe, so that its address may be asked for as it came (RFC 9110 §9.2.1).
         private var isSafe: Bool { login.challenge.map { $0.method == .get || $0.method == .head } ?? false }
 
         /// Asks for the address of a request that waits; `nil` if the server is in trouble, which the request itself will be told.

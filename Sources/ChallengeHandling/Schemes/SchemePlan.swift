@@ -17,7 +17,7 @@ public struct SchemePlan: Sendable {
     public var retryRejectedAfter: Duration?
     /// What is asked for where no response has led to the login.
     public var address: WebURL
-    /// Whether `address` asks for the login for certain (`prove-at`), so that no other is looked at.
+    /// True if `address` asks for the login for certain (`prove-at`), so that no other is looked at.
     public var isProof: Bool
     /// Which realm is where, if logins for several realms stand at one place.
     public var spaces: RealmSpaces?

@@ -36,7 +36,7 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// Whether a challenge handler chose to give no answer: then whoever comes next may try at once.
     public var isCancelled: Bool
 
-    /// Whether the server refuses the one scope that was asked for, and nothing is wrong with the login as such.
+    /// True if the server refuses the one scope that was asked for, and nothing is wrong with the login as such.
     public var concernsScope = false
 
     /// A failure.

@@ -38,7 +38,7 @@ public struct Session: Sendable {
     public var connection: ConnectionCredential?
     /// The path at which an empty session's login looked; `nil` if it holds for every path.
     package var lookedAt: String?
-    /// Whether it can be won again ahead of its end, without a challenge.
+    /// True if it can be won again ahead of its end, without a challenge.
     public var isRenewedAhead = true
 
     /// A session that the server has accepted, or will have no opinion about.

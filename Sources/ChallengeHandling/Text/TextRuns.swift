@@ -9,7 +9,7 @@
 package enum TextRuns {
     private static let longest = 30
 
-    /// Whether no run of combining marks is longer than that.
+    /// Returns whether no run of combining marks is longer than that.
     package static func areShort(in text: String) -> Bool { bounded(text) == nil }
 
     /// `text` with a U+FFFD after every 30 marks of a longer run.

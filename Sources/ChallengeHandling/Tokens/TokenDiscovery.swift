@@ -24,7 +24,7 @@ public final class TokenDiscovery: Sendable {
         self.servers = servers
     }
 
-    /// Whether an endpoint was found before.
+    /// True if an endpoint was found before.
     fileprivate var isFound: Bool { known.withLock { $0 != nil } }
 
     /// The token endpoint. `challenge` is the response that asked for a token; without one, what was found last is taken, or

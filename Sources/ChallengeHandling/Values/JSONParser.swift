@@ -111,7 +111,7 @@ struct JSONParser {
         return nil
     }
 
-    /// Whether the end stands here, and not a comma; `nil`: neither.
+    /// Returns whether the end stands here, and not a comma; `nil`: neither.
     private mutating func separator(or end: UInt8) -> Bool? {
         guard let found = next, found == end || found == UInt8(ascii: ",") else { return nil }
         index += 1
@@ -217,7 +217,7 @@ struct JSONParser {
 
     private func at(_ byte: UInt8) -> Bool { index < bytes.count && bytes[index] == byte }
 
-    /// Whether there was a digit.
+    /// Returns whether there was a digit.
     private mutating func skipDigits() -> Bool {
         let start = index
         while index < bytes.count, bytes[index] &- 0x30 < 10 { index += 1 }

@@ -17,7 +17,7 @@ struct ListenerDiagnosis {
             + AdminAddresses.of(settings).map { diagnosis($0, mayAsk: true) }
     }
 
-    /// Whether this user's requests are let in: those that are not would stand in the daemon's log as refused.
+    /// Returns whether this user's requests are let in: those that are not would stand in the daemon's log as refused.
     private static func mayAsk(_ listener: ListenerSettings) -> Bool {
         let own = listener.users.map { (try? UserNumbers.uids($0)) ?? [] }
         let routes = listener.routes.map { (try? UserNumbers.uids($0.users)) ?? nil }

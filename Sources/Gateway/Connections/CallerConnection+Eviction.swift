@@ -27,7 +27,7 @@ struct Vacancies {
         descriptors = found.sorted { $0.vacancy > $1.vacancy }.map(\.descriptor)
     }
 
-    /// Whether another search is in order in the turn that began at `now`.
+    /// Returns whether another search is in order in the turn that began at `now`.
     mutating func maySearch(at now: LoopInstant) -> Bool {
         if turn != now { (turn, searches) = (now, 0) }
         searches += 1

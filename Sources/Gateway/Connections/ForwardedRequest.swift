@@ -107,7 +107,7 @@ enum ForwardedRequest {
         }
     }
 
-    /// Whether cookies come in more than one line, which is for HTTP/2 only (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join such
+    /// Returns whether cookies come in more than one line, which is for HTTP/2 only (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join such
     /// lines by a comma, and read none of them.
     private static func hasSeveralCookies(_ head: RequestHead) -> Bool {
         head.fields.lazy.filter { $0.kind == .cookie && !$0.isNominated }.dropFirst().first != nil

@@ -26,7 +26,7 @@ struct ForwardedResponse {
     /// Whether all of it is.
     private(set) var isWhole = false
 
-    /// Whether what the response says about authentication concerns a session of ours, and not the caller.
+    /// True if what the response says about authentication concerns a session of ours, and not the caller.
     var hidesAuthentication = false
 
     /// The cookies that stay here, as they are a session's (CONTRIBUTING, rule 9).

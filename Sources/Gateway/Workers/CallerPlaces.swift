@@ -23,7 +23,7 @@ final class CallerPlaces: Sendable {
     /// The number of places that are taken.
     var count: Int { table.withLock(\.count) }
 
-    /// Whether so much is taken that it matters whose a place is.
+    /// True if so much is taken that it matters whose a place is.
     var isScarce: Bool { table.withLock(\.isScarce) }
 
     /// The table as it is now.
@@ -85,6 +85,6 @@ struct CallerPlace {
         everywhere?.leave(holder, at: listener)
     }
 
-    /// Whether it is one of `places`.
+    /// Returns whether it is one of `places`.
     func isAmong(_ places: CallerPlaces) -> Bool { atListener === places || everywhere === places }
 }

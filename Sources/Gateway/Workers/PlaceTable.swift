@@ -41,7 +41,7 @@ struct PlaceTable {
         self.privileged = privileged
     }
 
-    /// Whether so much is taken that it matters whose a place is.
+    /// True if so much is taken that it matters whose a place is.
     var isScarce: Bool { limit.map { count >= $0 / 4 } ?? false }
 
     /// Takes a place, or says why there is none.
@@ -60,7 +60,7 @@ struct PlaceTable {
         Self.decrement(&heldAt, listener)
     }
 
-    /// Whether a caller gets a place once that of another is given back, which is its own user's or that of a user who holds more.
+    /// Returns whether a caller gets a place once that of another is given back, which is its own user's or that of a user who holds more.
     func admits(
         _ holder: PlaceHolder, at listener: String, inPlaceOf other: PlaceHolder, at otherListener: String
     ) -> Bool {
@@ -83,7 +83,7 @@ struct PlaceTable {
         return isWithinShare(holder, own: held[holder] ?? 0, of: limit, taken: count) ? nil : .share
     }
 
-    /// Whether a user that holds `own` of `taken` places may have one more.
+    /// Returns whether a user that holds `own` of `taken` places may have one more.
     private func isWithinShare(_ holder: PlaceHolder, own: Int, of limit: Int, taken: Int) -> Bool {
         switch holder {
         case .unasked: return true

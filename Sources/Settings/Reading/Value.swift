@@ -56,7 +56,7 @@ struct Value {
         }
     }
 
-    /// Whether this is the single value `keyword`, with or without quotes, `${NAME}` replaced.
+    /// Returns whether this is the single value `keyword`, with or without quotes, `${NAME}` replaced.
     ///
     /// Quotes change no meaning, save that they make text of numbers and flags in `json()`.
     func isKeyword(_ keyword: String) -> Bool {

@@ -143,7 +143,7 @@ extension SecurityCheckSettings {
 }
 
 extension ChallengeSettings {
-    /// Whether the form of a login goes where a page says that no configured address shows for sure.
+    /// True if the form of a login goes where a page says that no configured address shows for sure.
     fileprivate var letsPagesChoose: Bool {
         guard case .gateway(let gateway) = kind, let first = gateway.login.first else { return false }
         return first.target == .form && first.page == nil && proofPath == nil

@@ -20,7 +20,7 @@ struct ServerReadingTests {
         Router(routes: [Route(path: "/admin/", upstream: "admin")], fallback: "up"),
     ]
 
-    /// Whether the path went by a way that is not the guarded one.
+    /// Returns whether the path went by a way that is not the guarded one.
     private func expectGuarded(_ path: String) -> Bool {
         var isOpen = false
         for (number, router) in Self.routers.enumerated() {

@@ -6,10 +6,10 @@
 struct ServerReading: Sendable {
     let name: String
     let read: @Sendable ([UInt8]) -> [UInt8]?
-    /// Whether it tells capital letters from small ones.
+    /// True if it tells capital letters from small ones.
     var isCaseSensitive = true
 
-    /// Whether what it serves is below `folder`, which ends in a slash and has small letters.
+    /// Returns whether what it serves is below `folder`, which ends in a slash and has small letters.
     func serves(_ path: [UInt8], below folder: String) -> Bool {
         guard let read = read(path) else { return false }
         let letters = isCaseSensitive ? read : read.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }

@@ -54,7 +54,7 @@ struct ModelLogin {
     var key: SessionKey
     /// The password as it was looked up when the login began; `nil`: a latch was closed, and nothing is sent.
     var password: Int?
-    /// Whether it sends nothing and ends by its deadline only.
+    /// True if it sends nothing and ends by its deadline only.
     var isHanging = false
 }
 
