@@ -22,16 +22,23 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo test sanitize fuzz check build install uninstall deb bench conformance clean help
+.PHONY: demo unit test verify sanitize fuzz check build install uninstall deb bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
 	@$(SWIFT) build --product countersign
 	@"$$($(SWIFT) build --show-bin-path)/countersign" demo $(if $(CHECK),--check)
 
-test: ## all tests; the examples; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
+unit: ## the tests of values and machines: no Debian package, no server, no root; a minute after its own build
+	@Tests/Scripts/test --part unit
+
+test: ## all tests, once: values, machines, real servers and applications, a real systemd
+	@Tests/Scripts/setup build
+	@Tests/Scripts/test --setup
+
+verify: ## the rest: the examples; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test
-	@Tests/Scripts/test
+	@$(SWIFT) build --build-tests
 	@Tests/Scripts/examples
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"

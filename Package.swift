@@ -186,6 +186,7 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
         "FleetSimulation", "LoginExamples", "Systemd", "countersign",
     ]
+    let everything = package.targets
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }
     package.targets.removeAll { target in leftOut.contains { target.name.hasPrefix($0) } }
     package.dependencies.removeAll { dependency in
@@ -196,6 +197,19 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         package.targets.append(
             .target(name: "MutexForThreadSanitizer", path: "Tests/Sanitizers/MutexForThreadSanitizer"))
         package.targets.first { $0.name == "EventLoopTests" }?.dependencies.append("MutexForThreadSanitizer")
+    }
+    if part == "unit" {
+        // What needs no C library of the system.
+        let kept = [
+            "CLinux", "ChallengeHandling", "EngineModel", "EventLoop", "FleetSimulation", "HTTPWire", "Secrets",
+            "TestSupport",
+        ]
+        package.products = []
+        package.targets = everything.filter { target in kept.contains { [$0, "\($0)Tests"].contains(target.name) } }
+        package.dependencies.removeAll { dependency in
+            guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
+            return !location.hasSuffix("/swift-http-types")
+        }
     }
     if part == "micro" {
         package.targets.removeAll { $0.type == .test }
