@@ -24,7 +24,17 @@ package final class EventLoop: @unchecked Sendable {
     private var timers = TimerHeap()
     private var queue = JobQueue()
     private var hooks: [any WaitHook] = []
-    private var time = LoopInstant.read()
+    /// The clock that is turned by hand; `nil`: the time is the system's.
+    private let manualClock: ManualLoopClock?
+    private var time: LoopInstant
+    /// How far the present turn has come, where the time is turned by hand: it takes none but what its own thread advances.
+    private var turnEnd = LoopInstant(nanoseconds: 0)
+    /// How many events the last wait brought, and how many were ever delivered.
+    private var lastCount = 0
+    private var deliveries: UInt64 = 0
+    private var notedDeliveries: UInt64 = 0
+    /// Told when nothing is left to do. Only with a clock that is turned by hand.
+    private var idleObservers: [@Sendable () -> Void] = []
     /// How busy it is. On the loop's thread.
     package private(set) var activity = LoopActivity()
 
@@ -33,11 +43,15 @@ package final class EventLoop: @unchecked Sendable {
     /// Rounds of jobs and hooks per turn at most.
     private static let roundsPerTurn = 4
 
-    /// A loop at rest; throws if the kernel has no epoll instance or eventfd left to give.
-    package init() throws(EventLoopError) {
+    /// A loop at rest; throws if the kernel has no epoll instance or eventfd left to give. Its time is the system's, or that of
+    /// a clock that is turned by hand.
+    package init(clock: ManualLoopClock? = nil) throws(EventLoopError) {
         let mailbox = try Mailbox()
         poller = try Poller(mailbox: mailbox.eventfd)
         self.mailbox = mailbox
+        manualClock = clock
+        time = clock?.now ?? .read()
+        clock?.attach(self)
     }
 
     // MARK: From any thread
@@ -47,10 +61,12 @@ package final class EventLoop: @unchecked Sendable {
     package func run() {
         adoptThread()
         // What comes before is not its work.
-        time = .read()
+        time = turnTime
         while !stopping.load(ordering: .acquiring) { turn() }
+        manualClock?.detach(self)
         mailbox.empty(into: &queue)
         runJobs(atMost: queue.count)
+        tellIdle()
         releaseHandlers()
         thread.store(0, ordering: .releasing)
     }
@@ -81,6 +97,9 @@ package final class EventLoop: @unchecked Sendable {
         LoopInstant(nanoseconds: turned.load(ordering: .relaxed))
     }
 
+    /// Reads the loop's clock. On the loop's thread prefer `now` and `readNow`.
+    package var clockNow: LoopInstant { manualClock?.now ?? .read() }
+
     // MARK: On the loop's thread
 
     /// The time as of this turn.
@@ -88,6 +107,15 @@ package final class EventLoop: @unchecked Sendable {
         assertOnLoop()
         return time
     }
+
+    /// Reads the clock, which has moved on from `now` as far as this turn has taken.
+    package func readNow() -> LoopInstant { manualClock == nil ? .read() : turnEnd }
+
+    /// The time by a clock that also counts how long the machine slept, and has another zero than `now`.
+    package var continuousNow: LoopInstant { manualClock == nil ? .readContinuous() : time }
+
+    /// The system's time as of this turn: hooks go by it, since libcurl does.
+    package var systemNow: LoopInstant { manualClock == nil ? time : .read() }
 
     /// Tells `handler` of events at `fd`, or changes what it is told of. The loop keeps `handler` until `forget` or
     /// `unwatch`. An empty interest is like `relax`. Should the kernel refuse, `handler` is told `.error`.
@@ -163,6 +191,7 @@ package final class EventLoop: @unchecked Sendable {
     var isAtRest: Bool { thread.load(ordering: .acquiring) == 0 }
 
     func accept(_ job: sending LoopJob) {
+        manualClock?.noteWork()
         if isCurrent {
             queue.append(job)
         } else {
@@ -185,11 +214,14 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private func deliver(_ count: Int) {
-        time = .read()
+        lastCount = count
+        time = turnTime
+        turnEnd = time
         turned.store(time.nanoseconds, ordering: .relaxed)
         for index in 0..<count {
             // Taken apart from its delivery: the handler calls back into the loop.
             if let delivery = poller.take(index) {
+                deliveries &+= 1
                 delivery.handler.ready(delivery.descriptor, delivery.events)
             } else if poller.isMailbox(index) {
                 mailbox.empty(into: &queue)
@@ -197,6 +229,12 @@ package final class EventLoop: @unchecked Sendable {
         }
         while let delivery = poller.takeRefused() { delivery.handler.ready(delivery.descriptor, delivery.events) }
         fireTimers()
+    }
+
+    /// The time of the turn that begins: one that is turned by hand passes no timer by.
+    private var turnTime: LoopInstant {
+        guard let manualClock else { return .read() }
+        return max(time, min(manualClock.now, timers.earliest))
     }
 
     /// Not more than there are now: a handler may schedule the present moment again and again.
@@ -209,6 +247,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Runs jobs and hooks until they have made no more work for each other, and says how long the wait may be.
     private func prepareToWait() -> Int32 {
+        let hookTime = systemNow
         var deadline = LoopInstant.never
         var isQuiet = false
         var round = 0
@@ -219,7 +258,7 @@ package final class EventLoop: @unchecked Sendable {
             var index = 0
             // By index: a hook may add or remove one.
             while index < hooks.count {
-                let advice = hooks[index].beforeWait(now: time)
+                let advice = hooks[index].beforeWait(now: hookTime)
                 if advice.didWork { isQuiet = false }
                 deadline = min(deadline, advice.deadline)
                 index += 1
@@ -227,12 +266,45 @@ package final class EventLoop: @unchecked Sendable {
             if !queue.isEmpty { isQuiet = false }
             round += 1
         }
-        let now = LoopInstant.read()
+        let now = readNow()
         activity.turned(from: time, to: now)
         guard isQuiet, !poller.hasRefused, !stopping.load(ordering: .relaxed) else { return 0 }
+        if let manualClock { return manualWait(by: manualClock, hooks: deadline) }
         deadline = min(deadline, timers.earliest)
         guard deadline != .never else { return -1 }
         return Int32(clamping: now.milliseconds(until: deadline))
+    }
+
+    /// How long the wait may be where the time is turned by hand: until somebody does, and for hooks until their moment.
+    private func manualWait(by clock: ManualLoopClock, hooks deadline: LoopInstant) -> Int32 {
+        if deliveries != notedDeliveries { clock.noteWork() }
+        notedDeliveries = deliveries
+        let left = deadline == .never ? -1 : Int32(clamping: LoopInstant.read().milliseconds(until: deadline))
+        guard clock.now <= time, timers.earliest > time, left != 0 else { return 0 }
+        if !idleObservers.isEmpty {
+            // What came in with the last events may have been followed by more.
+            guard lastCount == 0 else { return 0 }
+            tellIdle()
+            guard queue.isEmpty else { return 0 }
+        }
+        clock.onProgress()
+        return left
+    }
+
+    /// The clock was advanced. On the loop's thread that is time that the present turn takes.
+    func clockAdvanced(to now: LoopInstant) {
+        if isCurrent { turnEnd = now } else { ping() }
+    }
+
+    /// Calls `observer` once nothing is left to do: no job, no due timer, no event. From any thread; it counts as no work.
+    func whenIdle(_ observer: @escaping @Sendable () -> Void) {
+        mailbox.put(.call { self.idleObservers.append(observer) })
+    }
+
+    private func tellIdle() {
+        let observers = idleObservers
+        idleObservers = []
+        for observer in observers { observer() }
     }
 
     /// Handlers usually hold the loop that holds them.

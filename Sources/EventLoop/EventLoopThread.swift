@@ -27,8 +27,12 @@ package final class EventLoopThread: Sendable {
     ///
     /// All signals are blocked on it: they are the main thread's. That also keeps SIGPIPE away, which OpenSSL's writes
     /// to a dead connection would raise. A child process started from here inherits the mask unless told otherwise.
-    package init(name: String, setUp: @escaping @Sendable (EventLoop) -> Void) throws(EventLoopError) {
-        loop = try EventLoop()
+    ///
+    /// The loop's time is the system's, or that of a clock that is turned by hand.
+    package init(
+        name: String, clock: ManualLoopClock? = nil, setUp: @escaping @Sendable (EventLoop) -> Void
+    ) throws(EventLoopError) {
+        loop = try EventLoop(clock: clock)
         let start = Start(loop: loop, name: name, setUp: setUp)
         var all = sigset_t()
         var before = sigset_t()

@@ -20,6 +20,13 @@ package struct LoopInstant: Sendable, Hashable, Comparable {
         return LoopInstant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
     }
 
+    /// Reads a clock that also counts the time in which the machine slept: for what others measure meanwhile.
+    static func readContinuous() -> LoopInstant {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+        return LoopInstant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
+    }
+
     /// A moment that never comes.
     package static let never = LoopInstant(nanoseconds: .max)
 

@@ -70,8 +70,8 @@ package protocol TimerHandler: AnyObject {
 
 /// Called before every wait, on the loop's thread: the place to collect what finished without an event.
 package protocol WaitHook: AnyObject {
-    /// Does what there is to do. It is called again before the wait as long as a hook reports work, so it must report
-    /// none once there is none.
+    /// Does what there is to do; `now` is the loop's `systemNow`. It is called again before the wait as long as a hook reports work,
+    /// so it must report none once there is none.
     func beforeWait(now: LoopInstant) -> WaitAdvice
 }
 
@@ -79,7 +79,7 @@ package protocol WaitHook: AnyObject {
 package struct WaitAdvice: Sendable {
     /// Whether anything was done that may have made more to do.
     package var didWork: Bool
-    /// The moment at which to call the hook again at the latest.
+    /// The moment of the system's clock at which to call the hook again at the latest.
     package var deadline: LoopInstant
 
     /// Advice; without a deadline the wait may last.

@@ -179,7 +179,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         switch multi.takeTimer() {
         case .unchanged: break
         case .cancelled: deadline = .never
-        case .after(let milliseconds): deadline = loop.now.advanced(byMilliseconds: milliseconds)
+        case .after(let milliseconds): deadline = loop.systemNow.advanced(byMilliseconds: milliseconds)
         }
     }
 

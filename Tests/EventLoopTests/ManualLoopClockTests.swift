@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Testing
+
+@testable import EventLoop
+
+@Suite("A loop whose time is turned by hand")
+struct ManualLoopClockTests {
+    private let clock = ManualLoopClock()
+
+    /// A loop that notes its time whenever a timer fires; timers are due after so many seconds.
+    private func noting(_ seconds: [Int]) throws -> (thread: EventLoopThread, fired: Locked<[Int]>) {
+        let fired = Locked<[Int]>([])
+        let start = clock.now
+        let thread = try EventLoopThread(name: "manual", clock: clock) { loop in
+            let handler = Probe(timer: { tag in
+                #expect(loop.now == start + .seconds(Int(tag)))
+                fired.change { $0.append(Int(tag)) }
+            })
+            for delay in seconds { _ = loop.schedule(at: start + .seconds(delay), handler, tag: UInt64(delay)) }
+        }
+        return (thread, fired)
+    }
+
+    @Test("no timer fires before its moment, and each one that is due fires at its own, in order")
+    func order() async throws {
+        let (thread, fired) = try noting([5, 1, 3])
+        await settled(clock)
+        #expect(fired.value == [])
+        clock.advance(by: .nanoseconds(2_999_999_999))
+        await settled(clock)
+        #expect(fired.value == [1])
+        clock.advance(by: .nanoseconds(1))
+        await settled(clock)
+        #expect(fired.value == [1, 3])
+        clock.advance(by: .seconds(3600))
+        await settled(clock)
+        #expect(fired.value == [1, 3, 5])
+        #expect(await on(thread.loop) { thread.loop.now } == clock.now)
+        stop(thread)
+    }
+
+    @Test("a timer that is set again for a second later fires 60 times in a minute")
+    func again() async throws {
+        let clock = clock
+        let count = Locked(0)
+        let thread = try EventLoopThread(name: "manual", clock: clock) { loop in
+            let timer = LazyTimer(loop: loop)
+            timer.onExpiry = {
+                count.change { $0 += 1 }
+                timer.arm(at: loop.now + .seconds(1))
+            }
+            timer.arm(at: loop.now + .seconds(1))
+        }
+        clock.advance(by: .seconds(60))
+        await settled(clock)
+        #expect(count.value == 60)
+        stop(thread)
+    }
+
+    @Test("what a timer leads to has happened when the clock is settled, on other loops too")
+    func chain() async throws {
+        let clock = clock
+        let (first, second) = (
+            try EventLoopThread(name: "first", clock: clock) { _ in },
+            try EventLoopThread(name: "second", clock: clock) { _ in }
+        )
+        let steps = Locked(0)
+        @Sendable func step(_ left: Int, at loop: EventLoop, _ other: EventLoop) {
+            guard left > 0 else { return }
+            steps.change { $0 += 1 }
+            other.execute { step(left - 1, at: other, loop) }
+        }
+        await on(first.loop) { [first = first.loop, second = second.loop] in
+            _ = first.schedule(at: clock.now + .seconds(9), Probe(timer: { _ in step(1000, at: first, second) }))
+        }
+        clock.advance(by: .seconds(9))
+        await settled(clock)
+        #expect(steps.value == 1000)
+        stop(first)
+        stop(second)
+    }
+
+    @Test("what has arrived at a descriptor is delivered when the clock is settled")
+    func arrived() async throws {
+        let (reader, writer) = socketPair()
+        let bytes = Locked(0)
+        let thread = try EventLoopThread(name: "manual", clock: clock) { loop in
+            loop.watch(
+                reader, for: .read,
+                handler: Probe { fd, _ in
+                    var byte: UInt8 = 0
+                    if unsafe read(fd, &byte, 1) == 1 { bytes.change { $0 += 1 } }
+                })
+        }
+        for _ in 0..<100 {
+            send("x", to: writer)
+            let before = bytes.value
+            await settled(clock)
+            #expect(bytes.value == before + 1)
+        }
+        stop(thread)
+        close(reader)
+        close(writer)
+    }
+
+    @Test("a turn takes as long as it advances the clock itself, and no longer")
+    func turn() async throws {
+        let thread = try EventLoopThread(name: "manual", clock: clock) { _ in }
+        let (loop, clock) = (thread.loop, clock)
+        let took = await on(loop) {
+            let begun = loop.readNow()
+            clock.advance(by: .milliseconds(30))
+            return loop.readNow() - begun
+        }
+        #expect(took == .milliseconds(30))
+        clock.advance(by: .seconds(5))
+        await settled(clock)
+        let activity = await on(loop) { loop.activity }
+        #expect(activity.busy == 30_000_000)
+        #expect(activity.longestTurn(at: clock.now) == 30_000_000)
+        stop(thread)
+    }
+
+    @Test("the clock is settled at once where no loop is left, and it keeps none")
+    func noLoop() async throws {
+        let clock = clock
+        weak var observer: EventLoop?
+        do {
+            let thread = try EventLoopThread(name: "manual", clock: clock) { _ in }
+            observer = thread.loop
+            stop(thread)
+        }
+        #expect(observer == nil)
+        clock.advance(by: .seconds(1))
+        await settled(clock)
+    }
+}
+
+/// Waits until every loop of `clock` has nothing left to do at the present time.
+private func settled(_ clock: ManualLoopClock) async {
+    await withCheckedContinuation { done in clock.whenSettled { done.resume() } }
+}
