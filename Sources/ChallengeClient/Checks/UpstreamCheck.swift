@@ -39,7 +39,7 @@ package final class UpstreamCheck {
 
     /// Asks from now on; for the first time within a second, so that several do not ask at once.
     package func start() {
-        timer.arm(at: runtime.loop.now + .milliseconds(Int.random(in: 0..<1000)))
+        timer.arm(at: runtime.loop.now + Duration.seconds(1) * runtime.services.chance())
     }
 
     /// Asks no more.
@@ -103,7 +103,7 @@ package final class UpstreamCheck {
     /// Until the next time: a tenth more or less, so that the checks of many daemons do not fall into step.
     private func rest() {
         began = .never
-        timer.arm(at: runtime.loop.now + plan.period * Double.random(in: 0.9...1.1))
+        timer.arm(at: runtime.loop.now + plan.period * (0.9 + 0.2 * runtime.services.chance()))
     }
 
     private func tell(_ isNews: Bool) {

@@ -62,12 +62,15 @@ final class FleetDesk {
     private let times: FleetTimes
     private let callbacks: Callbacks
     private var seats: [String: Seat] = [:]
-    private let began = ContinuousClock.now
+    /// Makes a number in 0..<1.
+    private let chance: @Sendable () -> Double
 
     init(
-        loop: EventLoop, engine: any SessionEngine, latches: FleetLatches, times: FleetTimes, callbacks: Callbacks
+        loop: EventLoop, engine: any SessionEngine, latches: FleetLatches, times: FleetTimes,
+        chance: @escaping @Sendable () -> Double, callbacks: Callbacks
     ) {
         self.loop = loop
+        self.chance = chance
         self.engine = engine
         self.latches = latches
         self.times = times
@@ -177,7 +180,7 @@ final class FleetDesk {
             for seat in seats.values {
                 handle(.connected, seat)
                 // By chance, for all hosts do.
-                seat.offerTimer.arm(at: loop.now + LoopDelay(times.spread * Double.random(in: 0..<1)))
+                seat.offerTimer.arm(at: loop.now + LoopDelay(times.spread * chance()))
             }
         case .away(let reason):
             callbacks.count {
@@ -223,7 +226,7 @@ final class FleetDesk {
     }
 
     private func handle(_ event: FleetMachine.Event, _ seat: Seat) {
-        let actions = seat.machine.handle(event, now: now, chance: .random(in: 0..<1))
+        let actions = seat.machine.handle(event, now: now, chance: chance())
         for action in actions { perform(action, seat) }
         if let due = seat.machine.due {
             seat.timer.arm(at: loop.now + LoopDelay(.milliseconds(max(0, due - now))))
@@ -281,8 +284,8 @@ final class FleetDesk {
         waiting?(turn)
     }
 
-    /// Milliseconds of a clock that never goes back.
-    private var now: Int64 { (ContinuousClock.now - began).milliseconds }
+    /// Milliseconds of a clock that never goes back, and goes on while the machine sleeps: leases end meanwhile.
+    private var now: Int64 { Int64(loop.continuousNow.nanoseconds / 1_000_000) }
 
     private static func randomText() -> String {
         (0..<4).map { _ in

@@ -69,7 +69,7 @@ package final class FleetSessions: Sendable {
                 return count { $0.reason = "\(error)" }
             }
             let opened = FleetDesk(
-                loop: loop, engine: engine, latches: latches, times: times,
+                loop: loop, engine: engine, latches: latches, times: times, chance: services.chance,
                 callbacks: FleetDesk.Callbacks(
                     adopt: { key, place, bytes in
                         Task(executorPreference: loop) { await self.adopt(key, place, bytes, services) }

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import EventLoop
+package import EventLoop
 public import HTTPTypes
 
 /// Sends HTTP requests, and answers the authentication challenges that servers meet them with.
@@ -21,8 +21,13 @@ public final class ChallengeClient: Sendable {
     let life: ClientLife
 
     /// A client without handlers. Throws `unavailable` where this machine has no thread or descriptors for it.
-    public init(_ configuration: ClientConfiguration = ClientConfiguration()) throws(ClientError) {
-        life = try ClientLife(configuration)
+    public convenience init(_ configuration: ClientConfiguration = ClientConfiguration()) throws(ClientError) {
+        try self.init(configuration, clock: nil)
+    }
+
+    /// The same, with its time limits by a clock that is turned by hand.
+    package init(_ configuration: ClientConfiguration, clock: ManualLoopClock?) throws(ClientError) {
+        life = try ClientLife(configuration, clock: clock)
     }
 
     /// The configuration it was made with.

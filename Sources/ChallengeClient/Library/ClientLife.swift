@@ -25,13 +25,13 @@ final class ClientLife: Sendable {
     }
 
     /// Starts the thread. Throws `unavailable` where there is none to be had.
-    init(_ configuration: ClientConfiguration) throws(ClientError) {
+    init(_ configuration: ClientConfiguration, clock: ManualLoopClock?) throws(ClientError) {
         let shared = ClientShared(configuration)
         self.shared = shared
         let box = SiteBox()
         site = box
         do throws(EventLoopError) {
-            let thread = try EventLoopThread(name: "challenges") { loop in
+            let thread = try EventLoopThread(name: "challenges", clock: clock) { loop in
                 let runtime = try? ClientRuntime(loop: loop, worker: 0, services: shared.services, connections: 32)
                 guard let runtime else { return }
                 let site = ClientSite(loop: loop, runtime: runtime, shared: shared) { box.empty() }

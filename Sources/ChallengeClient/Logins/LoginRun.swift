@@ -68,7 +68,8 @@ extension ClientServices {
     package func run(
         _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
-        let began = ContinuousClock.now
+        let loop = limit?.loop
+        let began = loop?.clockNow ?? .read()
         let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
         let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
         let result =
@@ -78,7 +79,7 @@ extension ClientServices {
                 await login.result(conversation)
             }
         if let lookUps { ledger?.note(key, lookUps, result) }
-        return (result, ContinuousClock.now - began)
+        return (result, (loop?.clockNow ?? .read()) - began)
     }
 
     /// Closes the latch of a credential that was refused outside of a login, and says how that ended.

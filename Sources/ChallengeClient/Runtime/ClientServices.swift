@@ -28,13 +28,16 @@ package final class ClientServices: Sendable {
     package let fleet: FleetSessions?
     /// Tells milliseconds since 1970.
     package let wallClock: @Sendable () -> Int64
+    /// Makes a number in 0..<1.
+    let chance: @Sendable () -> Double
     /// Told of logins.
     package let observer: any LoginObserver
 
-    /// Services; `wallClock` tells milliseconds since 1970.
+    /// Services; `wallClock` tells milliseconds since 1970, `chance` makes a random number in 0..<1.
     package init(
         limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
-        wallClock: @escaping @Sendable () -> Int64, observer: any LoginObserver, replay: ReplaySpool? = nil,
+        wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
+        observer: any LoginObserver, replay: ReplaySpool? = nil,
         ledger: CredentialLedger? = nil, fleet: FleetSessions? = nil,
         latchesOpened: @escaping @Sendable (String) -> Void = { _ in },
         hasClosedLatch: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
@@ -43,7 +46,8 @@ package final class ClientServices: Sendable {
         self.latchesOpened = latchesOpened
         self.hasClosedLatch = hasClosedLatch
         self.ledger = ledger
-        directory = SessionDirectory(limits: limits)
+        self.chance = chance
+        directory = SessionDirectory(limits: limits, chance: chance)
         self.credentials = credentials
         self.latches = latches
         self.state = state

@@ -43,6 +43,8 @@ package final class RedisEngine: SessionEngine {
 
     let plan: RedisEnginePlan
     let wallClock: () -> Int64
+    /// Makes a number in 0..<1.
+    private let chance: () -> Double
     private let loop: EventLoop
     private let driver: CurlDriver
     private let credentials: (any CredentialProvider)?
@@ -66,13 +68,14 @@ package final class RedisEngine: SessionEngine {
     /// `credentials` knows the one that the plan names; `wallClock` tells milliseconds since 1970.
     package init(
         _ plan: RedisEnginePlan, loop: EventLoop, driver: CurlDriver, credentials: (any CredentialProvider)? = nil,
-        wallClock: @escaping () -> Int64
+        wallClock: @escaping () -> Int64, chance: @escaping () -> Double = { .random(in: 0..<1) }
     ) {
         self.plan = plan
         self.loop = loop
         self.driver = driver
         self.credentials = credentials
         self.wallClock = wallClock
+        self.chance = chance
         timer = LazyTimer(loop: loop)
         earlyTimer = LazyTimer(loop: loop)
         timer.onExpiry = { [weak self] in self?.timePassed() }
@@ -273,7 +276,7 @@ package final class RedisEngine: SessionEngine {
 
     private func pause(_ complaint: EngineComplaint) -> Duration {
         let grown = plan.firstPause * Double(1 << min(failures, 16))
-        return (complaint.isLasting ? plan.longestPause : min(grown, plan.longestPause)) * Double.random(in: 0.5..<1.5)
+        return (complaint.isLasting ? plan.longestPause : min(grown, plan.longestPause)) * (0.5 + chance())
     }
 
     private func goAway(because words: String) {

@@ -29,9 +29,13 @@ package final class SessionDirectory: Sendable {
     private let table: Mutex<SessionTable<ExchangeTicket>>
     private let counter = Atomic<UInt64>(1)
     private let watcher = Mutex<(@Sendable () -> Void)?>(nil)
+    private let chance: @Sendable () -> Double
 
-    /// A directory without sessions.
-    package init(limits: SessionLimits = SessionLimits()) {
+    /// A directory without sessions; `chance` makes a random number in 0..<1, by which renewals are spread.
+    package init(
+        limits: SessionLimits = SessionLimits(), chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+    ) {
+        self.chance = chance
         table = Mutex(SessionTable(limits: limits))
     }
 
@@ -75,7 +79,7 @@ package final class SessionDirectory: Sendable {
 
     /// See `SessionTable.finish`.
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64) -> Outcomes {
-        let chance = Double.random(in: 0..<1)
+        let chance = chance()
         let outcomes = table.withLock { $0.finish(key, with: result, now: now, chance: chance) }
         moved()
         return outcomes
@@ -128,7 +132,7 @@ package final class SessionDirectory: Sendable {
     package func adopt(
         _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, replacing: Bool = false
     ) -> Bool {
-        let chance = Double.random(in: 0..<1)
+        let chance = chance()
         let isAdopted = table.withLock {
             $0.adopt(key, session, wonAt: wonAt, now: now, replacing: replacing, chance: chance)
         }

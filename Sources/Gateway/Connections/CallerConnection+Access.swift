@@ -50,7 +50,7 @@ extension CallerConnection {
         record.isAborted = !note.isWhole
         record.code = note.code?.rawValue
         record.upstream = note.upstream
-        record.duration = LoopInstant.read().nanoseconds(since: note.begun)
+        record.duration = worker.loop.readNow().nanoseconds(since: note.begun)
         if isAdmitted, let exchange {
             record.upstream = exchange.upstreamName
             record.upstreamDuration = exchange.upstreamTime > 0 ? exchange.upstreamTime : nil

@@ -59,7 +59,7 @@ extension CallerConnection {
     /// Starts what was made ready. Apart, for an exchange that is over at once gives the head up.
     func start() {
         exchange?.start()
-        tally.handedOver()
+        tally.handedOver(by: worker.loop)
     }
 
     /// The client of an upstream for this very caller; `nil`: it was refused.

@@ -29,22 +29,22 @@ struct ExchangeTally {
     }
 
     /// The upstream has the request, or its login is waited for.
-    mutating func handedOver() {
+    mutating func handedOver(by loop: EventLoop) {
         guard isOpen else { return }
-        ahead = LoopInstant.read().nanoseconds(since: begun)
+        ahead = loop.readNow().nanoseconds(since: begun)
     }
 
-    /// It is over, in the turn that began at `now`: counts it.
-    mutating func end(in now: LoopInstant, to meter: UpstreamMeter) {
+    /// It is over, in the present turn of `loop`: counts it.
+    mutating func end(in loop: EventLoop, to meter: UpstreamMeter) {
         guard isOpen else { return }
         isOpen = false
         let end: UpstreamMeter.End =
             if isLocal { .localReply } else if isBroken { .broken(status: status) } else if isWhole {
                 .response(status: status)
             } else { .callerLost }
-        let clock = LoopInstant.read()
+        let clock = loop.readNow()
         let whole = clock.nanoseconds(since: begun)
-        meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.nanoseconds(since: now)))
+        meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.nanoseconds(since: loop.now)))
     }
 }
 
@@ -52,7 +52,7 @@ extension CallerConnection {
     /// The present exchange is over.
     func endTally() {
         guard let upstream else { return }
-        tally.end(in: worker.loop.now, to: upstream.meter)
+        tally.end(in: worker.loop, to: upstream.meter)
     }
 
     /// Counts a local reply; those of the admin listener are no exchanges.

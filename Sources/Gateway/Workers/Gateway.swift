@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeClient
-internal import EventLoop
+package import EventLoop
 package import Logging
 internal import Synchronization
 
@@ -26,8 +26,11 @@ package final class Gateway {
     private var listenerCallers: [String: CallerPlaces] = [:]
     private let peers = WorkerPeers()
 
-    /// A gateway of `workers` threads, not yet started. `limits` are those of all workers together.
-    package init(services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger) throws {
+    /// A gateway of `workers` threads, not yet started. `limits` are those of all workers together. Their time is the system's, or
+    /// that of a clock that is turned by hand.
+    package init(
+        services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger, clock: ManualLoopClock? = nil
+    ) throws {
         self.services = services
         self.logger = logger
         log = ExchangeLog(logger: logger, wallClock: services.wallClock)
@@ -37,7 +40,7 @@ package final class Gateway {
         let workers = max(1, workers)
         let upstreamConnections = max(64, min(limits.exchanges / workers, 1024))
         for number in 0..<workers {
-            crews.append(try startWorker(number, upstreamConnections: upstreamConnections))
+            crews.append(try startWorker(number, clock, upstreamConnections: upstreamConnections))
         }
         peers.introduce(members)
     }
@@ -48,10 +51,10 @@ package final class Gateway {
         counts.exchanges.setLimit(exchanges)
     }
 
-    private func startWorker(_ number: Int, upstreamConnections: Int) throws -> Crew {
+    private func startWorker(_ number: Int, _ clock: ManualLoopClock?, upstreamConnections: Int) throws -> Crew {
         let handover = Handover<LoopBound<Worker>>()
         let (services, limits, counts, figures, log, peers) = (services, limits, counts, figures, log, peers)
-        let thread = try EventLoopThread(name: "worker-\(number)") { loop in
+        let thread = try EventLoopThread(name: "worker-\(number)", clock: clock) { loop in
             let worker = try? Worker(
                 loop: loop, number: number, services: services, limits: limits, counts: counts,
                 upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)

@@ -24,7 +24,7 @@ package struct WorkerReading: Sendable {
     package let refused: [NoRoom: UInt64]
 
     init(of worker: Worker, askedAt: LoopInstant) {
-        let now = LoopInstant.read()
+        let now = worker.loop.readNow()
         number = worker.number
         lag = now.nanoseconds(since: askedAt)
         busy = worker.loop.activity.busy

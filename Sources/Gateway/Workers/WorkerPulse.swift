@@ -21,7 +21,6 @@ package struct WorkerPulse: Sendable {
 
     /// Whether every loop has turned since the last ping but one, `period` being the time between pings.
     package func isSteady(period: Duration = WorkerPulse.period) -> Bool {
-        let oldest = loops.map(\.lastTurn).min() ?? .read()
-        return LoopInstant.read() - oldest < period + Self.patience
+        loops.allSatisfy { $0.clockNow - $0.lastTurn < period + Self.patience }
     }
 }

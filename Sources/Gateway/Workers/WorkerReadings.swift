@@ -32,8 +32,8 @@ package final class WorkerReadings: Sendable {
             return state.questions
         }
         let left = Counter(members.count)
-        let askedAt = LoopInstant.read()
         for member in members {
+            let askedAt = member.loop.clockNow
             member.loop.execute {
                 let reading = WorkerReading(of: member.worker.value, askedAt: askedAt)
                 self.state.withLock { state in
