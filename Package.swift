@@ -110,6 +110,10 @@ let package = Package(
             name: "EngineModel", dependencies: ["ChallengeHandling"], path: "Tests/EngineModel", swiftSettings: settings
         ),
 
+        // What tests of several targets have in common.
+        .target(
+            name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", swiftSettings: settings),
+
         // The daemon.
         module(
             "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
@@ -134,25 +138,29 @@ let package = Package(
 
         tests("Secrets"),
         tests("HTTPWire"),
-        tests("EventLoop"),
-        tests("Curl", ["EventLoop"]),
+        tests("EventLoop", ["TestSupport"]),
+        tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
         tests("Redis"),
         tests("ChallengeHandling", ["Secrets", httpTypes]),
         tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
         tests(
             "ChallengeClient",
-            ["ChallengeHandling", "Curl", "EngineModel", "EventLoop", "HTTPWire", "Redis", "Secrets", httpTypes]),
+            [
+                "ChallengeHandling", "Curl", "EngineModel", "EventLoop", "HTTPWire", "Redis", "Secrets", "TestSupport",
+                httpTypes,
+            ]),
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "DemoUpstream", "LoginExamples", "Secrets",
-                httpTypes,
+                "ChallengeClient", "ChallengeHandling", "Credentials", "DemoUpstream", "EventLoop", "LoginExamples",
+                "Secrets", "TestSupport", httpTypes,
             ], swiftSettings: settings),
         tests(
             "Gateway",
             [
-                "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", httpTypes, logging,
+                "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", "TestSupport",
+                httpTypes, logging,
             ]),
         tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+
+/// Rung whenever something has happened that somebody may wait for: a condition is looked at then, and never in between.
+@safe
+package final class Bell: @unchecked Sendable {
+    // Safe to share: the system's lock guards the rest; neither it nor the condition variable moves.
+    private let lock: UnsafeMutablePointer<pthread_mutex_t>
+    private let rung: UnsafeMutablePointer<pthread_cond_t>
+    private var rings: UInt64 = 0
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+
+    /// The bell of this process.
+    package static let shared = Bell()
+
+    /// A bell of its own.
+    package init() {
+        unsafe lock = .allocate(capacity: 1)
+        unsafe rung = .allocate(capacity: 1)
+        unsafe pthread_mutex_init(lock, nil)
+        unsafe pthread_cond_init(rung, nil)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(rung)
+        unsafe pthread_mutex_destroy(lock)
+        unsafe rung.deallocate()
+        unsafe lock.deallocate()
+    }
+
+    /// Has everybody who waits look again.
+    package func ring() {
+        let waiters = locked {
+            rings += 1
+            unsafe pthread_cond_broadcast(rung)
+            defer { self.waiters = [] }
+            return self.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Blocks until `condition` holds. Returns false where that takes a minute: then it does not come, or nobody rang for it.
+    package func wait(until condition: () -> Bool) -> Bool {
+        var end = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &end)
+        end.tv_sec += 60
+        while true {
+            let before = locked { rings }
+            if condition() { return true }
+            let isRung = locked {
+                while rings == before {
+                    if unsafe pthread_cond_timedwait(rung, lock, &end) == ETIMEDOUT { return false }
+                }
+                return true
+            }
+            guard isRung else { return false }
+        }
+    }
+
+    /// Suspends until `condition` holds.
+    package func wait(until condition: @Sendable () -> Bool) async {
+        while true {
+            let before = locked { rings }
+            if condition() { return }
+            await withCheckedContinuation { waiter in
+                let isRung = locked {
+                    if rings == before { waiters.append(waiter) }
+                    return rings != before
+                }
+                if isRung { waiter.resume() }
+            }
+        }
+    }
+
+    private func locked<Value>(_ body: () -> Value) -> Value {
+        unsafe pthread_mutex_lock(lock)
+        defer { unsafe pthread_mutex_unlock(lock) }
+        return body()
+    }
+}
