@@ -4,42 +4,8 @@
 import EventLoop
 import Testing
 
-/// A hook that gives scripted advice and counts its calls.
-private final class Script: WaitHook {
-    private(set) var calls = 0
-    var advice: (LoopInstant) -> WaitAdvice
-
-    init(_ advice: @escaping (LoopInstant) -> WaitAdvice) { self.advice = advice }
-
-    func beforeWait(now: LoopInstant) -> WaitAdvice {
-        calls += 1
-        return advice(now)
-    }
-}
-
 @Suite("Hooks before the wait")
 struct HookTests {
-    @Test("a hook is called again at its deadline, without a timer")
-    func deadline() async throws {
-        let thread = try EventLoopThread(name: "hooks") { _ in }
-        let loop = thread.loop
-        let (set, met) = await withCheckedContinuation { done in
-            loop.execute {
-                let deadline = LoopInstant.read().advanced(byMilliseconds: 3)
-                var isDone = false
-                loop.add(
-                    Script { now in
-                        guard now >= deadline else { return WaitAdvice(didWork: false, deadline: deadline) }
-                        if !isDone { done.resume(returning: (deadline, now)) }
-                        isDone = true
-                        return WaitAdvice(didWork: false)
-                    })
-            }
-        }
-        #expect(met >= set)
-        stop(thread)
-    }
-
     @Test("a hook that did work is asked again before the loop waits")
     func again() throws {
         let loop = try EventLoop()

@@ -4,6 +4,7 @@
 import EventLoop
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Jobs")
@@ -130,11 +131,19 @@ struct JobTests {
 
     @Test("a ping advances the time of the last turn")
     func heartbeat() async throws {
-        let thread = try EventLoopThread(name: "jobs") { _ in }
-        let before = LoopInstant.read()
-        thread.loop.ping()
-        while thread.loop.lastTurn < before { sched_yield() }
-        #expect(thread.loop.lastTurn <= LoopInstant.read())
+        let clock = ManualLoopClock()
+        let thread = try EventLoopThread(name: "jobs", clock: clock) { _ in }
+        let loop = thread.loop
+        await clock.settle()
+        #expect(loop.lastTurn == clock.now)
+        await on(loop) {
+            // Within its turn the loop does not come out of a wait.
+            clock.advance(by: .seconds(5))
+            #expect(clock.now - loop.lastTurn == .seconds(5))
+        }
+        loop.ping()
+        await clock.settle()
+        #expect(loop.lastTurn == clock.now)
         stop(thread)
     }
 

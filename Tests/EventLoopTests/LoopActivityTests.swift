@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Glibc
-import Synchronization
 import Testing
 
 @testable import EventLoop
@@ -38,24 +36,5 @@ struct LoopActivityTests {
         #expect(activity.longestTurn(at: at(194)) == second)
         // Idle since: nothing turned that could have told.
         #expect(activity.longestTurn(at: at(250)) == 0)
-    }
-
-    @Test("a loop that runs a long job says so")
-    func loop() throws {
-        let thread = try EventLoopThread(name: "busy") { _ in }
-        let isRunning = Atomic(false)
-        thread.loop.execute {
-            isRunning.store(true, ordering: .releasing)
-            let end = LoopInstant.read() + .milliseconds(30)
-            while LoopInstant.read() < end {}
-        }
-        while !isRunning.load(ordering: .acquiring) { usleep(100) }
-        // Comes to the loop after the turn of the long job.
-        thread.loop.execute {
-            #expect(thread.loop.activity.longestTurn(at: .read()) >= 30_000_000)
-            #expect(thread.loop.activity.busy >= 30_000_000)
-            thread.loop.stop()
-        }
-        thread.join()
     }
 }

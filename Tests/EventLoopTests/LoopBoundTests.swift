@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import EventLoop
+import TestSupport
 import Testing
 
 @Suite("LoopBound")
@@ -42,11 +43,13 @@ struct LoopBoundTests {
             let thread = try EventLoopThread(name: "bound") { _ in }
             // By way of a lock: what a continuation hands over, thread sanitizer now and then takes for a race.
             let made = Locked<LoopBound<Int>?>(nil)
-            thread.loop.execute { made.change { $0 = LoopBound(1, to: thread.loop) } }
-            for _ in 0..<10_000 {
-                if let bound = made.value { bound.value += 1 }
-                try await Task.sleep(for: .milliseconds(1))
+            let isMade = Signal()
+            thread.loop.execute {
+                made.change { $0 = LoopBound(1, to: thread.loop) }
+                isMade.set()
             }
+            await isMade.wait()
+            made.value?.value += 1
         }
     }
 }

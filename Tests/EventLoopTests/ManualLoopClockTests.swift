@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -27,16 +28,16 @@ struct ManualLoopClockTests {
     @Test("no timer fires before its moment, and each one that is due fires at its own, in order")
     func order() async throws {
         let (thread, fired) = try noting([5, 1, 3])
-        await settled(clock)
+        await clock.settle()
         #expect(fired.value == [])
         clock.advance(by: .nanoseconds(2_999_999_999))
-        await settled(clock)
+        await clock.settle()
         #expect(fired.value == [1])
         clock.advance(by: .nanoseconds(1))
-        await settled(clock)
+        await clock.settle()
         #expect(fired.value == [1, 3])
         clock.advance(by: .seconds(3600))
-        await settled(clock)
+        await clock.settle()
         #expect(fired.value == [1, 3, 5])
         #expect(await on(thread.loop) { thread.loop.now } == clock.now)
         stop(thread)
@@ -55,7 +56,7 @@ struct ManualLoopClockTests {
             timer.arm(at: loop.now + .seconds(1))
         }
         clock.advance(by: .seconds(60))
-        await settled(clock)
+        await clock.settle()
         #expect(count.value == 60)
         stop(thread)
     }
@@ -77,7 +78,7 @@ struct ManualLoopClockTests {
             _ = first.schedule(at: clock.now + .seconds(9), Probe(timer: { _ in step(1000, at: first, second) }))
         }
         clock.advance(by: .seconds(9))
-        await settled(clock)
+        await clock.settle()
         #expect(steps.value == 1000)
         stop(first)
         stop(second)
@@ -98,7 +99,7 @@ struct ManualLoopClockTests {
         for _ in 0..<100 {
             send("x", to: writer)
             let before = bytes.value
-            await settled(clock)
+            await clock.settle()
             #expect(bytes.value == before + 1)
         }
         stop(thread)
@@ -117,7 +118,7 @@ struct ManualLoopClockTests {
         }
         #expect(took == .milliseconds(30))
         clock.advance(by: .seconds(5))
-        await settled(clock)
+        await clock.settle()
         let activity = await on(loop) { loop.activity }
         #expect(activity.busy == 30_000_000)
         #expect(activity.longestTurn(at: clock.now) == 30_000_000)
@@ -135,11 +136,6 @@ struct ManualLoopClockTests {
         }
         #expect(observer == nil)
         clock.advance(by: .seconds(1))
-        await settled(clock)
+        await clock.settle()
     }
-}
-
-/// Waits until every loop of `clock` has nothing left to do at the present time.
-private func settled(_ clock: ManualLoopClock) async {
-    await withCheckedContinuation { done in clock.whenSettled { done.resume() } }
 }

@@ -24,6 +24,19 @@ final class Probe: ReadinessHandler, TimerHandler {
     func timerFired(tag: UInt64) { onTimer(tag) }
 }
 
+/// A hook that gives scripted advice and counts its calls.
+final class Script: WaitHook {
+    private(set) var calls = 0
+    var advice: (LoopInstant) -> WaitAdvice
+
+    init(_ advice: @escaping (LoopInstant) -> WaitAdvice) { self.advice = advice }
+
+    func beforeWait(now: LoopInstant) -> WaitAdvice {
+        calls += 1
+        return advice(now)
+    }
+}
+
 /// Stops the loop and waits for its thread.
 func stop(_ thread: EventLoopThread) {
     thread.loop.stop()

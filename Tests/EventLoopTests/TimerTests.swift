@@ -38,21 +38,6 @@ struct TimerTests {
         #expect(fired == expected.sorted())
     }
 
-    @Test("a timer never fires before its moment, and the wait is rounded up so that it need not be repeated")
-    func notEarly() async throws {
-        let thread = try EventLoopThread(name: "timers") { _ in }
-        let loop = thread.loop
-        let (deadline, fired) = await withCheckedContinuation { done in
-            loop.execute {
-                let deadline = LoopInstant.read().advanced(byNanoseconds: 3_300_000)
-                let handler = Probe(timer: { _ in done.resume(returning: (deadline, LoopInstant.read())) })
-                _ = loop.schedule(at: deadline, handler)
-            }
-        }
-        #expect(fired >= deadline)
-        stop(thread)
-    }
-
     @Test("a spent or cancelled token does no harm to the timer that took its place")
     func staleTokens() throws {
         let loop = try EventLoop()

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import EventLoop
+import Testing
+
+/// Waits that the kernel times: a few milliseconds each, with no bound above.
+@Suite("Waits of the system's clock")
+struct RealTimeTests {
+    @Test("a timer never fires before its moment, and the wait is rounded up so that it need not be repeated")
+    func timer() async throws {
+        let thread = try EventLoopThread(name: "timers") { _ in }
+        let loop = thread.loop
+        let (deadline, fired) = await withCheckedContinuation { done in
+            loop.execute {
+                let deadline = LoopInstant.read().advanced(byNanoseconds: 3_300_000)
+                let handler = Probe(timer: { _ in done.resume(returning: (deadline, LoopInstant.read())) })
+                _ = loop.schedule(at: deadline, handler)
+            }
+        }
+        #expect(fired >= deadline)
+        stop(thread)
+    }
+
+    @Test("a hook is called again at its deadline, without a timer", arguments: [true, false])
+    func hook(isManual: Bool) async throws {
+        // A clock that is turned by hand is none of a hook's business.
+        let thread = try EventLoopThread(name: "hooks", clock: isManual ? ManualLoopClock() : nil) { _ in }
+        let loop = thread.loop
+        let (set, met) = await withCheckedContinuation { done in
+            loop.execute {
+                let deadline = LoopInstant.read().advanced(byMilliseconds: 3)
+                var isDone = false
+                loop.add(
+                    Script { now in
+                        guard now >= deadline else { return WaitAdvice(didWork: false, deadline: deadline) }
+                        if !isDone { done.resume(returning: (deadline, now)) }
+                        isDone = true
+                        return WaitAdvice(didWork: false)
+                    })
+            }
+        }
+        #expect(met >= set)
+        stop(thread)
+    }
+
+    @Test("a turn's length is measured")
+    func turn() async throws {
+        let thread = try EventLoopThread(name: "busy") { _ in }
+        let loop = thread.loop
+        let took = await on(loop) {
+            let begun = LoopInstant.read()
+            while loop.readNow() - begun < .milliseconds(2) {}
+            return UInt64(2_000_000)
+        }
+        // Comes to the loop after the turn of the long job.
+        let activity = await on(loop) { loop.activity }
+        #expect(activity.longestTurn(at: .read()) >= took)
+        #expect(activity.busy >= took)
+        stop(thread)
+    }
+}
