@@ -36,7 +36,9 @@ extension Exchange {
     func noteExpectation() {
         defer { expectingSince = .never }
         guard let client, let transfer else { return }
-        let isOver = runtime.loop.now >= expectingSince.advanced(byMilliseconds: UpstreamClient.expectationMilliseconds)
+        // libcurl waits by the system's clock.
+        let end = expectingSince.advanced(byMilliseconds: UpstreamClient.expectationMilliseconds)
+        let isOver = runtime.loop.systemNow >= end
         if transfer.upload.wasContinued || isOver {
             client.noteExpectation(isHonored: transfer.upload.wasContinued)
         }

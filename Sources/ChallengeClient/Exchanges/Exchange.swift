@@ -276,7 +276,7 @@ package final class Exchange: TransferOwner {
             try caller.writeFields(into: transfer.fields, overriddenBy: sessions, cookies: cookies)
             try sessions.write(signed, into: transfer.fields, keepingCredentials: request.keepsCredentials)
             try client.prepare(transfer, request: request, target: target)
-            expectingSince = request.expectsContinue ? runtime.loop.now : .never
+            expectingSince = request.expectsContinue ? runtime.loop.systemNow : .never
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
             try client.start(transfer, request: request, at: route, target: target)

@@ -12,36 +12,47 @@ struct LimitTests {
     @Test("a head that does not come in time is 408, and one that never begins just ends")
     func slowHead() throws {
         let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(
-            .bank(port: upstream.port), limits: WorkerLimits(headTime: .milliseconds(100)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let slow = try proxy.connect()
         try slow.send("GET / HT")
         let silent = try proxy.connect()
+        proxy.pass(.milliseconds(9_999))
+        #expect(!silent.hasNews)
+        proxy.pass(.milliseconds(1))
+        #expect(try silent.readAll() == "")
+        proxy.pass(.milliseconds(19_999))
+        #expect(!slow.hasNews)
+        proxy.pass(.milliseconds(1))
         #expect(try slow.head().hasPrefix("HTTP/1.1 408 "))
         try slow.expectEnd()
-        #expect(try silent.readAll() == "")
         proxy.expectNoConnections()
     }
 
     @Test("bytes that trickle in do not extend the time for a head")
     func tricklingHead() throws {
         let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(
-            .bank(port: upstream.port), limits: WorkerLimits(headTime: .milliseconds(200)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let slow = try proxy.connect()
         try slow.send("G")
-        while !slow.hasNews(within: 20) { try slow.send("E") }
+        for _ in 0..<29 {
+            proxy.pass(.seconds(1))
+            #expect(!slow.hasNews)
+            try slow.send("E")
+        }
+        proxy.pass(.seconds(1))
         #expect(try slow.head().hasPrefix("HTTP/1.1 408 "))
     }
 
     @Test("a body that does not come in time is 408, and the upstream is let go of")
     func slowBody() throws {
         let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(
-            .bank(port: upstream.port), limits: WorkerLimits(bodyTime: .milliseconds(100)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf")
         let server = try upstream.accept()
+        proxy.pass(.milliseconds(59_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
         #expect(try caller.head().hasPrefix("HTTP/1.1 408 "))
         try server.expectEnd()
         try caller.expectEnd()
@@ -50,11 +61,13 @@ struct LimitTests {
     @Test("a kept connection that stays idle ends without a word")
     func idle() throws {
         let upstream = try AnsweringUpstream { _, _ in answer() }
-        let proxy = try Proxy(
-            .bank(port: upstream.port), limits: WorkerLimits(idleTime: .milliseconds(100)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         try caller.send(get())
         _ = try caller.message()
+        proxy.pass(.milliseconds(299_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
         #expect(try caller.readAll() == "")
     }
 

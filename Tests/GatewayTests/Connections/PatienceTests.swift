@@ -3,8 +3,8 @@
 
 import ChallengeClient
 import Gateway
-import Glibc
 import HTTPWire
+import TestSupport
 import Testing
 
 @Suite("Patience with slow callers")
@@ -14,11 +14,16 @@ struct PatienceTests {
     @Test("a body that trickles in is 408, however steadily it does")
     func tricklingBody() throws {
         let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(.bank(port: upstream.port), limits: WorkerLimits(bodyTime: .milliseconds(300)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         let server = try upstream.accept()
-        while !caller.hasNews(within: 20) { try caller.send("1\r\nx\r\n") }
+        for _ in 0..<59 {
+            proxy.pass(.seconds(1))
+            #expect(!caller.hasNews)
+            try caller.send("1\r\nx\r\n")
+        }
+        proxy.pass(.seconds(1))
         #expect(try caller.head().hasPrefix("HTTP/1.1 408 "))
         try server.expectEnd()
     }
@@ -26,22 +31,25 @@ struct PatienceTests {
     @Test("a body that gets ahead may take as long as it likes")
     func slowBody() throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", "\(body.utf8.count)") }
-        let proxy = try Proxy(.bank(port: upstream.port), limits: WorkerLimits(bodyTime: .milliseconds(800)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n")
         for _ in 0..<9 {
             try caller.send(String(repeating: "x", count: 1000))
-            usleep(150_000)
+            // A second piece of these is worth another minute.
+            proxy.pass(.seconds(29))
         }
         #expect(try caller.message().body == "9000")
     }
 
     @Test("a caller whom we refuse gets its answer when its body does not come")
     func refusedBody() throws {
-        let proxy = try Proxy(
-            .bank(port: 1), limits: WorkerLimits(bodyTime: .milliseconds(100)), router: Router(fallback: nil))
+        let proxy = try Proxy(.bank(port: 1), router: Router(fallback: nil))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf")
+        proxy.pass(.milliseconds(59_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
         let (head, body) = try caller.message()
         #expect(head.hasPrefix("HTTP/1.1 404 "))
         #expect(head.contains("Connection: close\r\n"))
@@ -50,26 +58,27 @@ struct PatienceTests {
         try caller.expectEnd()
     }
 
-    @Test("a caller who does not read its response is cut off, and the upstream with it", arguments: [0, 1])
-    func slowReader(bytesAtATime: Int) throws {
+    @Test("a caller who does not read its response is cut off, and the upstream with it", arguments: [false, true])
+    func slowReader(readsBytes: Bool) throws {
         let upstream = try ScriptedUpstream()
-        let proxy = try Proxy(.bank(port: upstream.port), limits: WorkerLimits(writeTime: .milliseconds(300)))
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect(receiveBuffer: 4096)
         try caller.send(get())
         let server = try upstream.accept()
         _ = try server.head()
-        startThread(sending: answer("200 OK", Self.large), on: server)
-        if bytesAtATime > 0 {
-            _ = try caller.head()
+        let whole = Array(answer("200 OK", Self.large).utf8)
+        #expect(server.sendUntilHeld(whole, by: proxy) < whole.count)
+        for _ in 0..<299 {
             // A byte now and then does not help.
-            while proxy.gateway.figures.openConnections > 0 {
-                guard (try? caller.read(count: caller.drain() + bytesAtATime)) != nil else { break }
-                usleep(20_000)
-            }
+            if readsBytes { #expect(caller.readByte()) }
+            proxy.pass(.seconds(1))
+            #expect(proxy.gateway.figures.openConnections == 1)
         }
-        proxy.expectNoConnections()
+        proxy.pass(.seconds(1))
+        #expect(proxy.gateway.figures.openConnections == 0)
         // The response is not complete, and does not look as if it were.
         #expect(try caller.readAll() == nil)
+        try server.expectEnd()
     }
 
     @Test("a caller who reads steadily gets all of its last response, however long that takes")
@@ -77,8 +86,7 @@ struct PatienceTests {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", Self.large) }
         let proxy = try Proxy(
             .bank(port: upstream.port),
-            limits: WorkerLimits(
-                headTime: .milliseconds(200), writeTime: .milliseconds(700), idleTime: .milliseconds(200)))
+            limits: WorkerLimits(headTime: .seconds(20), writeTime: .seconds(70), idleTime: .seconds(20)))
         for field in ["", "Connection: close\r\n"] {
             let caller = try proxy.connect(receiveBuffer: 65_536)
             try caller.send(get("/", field))
@@ -87,52 +95,62 @@ struct PatienceTests {
             // All but what may lie in the kernel's buffers slowly, so that the end of the exchange is well behind.
             while left > 0 {
                 left -= try caller.read(count: min(left, 400_000)).count
-                usleep(60_000)
+                proxy.pass(.seconds(6))
             }
+            proxy.pass(.seconds(20))
             try caller.expectEnd()
         }
     }
 
     @Test("a caller who sends requests and reads no answers is cut off")
     func pipelining() throws {
-        let body = String(repeating: "x", count: 200_000)
-        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", body) }
+        let body = Array(answer("200 OK", String(repeating: "x", count: 200_000)).utf8)
+        let upstream = try ScriptedUpstream()
         let proxy = try Proxy(
             .bank(port: upstream.port),
-            limits: WorkerLimits(
-                headTime: .milliseconds(100), writeTime: .milliseconds(400), idleTime: .milliseconds(100)))
+            limits: WorkerLimits(headTime: .seconds(10), writeTime: .seconds(40), idleTime: .seconds(10)))
         let caller = try proxy.connect(receiveBuffer: 4096)
-        _ = try? caller.send(String(repeating: get(), count: 500))
-        proxy.wait("the caller is accepted") { proxy.gateway.figures.acceptedConnections == 1 }
-        proxy.expectNoConnections()
+        try caller.send(String(repeating: get(), count: 500))
+        let server = try upstream.accept()
+        var count = 0
+        repeat {
+            _ = try server.head()
+            count += 1
+            guard server.sendUntilHeld(body, by: proxy) == body.count else { break }
+            proxy.settle()
+        } while server.hasNews
+        #expect(count < 500)
+        proxy.pass(.milliseconds(39_999))
+        #expect(proxy.gateway.figures.openConnections == 1)
+        proxy.pass(.milliseconds(1))
+        #expect(proxy.gateway.figures.openConnections == 0)
         #expect(try caller.readAll() == nil)
     }
 
     @Test("a connection that was quiet for a while works as before, and ends when its time is over")
     func quiet() throws {
         let upstream = try AnsweringUpstream { head, body in answer("200 OK", head.contains("POST") ? body : "in") }
-        var limits = WorkerLimits(idleTime: .milliseconds(600))
-        limits.quietTime = .milliseconds(30)
-        let proxy = try Proxy(.bank(port: upstream.port), limits: limits)
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         for _ in 0..<3 {
             try caller.send(get())
             #expect(try caller.message().body == "in")
-            usleep(150_000)
+            proxy.pass(.seconds(200))
             let body = String(repeating: "b", count: 100_000)
             try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + body)
             #expect(try caller.message().body == body)
-            usleep(150_000)
+            proxy.pass(.seconds(200))
         }
+        proxy.pass(.milliseconds(99_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
         #expect(try caller.readAll() == "")
     }
 
     @Test("a quiet connection takes the head limits of the last reload")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
-        var limits = WorkerLimits()
-        limits.quietTime = .milliseconds(30)
-        let proxy = try Proxy(.bank(port: upstream.port), limits: limits)
+        let proxy = try Proxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
         let long = get("/", "X-Long: \(String(repeating: "x", count: 10_000))\r\n")
         try caller.send(long)
@@ -144,21 +162,10 @@ struct PatienceTests {
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: plan)],
                 upstreams: [.bank(port: upstream.port)]))
-        // It falls quiet at some moment after the reload.
-        try caller.send(get())
-        #expect(try caller.message().body == "in")
-        usleep(300_000)
+        try caller.send(long)
+        #expect(try caller.message().body == "in", "it is not quiet yet")
+        proxy.pass(.seconds(2))
         try caller.send(long)
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 431 "))
     }
-}
-
-/// Sends `text` on `peer` from a thread of its own, as far as it is taken.
-private func startThread(sending text: String, on peer: Peer) {
-    struct Carrier: @unchecked Sendable {
-        // Handed over: whoever starts the thread does not use it any more.
-        let peer: Peer
-    }
-    let carrier = Carrier(peer: peer)
-    startThread { _ = try? carrier.peer.send(text) }
 }

@@ -7,6 +7,7 @@ import Gateway
 import Glibc
 import HTTPWire
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Reload, drain and stop")
@@ -108,7 +109,7 @@ struct ReloadTests {
         let server = try upstream.accept()
         _ = try server.head()
         proxy.wait("both") { proxy.gateway.figures.openConnections == 2 }
-        let isDone = Flag()
+        let isDone = Signal()
         proxy.gateway.drain { isDone.set() }
         #expect(try idle.readAll() == "")
         #expect(!isDone.isSet)
@@ -124,7 +125,7 @@ struct ReloadTests {
     @Test("a drain without callers is over at once")
     func emptyDrain() throws {
         let proxy = try Proxy(.bank(port: 1), workers: 2)
-        let isDone = Flag()
+        let isDone = Signal()
         proxy.gateway.drain { isDone.set() }
         proxy.wait("the end") { isDone.isSet }
     }
@@ -137,7 +138,7 @@ struct ReloadTests {
         let caller = try proxy.connect(receiveBuffer: 4096)
         try caller.send(get())
         _ = try caller.head()
-        let isDone = Flag()
+        let isDone = Signal()
         proxy.gateway.drain { isDone.set() }
         #expect(try caller.read(count: body.utf8.count).count == body.utf8.count)
         proxy.wait("the end") { isDone.isSet }
@@ -181,11 +182,4 @@ struct ReloadTests {
         try server.expectEnd()
         #expect(services == nil)
     }
-}
-
-/// Set once, from any thread.
-final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-    var isSet: Bool { value.load(ordering: .acquiring) }
-    func set() { value.store(true, ordering: .releasing) }
 }

@@ -40,7 +40,7 @@ struct AheadTests {
             #expect(body.contains("\"code\":\"login-failed\""))
         }
         #expect(proxy.log.count == 1)
-        #expect(!upstream.hasCaller(within: 0))
+        #expect(!upstream.hasCaller)
     }
 
     @Test("a body that came with a request that is refused at once is read over")

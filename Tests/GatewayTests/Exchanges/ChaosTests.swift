@@ -6,6 +6,7 @@ import ChallengeHandling
 import Gateway
 import HTTPWire
 import Synchronization
+import TestSupport
 import Testing
 
 /// Callers and upstreams that do what they like, for a while; then everything must be as at the beginning.
@@ -42,7 +43,7 @@ struct ChaosTests {
     @Test("nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
     func chaos(seed: UInt64) throws {
         let random = Mutex(SeededRandom(seed: seed))
-        let isWell = Flag()
+        let isWell = Signal()
         let upstream = try AnsweringUpstream { head, _ in
             if isWell.isSet { return answer("200 OK", "well") }
             let answer = random.withLock { Self.answers.randomElement(using: &$0) ?? "" }
@@ -70,14 +71,16 @@ struct ChaosTests {
             case 0: caller.reset()
             case 1: caller.close()
             case 2: caller.finish()
-            case 3 where round % 8 == 0: _ = caller.peekHead()
+            case 3 where round % 8 == 0:
+                proxy.wait("an answer", passing: .milliseconds(100)) { caller.hasNews }
+                _ = caller.peekHead()
             default: break
             }
             callers.append(caller)
             if callers.count > 20 { callers.removeFirst() }
         }
         callers = []
-        proxy.expectNoConnections()
+        proxy.wait("no connections", passing: .milliseconds(100)) { proxy.gateway.figures.openConnections == 0 }
         isWell.set()
         for number in 0..<40 {
             let (head, body) = try proxy.fetch(get("/\(number)"))

@@ -6,6 +6,7 @@ import ChallengeHandling
 import Gateway
 import HTTPTypes
 import Synchronization
+import TestSupport
 import Testing
 
 /// Wins a session with a number, and confirms what the test says.
@@ -125,13 +126,20 @@ struct ConfirmationTests {
 
     @Test("passes when the question takes longer than a caller waits for a login")
     func deadline() throws {
-        let gate = Gate()
-        let (proxy, _) = try makeProxy(Site(), timeouts: .init(login: .milliseconds(300))) {
+        let (gate, isAsked) = (Gate(), Signal())
+        let (proxy, _) = try makeProxy(Site(), timeouts: .init(login: .seconds(20))) {
+            isAsked.set()
             await gate.pass()
             return .over
         }
         _ = try proxy.fetch(get("/a"))
-        #expect(try proxy.fetch(get("/doc")).body == "how to LOGIN ")
+        let caller = try proxy.connect()
+        try caller.send(get("/doc"))
+        #expect(isAsked.wait())
+        proxy.pass(.milliseconds(19_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
+        #expect(try caller.message().body == "how to LOGIN ")
         gate.open()
     }
 

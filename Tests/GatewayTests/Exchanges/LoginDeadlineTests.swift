@@ -26,7 +26,7 @@ private final class Hang: Sendable {
 
 @Suite("Logins that never end")
 struct LoginDeadlineTests {
-    private static let limits = UpstreamPlan.Timeouts(login: .milliseconds(100))
+    private static let limits = UpstreamPlan.Timeouts(login: .seconds(40))
 
     private func upstream() throws -> AnsweringUpstream {
         try AnsweringUpstream { head, _ in
@@ -46,6 +46,10 @@ struct LoginDeadlineTests {
         let proxy = try Proxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]), workers: 2)
         let callers = try (0..<10).map { _ in try proxy.connect() }
         for caller in callers { try caller.send(get()) }
+        proxy.wait("every challenge") { proxy.waiters == 10 }
+        proxy.pass(.milliseconds(39_999))
+        #expect(callers.allSatisfy { !$0.hasNews } && proxy.log.finished == 0)
+        proxy.pass(.milliseconds(1))
         for caller in callers {
             let (head, body) = try caller.message()
             #expect(head.hasPrefix("HTTP/1.1 504 "))
@@ -75,6 +79,8 @@ struct LoginDeadlineTests {
             ])
         let proxy = try Proxy(plan)
         proxy.services.roster.keep([plan])
+        proxy.wait("the login") { proxy.log.count == 1 }
+        proxy.pass(.seconds(40))
         proxy.wait("the login's end") { proxy.log.finished == 1 }
         proxy.clock.advance(by: 10)
         proxy.services.roster.keep([plan])
@@ -96,6 +102,8 @@ struct LoginDeadlineTests {
         #expect(try proxy.fetch(get()).body == "t1")
         proxy.clock.advance(by: 86)
         #expect(try proxy.fetch(get()).body == "t1")
+        proxy.wait("the renewal") { proxy.log.count == 2 }
+        proxy.pass(.seconds(40))
         proxy.wait("the renewal's end") { proxy.log.finished == 2 }
         proxy.clock.advance(by: 3)
         #expect(try proxy.fetch(get()).body == "t1")
@@ -120,7 +128,11 @@ struct LoginDeadlineTests {
             return .bearer("late")
         }
         let proxy = try Proxy(.bank(port: port, timeouts: Self.limits, logins: [login]))
-        #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        proxy.wait("the login") { proxy.waiters == 1 }
+        proxy.pass(.seconds(40))
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 504 "))
         proxy.clock.advance(by: 2)
         #expect(try proxy.fetch(get()).body == "t2")
         let before = upstream.requests
@@ -148,6 +160,7 @@ struct LoginDeadlineTests {
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx")
         let connection = try server.accept()
         _ = try connection.head()
+        proxy.pass(.seconds(40))
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 504 "))
         try connection.send(answer("401 Unauthorized", "no"))
         proxy.wait("the late answer") { status.withLock { $0 } != 0 }

@@ -92,14 +92,12 @@ struct SessionTests {
             return .bearer("one")
         }
         let proxy = try Proxy(
-            .bank(port: upstream.port, timeouts: .init(response: .milliseconds(50)), logins: [login]))
+            .bank(port: upstream.port, timeouts: .init(response: .seconds(5)), logins: [login]))
         let first = try proxy.connect()
         try first.send(get())
         proxy.wait("the login") { proxy.waiters == 1 }
-        // The time limit of the first request's answer would have passed before that of this one, which asks an upstream that is silent.
-        let silent = try ScriptedUpstream()
-        let other = try Proxy(.bank(port: silent.port, timeouts: .init(response: .milliseconds(100))))
-        #expect(try other.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
+        proxy.pass(.seconds(59))
+        #expect(!first.hasNews)
         gate.open()
         #expect(try first.message().body == "one")
     }

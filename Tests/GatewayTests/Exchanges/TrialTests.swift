@@ -8,6 +8,7 @@ import Glibc
 import HTTPTypes
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 /// Finds a challenge of the scheme Basic, as the real handlers do: another answer to it would be the same.
@@ -105,12 +106,12 @@ struct TrialTests {
     @Test("who tries it and goes away leaves it to the next")
     func proverGone() throws {
         let guarded = Guarded()
-        let arrived = Atomic<Int>(0)
+        let (isTried, isOver) = (Signal(), Signal())
         let upstream = try AnsweringUpstream { head, _ in
             guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
             if head.contains(" /slow ") {
-                arrived.wrappingAdd(1, ordering: .releasing)
-                _ = usleep(3_000_000)
+                isTried.set()
+                isOver.wait()
             }
             return answer("200 OK", "in")
         }
@@ -118,11 +119,12 @@ struct TrialTests {
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
         let first = try proxy.connect()
         try first.send(get("/slow"))
-        proxy.wait("the trial") { arrived.load(ordering: .acquiring) == 1 }
+        #expect(isTried.wait())
         let second = try proxy.connect()
         try second.send(get("/fast"))
         proxy.wait("the second waits") { proxy.waiters == 1 }
         first.reset()
         #expect(try second.message().body == "in")
+        isOver.set()
     }
 }

@@ -2,9 +2,11 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import EventLoop
 import Glibc
 import HTTPWire
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -13,24 +15,27 @@ import Testing
 struct ClosingTests {
     /// Keeps its worker from turning until it is let go.
     private final class Block: LocalService {
-        private let isHolding = Atomic<Bool>(false)
-        private let isReleased = Atomic<Bool>(false)
+        let isHolding = Signal()
+        let isReleased = Signal()
 
         func answer(_ request: LocalRequest) -> LocalAnswer {
-            isHolding.store(true, ordering: .releasing)
-            while !isReleased.load(ordering: .acquiring) { usleep(1000) }
+            isHolding.set()
+            isReleased.wait()
             return LocalAnswer(status: 200, contentType: "text/plain", body: [])
         }
-
-        func waitUntilHolding() {
-            while !isHolding.load(ordering: .acquiring) { usleep(1000) }
-        }
-
-        func release() { isReleased.store(true, ordering: .releasing) }
     }
 
     private static let path = "/tmp/countersign-closing-\(getpid())"
     private static let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+
+    /// Calls `body`, from a thread of its own, when the worker that is held up is next given a job, which is to close a listener.
+    private func onceGivenWork(_ proxy: Proxy, _ body: @escaping @Sendable () -> Void) {
+        let (time, before) = (proxy.time, proxy.time.workCount)
+        startThread {
+            #expect(Bell.shared.wait { time.workCount > before })
+            body()
+        }
+    }
 
     private func caller(of proxy: Proxy, at point: ListenPoint) throws -> Peer {
         if case .unix(let path, _) = point { try Peer(path: path) } else { try proxy.connect() }
@@ -51,15 +56,12 @@ struct ClosingTests {
             GatewayPlan(listeners: [(point: point, plan: .proxy()), admin], upstreams: [.bank(port: upstream.port)]))
         let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: proxy.gateway.descriptors[1])))
         try holder.send(get())
-        block.waitUntilHolding()
+        #expect(block.isHolding.wait())
         // They are connected, and one has sent nothing yet.
         let callers = try (0..<20).map { _ in try caller(of: proxy, at: point) }
         for caller in callers.dropLast() { try caller.send(get()) }
-        startThread {
-            usleep(50_000)
-            block.release()
-        }
-        let isDone = Flag()
+        onceGivenWork(proxy) { block.isReleased.set() }
+        let isDone = Signal()
         if isDrain {
             proxy.gateway.drain { isDone.set() }
         } else {
@@ -92,20 +94,14 @@ struct ClosingTests {
         let old = try Proxy(plan())
         let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: old.gateway.descriptors[1])))
         try holder.send(get())
-        block.waitUntilHolding()
+        #expect(block.isHolding.wait())
         // While it drains, its worker is held up; the next one is there before it comes to an end.
         let opened = Mutex<Int32>(-1)
-        startThread {
-            for _ in 0..<10_000 {
-                if let descriptor = try? point.open() {
-                    opened.withLock { $0 = descriptor }
-                    break
-                }
-                usleep(1000)
-            }
-            block.release()
+        onceGivenWork(old) {
+            if let descriptor = try? point.open() { opened.withLock { $0 = descriptor } }
+            block.isReleased.set()
         }
-        let isDone = Flag()
+        let isDone = Signal()
         old.gateway.drain { isDone.set() }
         old.wait("the end") { isDone.isSet }
         old.gateway.stop()

@@ -130,7 +130,10 @@ struct PlaceTests {
     func eviction() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(before: upstream, callers: 4, evictionAge: .zero)
-        let idle = try (0..<3).map { _ in try call(proxy, as: 0).caller }
+        let idle = try (0..<3).map { _ in
+            proxy.pass(.milliseconds(1))
+            return try call(proxy, as: 0).caller
+        }
         let silent = try connect(proxy, as: 0)
         proxy.wait("four") { proxy.gateway.figures.openConnections == 4 }
         let ann = try call(proxy, as: Self.ann)
@@ -183,10 +186,12 @@ struct PlaceTests {
     @Test("who says nothing holds a place only for a moment")
     func silence() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
-        var limits = WorkerLimits(callers: 2)
-        limits.silentTime = .milliseconds(50)
-        let proxy = try Proxy(.bank(port: upstream.port), limits: limits)
-        #expect(try connect(proxy, as: Self.eve).readAll() == "")
+        let proxy = try Proxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 2))
+        let silent = try connect(proxy, as: Self.eve)
+        proxy.pass(.milliseconds(9_999))
+        #expect(!silent.hasNews)
+        proxy.pass(.milliseconds(1))
+        #expect(try silent.readAll() == "")
         #expect(try call(proxy, as: Self.ann).status == "200")
     }
 }

@@ -181,18 +181,22 @@ struct SPOPConnectionTests {
 
     @Test("is not waited for in the middle of a frame for ever")
     func slow() throws {
-        let limits = WorkerLimits(headTime: .milliseconds(200))
-        let haproxy = try SPOPPeer.greeting(try authority(limits: limits))
+        let authority = try authority()
+        let haproxy = try SPOPPeer.greeting(authority)
         #expect(try haproxy.ask()["status"] == .number(200))
         try haproxy.peer.send(Array(SPOPPeer.question().prefix(20)))
+        authority.proxy.pass(.milliseconds(29_999))
+        #expect(!haproxy.peer.hasNews)
+        authority.proxy.pass(.milliseconds(1))
         #expect(try haproxy.end() == 2)
     }
 
     @Test("is told when the daemon ends: an idle connection at once, another after its answer")
     func drain() throws {
+        let gate = Gate()
         let authority = try Authority { port in
             let login = StandingLogin.scripted(port: port) { _, _, _ in
-                try? await Task.sleep(for: .milliseconds(300))
+                await gate.pass()
                 return .bearer("t")
             }
             return .bank(port: port, logins: [login])
@@ -204,6 +208,7 @@ struct SPOPConnectionTests {
         #expect(try idle.ask("TRACE")["code"] == .text("method-not-allowed"))
         authority.proxy.gateway.drain {}
         #expect(try idle.end() == 0)
+        gate.open()
         #expect(try busy.acknowledgement()["status"] == .number(200))
         #expect(try busy.end() == 0)
     }

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 import Glibc
-import Synchronization
+import TestSupport
 
 /// A long run of bytes of which each piece differs from every other, so that nothing lost, doubled or moved goes unseen.
 struct Pattern {
@@ -32,7 +32,7 @@ extension Peer {
             // The thread only sends and whoever started it only receives: neither touches what the other changes.
             let peer: Peer
         }
-        private let isDone = Atomic<Bool>(false)
+        private let isDone = Signal()
 
         init(_ peer: Peer, seed: UInt64, size: Int) {
             let carrier = Carrier(peer: peer)
@@ -41,12 +41,12 @@ extension Peer {
                 for _ in 0..<size / Pattern.piece {
                     guard (try? carrier.peer.send(pattern.next())) != nil else { break }
                 }
-                isDone.store(true, ordering: .releasing)
+                isDone.set()
             }
         }
 
         /// Waits until all is sent or sending has failed.
-        func join() { while !isDone.load(ordering: .acquiring) { usleep(1000) } }
+        func join() { isDone.wait() }
     }
 
     /// Whether exactly that pattern comes next.

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Glibc
+import TestSupport
 
 /// A blocking TCP socket that sends exact bytes and expects exact bytes: a caller of the gateway, or an upstream's end of
 /// a connection. Every wait ends after a minute at the latest.
@@ -63,20 +64,34 @@ final class Peer {
         }
     }
 
-    /// Sends until the other side has taken nothing for a while, and returns how much it took.
-    func sendUntilHeld(_ limit: Int) -> Int {
-        var patience = timeval(tv_sec: 0, tv_usec: 300_000)
-        _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        let piece = [UInt8](repeating: 0x62, count: 65_536)
-        var sent = 0
+    /// Sends until `proxy` takes nothing more, though it has nothing else to do, and returns how much it took.
+    func sendUntilHeld(_ limit: Int, by proxy: Proxy) -> Int {
+        sendUntilHeld([UInt8](repeating: 0x62, count: 65_536), limit, by: proxy)
+    }
+
+    /// The same with those bytes, once.
+    func sendUntilHeld(_ bytes: [UInt8], by proxy: Proxy) -> Int { sendUntilHeld(bytes, bytes.count, by: proxy) }
+
+    private func sendUntilHeld(_ piece: [UInt8], _ limit: Int, by proxy: Proxy) -> Int {
+        var (sent, isHeld) = (0, false)
         while sent < limit {
-            let count = unsafe piece.withUnsafeBytes {
-                unsafe Glibc.send(number, $0.baseAddress, min($0.count, limit - sent), Int32(MSG_NOSIGNAL))
+            let start = sent % piece.count
+            let count = unsafe piece.withUnsafeBytes { bytes in
+                let rest = unsafe bytes[start...]
+                let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+                return unsafe Glibc.send(
+                    number, UnsafeRawBufferPointer(rebasing: rest).baseAddress, min(rest.count, limit - sent), flags)
             }
-            guard count > 0 else { break }
-            sent += count
+            if count > 0 {
+                sent += count
+                isHeld = false
+            } else {
+                // What the kernel holds is the proxy's to take.
+                guard !isHeld else { break }
+                isHeld = true
+                proxy.settle()
+            }
         }
-        limitWaiting(number)
         return sent
     }
 
@@ -161,11 +176,17 @@ final class Peer {
         }
     }
 
-    /// Whether something comes, or the end, within `milliseconds`.
-    func hasNews(within milliseconds: Int32) -> Bool {
+    /// Whether something has come, or the end.
+    var hasNews: Bool {
         if !buffer.isEmpty { return true }
         var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-        return unsafe poll(&entry, 1, milliseconds) > 0
+        return unsafe poll(&entry, 1, 0) > 0
+    }
+
+    /// Takes one byte, and leaves all others with the kernel.
+    func readByte() -> Bool {
+        var byte: UInt8 = 0
+        return unsafe recv(number, &byte, 1, 0) == 1
     }
 
     // MARK: Ending
@@ -184,6 +205,7 @@ final class Peer {
         guard isOpen else { return }
         isOpen = false
         _ = Glibc.close(number)
+        Bell.shared.ring()
     }
 
     private var rest: String { String(decoding: buffer, as: UTF8.self) }
@@ -210,7 +232,7 @@ func startThread(closing peer: Peer) {
     }
 }
 
-/// No wait on `number` lasts longer than ten seconds.
+/// No wait on `number` lasts longer than a minute.
 private func limitWaiting(_ number: Int32) {
     var limit = timeval(tv_sec: 60, tv_usec: 0)
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))

@@ -3,18 +3,22 @@
 
 import ChallengeClient
 import ChallengeHandling
+import EventLoop
 import Gateway
-import Glibc
 import HTTPTypes
 import HTTPWire
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 /// A whole gateway in this process, in front of one upstream.
 final class Proxy {
     let gateway: Gateway
+    /// The wall clock.
     let clock = ManualClock()
+    /// The clock of the workers' time limits, which stands until a test lets time pass.
+    let time = ManualLoopClock.ringing()
     let log = LoginLog()
     let services: ClientServices
 
@@ -22,15 +26,16 @@ final class Proxy {
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
         spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan,
         latches: any LatchBook = NoLatches(), credentials: any CredentialProvider = NoCredentials(),
+        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
     ) throws {
         let clock = clock
         services = ClientServices(
             limits: sessions, credentials: credentials, latches: latches, state: NoState(),
-            wallClock: { clock.now }, observer: log, replay: spool, hasClosedLatch: isLatched)
+            wallClock: { clock.now }, chance: chance, observer: log, replay: spool, hasClosedLatch: isLatched)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
-            logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), clock: time)
         try gateway.apply(plan)
     }
 
@@ -64,9 +69,9 @@ final class Proxy {
 
     /// What the workers have counted up to now.
     var reading: GatewayReading {
-        let isThere = Atomic(false)
-        gateway.readings.ask { isThere.store(true, ordering: .releasing) }
-        wait("the workers' answer") { isThere.load(ordering: .acquiring) }
+        let isThere = Signal()
+        gateway.readings.ask { isThere.set() }
+        #expect(isThere.wait(), "the workers' answer")
         return gateway.readings.latest
     }
 
@@ -77,18 +82,35 @@ final class Proxy {
         }
     }
 
-    /// Waits until `condition` holds, ten seconds at most.
+    /// Waits until `condition` holds: it is looked at whenever something has happened.
     func wait(_ what: Comment, location: SourceLocation = #_sourceLocation, until condition: () -> Bool) {
-        for _ in 0..<10_000 {
-            if condition() { return }
-            usleep(1000)
+        if !Bell.shared.wait(until: condition) {
+            Issue.record("waited in vain for \(what)", sourceLocation: location)
         }
-        Issue.record("timed out", sourceLocation: location)
-        _ = what
     }
 
-    /// Waits until no caller is connected any more.
+    /// The same, and lets a step of time pass whenever that is not so yet.
+    func wait(
+        _ what: Comment, passing step: Duration, location: SourceLocation = #_sourceLocation,
+        until condition: () -> Bool
+    ) {
+        wait(what, location: location) {
+            if condition() { return true }
+            time.advance(by: step)
+            return false
+        }
+    }
+
+    /// Waits until the workers have done all that there is to do at the present time, with all that has been sent to them.
+    func settle() { time.settle() }
+
+    /// Lets time pass, and waits until all that falls due in it has happened.
+    func pass(_ duration: Duration) { time.pass(duration) }
+
+    /// Waits until no caller is connected any more; what those still send who were refused is read over for two seconds.
     func expectNoConnections(location: SourceLocation = #_sourceLocation) {
+        settle()
+        if gateway.figures.openConnections > 0 { pass(.seconds(2)) }
         wait("no connections", location: location) { gateway.figures.openConnections == 0 }
     }
 }

@@ -3,6 +3,7 @@
 
 import Glibc
 import Synchronization
+import TestSupport
 
 /// An upstream whose every byte the test says: it accepts a connection when the test asks for one.
 final class ScriptedUpstream {
@@ -20,7 +21,7 @@ final class ScriptedUpstream {
         if var size = receiveBuffer {
             _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
         _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 64) == 0 else {
             throw Problem(doing: "listen: \(errno)")
@@ -38,10 +39,10 @@ final class ScriptedUpstream {
         return Peer(accepted: accepted)
     }
 
-    /// Whether somebody connects within `milliseconds`.
-    func hasCaller(within milliseconds: Int32) -> Bool {
+    /// Whether somebody has connected.
+    var hasCaller: Bool {
         var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
-        return unsafe poll(&entry, 1, milliseconds) > 0
+        return unsafe poll(&entry, 1, 0) > 0
     }
 }
 
@@ -88,7 +89,10 @@ final class AnsweringUpstream: Sendable {
             let answer = answers()
             while let request = try? peer.message() {
                 owner?.count.withLock { $0 += 1 }
-                guard (try? peer.send(answer(request.head, request.body))) != nil else { return }
+                let text = answer(request.head, request.body)
+                // What was noted meanwhile may be waited for.
+                Bell.shared.ring()
+                guard (try? peer.send(text)) != nil else { return }
             }
         }
     }

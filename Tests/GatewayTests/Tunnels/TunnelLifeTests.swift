@@ -4,6 +4,7 @@
 import ChallengeClient
 import ChallengeHandling
 import Gateway
+import TestSupport
 import Testing
 
 @Suite("How long tunnels last")
@@ -40,7 +41,7 @@ struct TunnelLifeTests {
     @Test("a drain waits for tunnels, and what ends it ends them")
     func drain() throws {
         let tunnel = try OpenTunnel()
-        let isDone = Flag()
+        let isDone = Signal()
         tunnel.proxy.gateway.drain { isDone.set() }
         try tunnel.caller.send("one more")
         try tunnel.upstream.expect("one more")
@@ -53,7 +54,7 @@ struct TunnelLifeTests {
     @Test("a drain is over when the last tunnel has ended by itself")
     func drained() throws {
         let tunnel = try OpenTunnel()
-        let isDone = Flag()
+        let isDone = Signal()
         tunnel.proxy.gateway.drain { isDone.set() }
         tunnel.caller.reset()
         try tunnel.upstream.expectEnd()
@@ -94,7 +95,7 @@ struct TunnelLifeTests {
             return (caller, upstream)
         }
         let (stuck, lively) = (try open(), try open())
-        _ = stuck.caller.sendUntilHeld(64 << 20)
+        _ = stuck.caller.sendUntilHeld(64 << 20, by: proxy)
         for _ in 0..<100 {
             try lively.caller.send("ping")
             try lively.upstream.expect("ping")

@@ -34,7 +34,7 @@ struct TunnelTests {
             let tunnel = try OpenTunnel(buffer: 4096)
             let source = isUpward ? tunnel.caller : tunnel.upstream
             let sink = isUpward ? tunnel.upstream : tunnel.caller
-            let taken = source.sendUntilHeld(64 << 20)
+            let taken = source.sendUntilHeld(64 << 20, by: tunnel.proxy)
             #expect(taken < 16 << 20, "the gateway and the kernel took \(taken) bytes that nobody reads")
             // The other direction goes on meanwhile.
             try sink.send("still there")
@@ -89,12 +89,16 @@ struct TunnelTests {
 
     @Test("where nothing moves for the idle time, both ends are reset")
     func idle() throws {
-        let tunnel = try OpenTunnel(timeouts: .init(response: .seconds(60), idle: .seconds(1)))
+        let tunnel = try OpenTunnel(timeouts: .init(response: .seconds(60), idle: .seconds(100)))
         for _ in 0..<4 {
-            #expect(!tunnel.caller.hasNews(within: 300))
+            tunnel.proxy.pass(.seconds(30))
+            #expect(!tunnel.caller.hasNews)
             try tunnel.upstream.send("tick")
             try tunnel.caller.expect("tick")
         }
+        tunnel.proxy.pass(.milliseconds(99_999))
+        #expect(!tunnel.caller.hasNews && !tunnel.upstream.hasNews)
+        tunnel.proxy.pass(.milliseconds(1))
         #expect(try tunnel.caller.readAll() == nil)
         #expect(try tunnel.upstream.readAll() == nil)
         tunnel.expectOver()

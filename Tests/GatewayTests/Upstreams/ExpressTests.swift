@@ -41,7 +41,7 @@ struct ExpressTests {
         #expect(try server.head().hasPrefix("PURGE /5 "))
         try server.send(answer("200 OK", "five"))
         #expect(try caller.message().body == "five")
-        #expect(!upstream.hasCaller(within: 0))
+        #expect(!upstream.hasCaller)
     }
 
     @Test(

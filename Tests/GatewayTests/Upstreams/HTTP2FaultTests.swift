@@ -3,7 +3,6 @@
 
 import ChallengeClient
 import Gateway
-import Glibc
 import Testing
 
 @Suite("Upstreams that break HTTP/2")
@@ -78,10 +77,12 @@ struct HTTP2FaultTests {
     func resting(kind: String) throws {
         let upstream = try H2Upstream()
         let proxy = try Proxy(upstream.plan())
-        for method in ["POST", "GET"] {
+        let other = try Proxy(upstream.plan())
+        for (number, method) in ["POST", "GET"].enumerated() {
             #expect(try proxy.fetch(get("/rest/\(kind)")).body == "ok")
             // Until all of it has happened.
-            usleep(150_000)
+            #expect(try other.fetch(get("/until/\(number + 1)/rested")).body == "ok")
+            proxy.settle()
             let answer = try proxy.fetch("\(method) /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
             #expect(answer.body.hasPrefix("2 "), "\(method) behind \(kind): \(answer)")
         }
@@ -92,13 +93,14 @@ struct HTTP2FaultTests {
         let upstream = try H2Upstream()
         let proxy = try Proxy(upstream.plan())
         let staying = try proxy.connect()
-        try staying.send(get("/slow/300/x"))
-        for _ in 0..<5 {
+        try staying.send(get("/until/1/end"))
+        for number in 1...5 {
             let leaving = try proxy.connect()
             try leaving.send(get("/hang"))
-            usleep(10_000)
+            #expect(try proxy.fetch(get("/until/\(number)/hang")).body == "ok")
             leaving.reset()
         }
+        #expect(try proxy.fetch(get("/end")).body == "ok")
         #expect(try staying.message().body == "ok")
         #expect(try proxy.fetch(get("/connections")).body == "1")
     }

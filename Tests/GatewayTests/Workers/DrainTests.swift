@@ -4,13 +4,14 @@
 import ChallengeClient
 import ChallengeHandling
 import Gateway
+import TestSupport
 import Testing
 
 @Suite("The end of a drain")
 struct DrainTests {
     /// Drains and does not wait, as if the time for it were over at once. What it returns is set when all are gone.
-    private func endDrain(_ proxy: Proxy) -> Flag {
-        let isDone = Flag()
+    private func endDrain(_ proxy: Proxy) -> Signal {
+        let isDone = Signal()
         proxy.gateway.drain { isDone.set() }
         proxy.gateway.turnAway()
         return isDone

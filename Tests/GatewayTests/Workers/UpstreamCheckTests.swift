@@ -13,8 +13,17 @@ struct UpstreamCheckTests {
 
     private func plan(_ port: UInt16, statuses: Set<Int> = [200], logins: [StandingLogin] = []) -> UpstreamPlan {
         var plan = UpstreamPlan.bank(port: port, path: "/api/", logins: logins)
-        plan.check = UpstreamCheckPlan(path: "/health?deep=1", statuses: statuses, period: .milliseconds(50))
+        plan.check = UpstreamCheckPlan(path: "/health?deep=1", statuses: statuses, period: .seconds(10))
         return plan
+    }
+
+    /// A proxy whose first check comes after half a second, and the next ones after the period each.
+    private func proxy(
+        _ plan: UpstreamPlan, workers: Int = 1, isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
+    ) throws -> Proxy {
+        try Proxy(
+            workers: workers, GatewayPlan(listeners: [(point: any, plan: .proxy())], upstreams: [plan]),
+            chance: { 0.5 }, isLatched: isLatched)
     }
 
     private func state(_ proxy: Proxy) -> CheckReading.State? { proxy.services.checks.all["bank"]?.state }
@@ -27,14 +36,19 @@ struct UpstreamCheckTests {
             heads.withLock { $0.append(head) }
             return answer(status.withLock { $0 }, "well")
         }
-        let proxy = try Proxy(plan(upstream.port), workers: 3)
+        let proxy = try proxy(plan(upstream.port), workers: 3)
+        proxy.pass(.milliseconds(499))
+        #expect(upstream.requests == 0)
+        proxy.pass(.milliseconds(1))
         proxy.wait("the first answer") { state(proxy) == .up }
         status.withLock { $0 = "503 Service Unavailable" }
+        proxy.pass(.seconds(10))
         proxy.wait("another answer") { state(proxy) == .down("it answered 503 in place of 200") }
         status.withLock { $0 = "200 OK" }
+        proxy.pass(.seconds(10))
         proxy.wait("a good one") { state(proxy) == .up }
         let reading = try #require(proxy.services.checks.all["bank"])
-        #expect(reading.passed >= 2 && reading.failed >= 1 && reading.askedAt != nil)
+        #expect(reading.passed == 2 && reading.failed == 1 && reading.askedAt != nil)
         let sent = heads.withLock { $0 }
         #expect(sent.allSatisfy { $0.hasPrefix("GET /api/health?deep=1 HTTP/1.1\r\nHost: 127.0.0.1:") })
         let counts = proxy.reading
@@ -44,7 +58,8 @@ struct UpstreamCheckTests {
 
     @Test("one that cannot be reached is down, and the reason says so")
     func unreachable() throws {
-        let proxy = try Proxy(plan(try freePort()))
+        let proxy = try proxy(plan(try freePort()))
+        proxy.pass(.milliseconds(500))
         proxy.wait("the verdict") { if case .down = state(proxy) { true } else { false } }
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
     }
@@ -59,12 +74,17 @@ struct UpstreamCheckTests {
             await gate.pass()
             return .bearer("t\(number)")
         }
-        let proxy = try Proxy(plan(upstream.port, statuses: [204], logins: [login]))
+        let proxy = try proxy(plan(upstream.port, statuses: [204], logins: [login]))
+        proxy.pass(.milliseconds(500))
         proxy.wait("the login") { proxy.log.count == 1 }
         // The login has begun just before the check is told that it waits for it.
-        proxy.wait("the check to be none of the waiters") { proxy.waiters == 0 }
-        for _ in 0..<20 { #expect(proxy.waiters == 0) }
+        for _ in 0..<20 {
+            proxy.pass(.milliseconds(100))
+            #expect(proxy.waiters == 0)
+        }
         gate.open()
+        proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.pass(.milliseconds(200))
         proxy.wait("the answer") { state(proxy) == .up }
         #expect(proxy.log.count == 1)
         // Whoever comes finds the session.
@@ -78,22 +98,24 @@ struct UpstreamCheckTests {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let isLatched = Mutex(true)
-        let proxy = try Proxy(
-            GatewayPlan(
-                listeners: [(point: any, plan: .proxy())], upstreams: [plan(upstream.port, logins: [login])]),
+        let proxy = try proxy(
+            plan(upstream.port, logins: [login]),
             isLatched: { names in names.contains("bank") && isLatched.withLock { $0 } })
+        proxy.pass(.milliseconds(500))
         proxy.wait("the first look") {
             if case .unknown(let reason)? = state(proxy) { reason.contains("latch") } else { false }
         }
         #expect(proxy.log.count == 0 && upstream.requests == 0)
         isLatched.withLock { $0 = false }
+        proxy.pass(.seconds(10))
         proxy.wait("the login") { proxy.log.finished >= 1 }
     }
 
     @Test("after a reload only those are asked that it names, and what is known of them stays")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "well") }
-        let proxy = try Proxy(plan(upstream.port))
+        let proxy = try proxy(plan(upstream.port))
+        proxy.pass(.milliseconds(500))
         proxy.wait("the first answer") { state(proxy) == .up }
         let listeners = [(point: any, plan: ListenerPlan.proxy())]
         try proxy.gateway.apply(GatewayPlan(listeners: listeners, upstreams: [plan(upstream.port)]))

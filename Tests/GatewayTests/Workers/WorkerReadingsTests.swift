@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import EventLoop
 import Glibc
 import HTTPWire
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ChallengeClient
@@ -15,11 +17,9 @@ private final class Figures: LocalService {
     private struct Asked { weak var readings: WorkerReadings? }
 
     private let asked = Mutex(Asked())
-    let patience: Duration
     let isStuck: Bool
 
-    init(patience: Duration = .seconds(10), isStuck: Bool = false) {
-        self.patience = patience
+    init(isStuck: Bool = false) {
         self.isStuck = isStuck
     }
 
@@ -35,7 +35,7 @@ private final class Figures: LocalService {
     func later(_ request: LocalRequest) -> LaterAnswer? {
         guard request.path == "/later" else { return nil }
         return LaterAnswer(
-            patience: patience,
+            patience: .seconds(10),
             begin: { done in
                 guard !self.isStuck else { return }
                 self.readings?.ask(done)
@@ -100,10 +100,13 @@ struct WorkerReadingsTests {
     @Test("what never comes is waited for as long as was said, and the connection serves on")
     func patience() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
-        let proxy = try proxy(Figures(patience: .milliseconds(50), isStuck: true), upstream: upstream.port)
+        let proxy = try proxy(Figures(isStuck: true), upstream: upstream.port)
         let caller = try connect(proxy)
         for _ in 0..<2 {
             try caller.send("GET /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc")
+            proxy.pass(.milliseconds(9_999))
+            #expect(!caller.hasNews)
+            proxy.pass(.milliseconds(1))
             #expect(try caller.message().body == "0 ")
         }
     }
@@ -111,27 +114,25 @@ struct WorkerReadingsTests {
     @Test("a worker whose loop is stuck is told as late, with what it said before")
     func stuck() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
-        let service = Figures(patience: .milliseconds(200))
-        let proxy = try proxy(service, upstream: upstream.port, workers: 1)
+        let proxy = try proxy(Figures(), upstream: upstream.port, workers: 1)
         _ = try proxy.fetch(get())
         #expect(proxy.reading.late == [])
-        let began = Atomic(false)
-        let goesOn = Atomic(false)
+        let (began, goesOn, time) = (Signal(), Signal(), proxy.time)
         proxy.services.roster.onSomeWorker { _ in
-            began.store(true, ordering: .releasing)
-            while !goesOn.load(ordering: .acquiring) { usleep(1_000) }
+            began.set()
+            goesOn.wait()
+            time.advance(by: .milliseconds(20))
         }
-        proxy.wait("the long job") { began.load(ordering: .acquiring) }
+        #expect(began.wait())
         proxy.gateway.readings.ask {}
         let reading = proxy.gateway.readings.latest
         #expect(reading.late == [0])
         #expect(reading.begunExchanges == 1)
-        usleep(20_000)
-        goesOn.store(true, ordering: .releasing)
+        goesOn.set()
         let after = proxy.reading
         #expect(after.late == [])
-        #expect(after.workers[0].longestTurn >= 20_000_000)
-        #expect(after.workers[0].busy >= 20_000_000)
+        #expect(after.workers[0].longestTurn == 20_000_000)
+        #expect(after.workers[0].busy == 20_000_000)
     }
 
     @Test("callers for whom there was no room are counted by the reason")
