@@ -7,11 +7,13 @@ extension ManualLoopClock {
     /// A clock whose loops ring the bell of the process.
     package static func ringing() -> ManualLoopClock { ManualLoopClock { Bell.shared.ring() } }
 
-    /// Blocks until every loop has nothing left to do at the present time; see `whenSettled`. Not on one of the loops.
-    package func settle() {
+    /// Blocks until every loop has nothing left to do at the present time; see `whenSettled`. Not on one of the loops. Returns
+    /// false where that takes a minute: a loop does not come to rest.
+    @discardableResult
+    package func settle() -> Bool {
         let isSettled = Signal()
         whenSettled { isSettled.set() }
-        precondition(isSettled.wait(), "a loop does not come to rest")
+        return isSettled.wait()
     }
 
     /// The same, suspended.
@@ -21,11 +23,12 @@ extension ManualLoopClock {
 
     /// Lets `duration` pass, and waits until all that falls due in it has happened.
     ///
-    /// What is under way is done before the time passes.
-    package func pass(_ duration: Duration) {
-        settle()
+    /// What is under way is done before the time passes. Returns false where a loop does not come to rest.
+    @discardableResult
+    package func pass(_ duration: Duration) -> Bool {
+        let isSettled = settle()
         advance(by: duration)
-        settle()
+        return settle() && isSettled
     }
 
     /// The same, suspended.

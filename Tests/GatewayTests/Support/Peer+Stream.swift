@@ -45,6 +45,9 @@ extension Peer {
             }
         }
 
+        /// Whether all is sent or sending has failed.
+        var isOver: Bool { isDone.isSet }
+
         /// Waits until all is sent or sending has failed.
         func join() { isDone.wait() }
     }

@@ -3,6 +3,7 @@
 
 import Glibc
 import TestSupport
+import Testing
 
 /// A blocking TCP socket that sends exact bytes and expects exact bytes: a caller of the gateway, or an upstream's end of
 /// a connection. Every wait ends after a minute at the latest.

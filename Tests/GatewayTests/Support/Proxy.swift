@@ -102,10 +102,14 @@ final class Proxy {
     }
 
     /// Waits until the workers have done all that there is to do at the present time, with all that has been sent to them.
-    func settle() { time.settle() }
+    func settle(location: SourceLocation = #_sourceLocation) {
+        #expect(time.settle(), "a worker does not come to rest", sourceLocation: location)
+    }
 
     /// Lets time pass, and waits until all that falls due in it has happened.
-    func pass(_ duration: Duration) { time.pass(duration) }
+    func pass(_ duration: Duration, location: SourceLocation = #_sourceLocation) {
+        #expect(time.pass(duration), "a worker does not come to rest", sourceLocation: location)
+    }
 
     /// Waits until no caller is connected any more; what those still send who were refused is read over for two seconds.
     func expectNoConnections(location: SourceLocation = #_sourceLocation) {
