@@ -111,6 +111,9 @@ struct ReloadTests {
         proxy.wait("both") { proxy.gateway.figures.openConnections == 2 }
         let isDone = Signal()
         proxy.gateway.drain { isDone.set() }
+        proxy.pass(.milliseconds(4_999))
+        #expect(!idle.hasNews)
+        proxy.pass(.milliseconds(1))
         #expect(try idle.readAll() == "")
         #expect(!isDone.isSet)
         try server.send(answer("200 OK", "in"))

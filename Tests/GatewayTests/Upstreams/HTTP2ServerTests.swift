@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Gateway
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Servers of HTTP/2 as others run them")
@@ -18,7 +19,7 @@ struct HTTP2ServerTests {
     }
 
     private func wait(for port: UInt16) {
-        for _ in 0..<1000 where (try? Peer(port: port)) == nil { usleep(10_000) }
+        #expect(eventually { (try? Peer(port: port)) != nil }, "the server listens")
     }
 
     private func plan(_ port: UInt16, tls: Bool = true) -> UpstreamPlan {
