@@ -44,7 +44,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 let fuzzed: [Target.Dependency] = [
     "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings", httpTypes,
 ]
-let unfuzzed = ["dictionaries", "run", "seeds"]
+let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
 
 let package = Package(
     name: "countersign",

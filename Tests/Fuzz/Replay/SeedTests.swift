@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Glibc
 import Testing
 
 /// What fuzzers were given to begin with, and each input that they found something with, in every run of the tests.
@@ -11,50 +10,39 @@ struct SeedTests {
     func seeds(_ target: FuzzTarget) throws {
         let seeds = try Seeds.of(target.name)
         #expect(seeds.count >= 10)
-        for (name, bytes) in seeds {
-            #expect(throws: Never.self, "\(name)") { try target.run(bytes.span) }
-            var dice = Dice(bytes.span)
-            for _ in 0..<8 where !bytes.isEmpty {
-                var changed = Array(bytes.prefix(1 + dice.below(bytes.count)))
+        for seed in seeds {
+            #expect(throws: Never.self, "\(seed.description)") { try target.run(seed.bytes.span) }
+            var dice = Dice(seed.bytes.span)
+            for _ in 0..<8 where !seed.bytes.isEmpty {
+                var changed = Array(seed.bytes.prefix(1 + dice.below(seed.bytes.count)))
                 changed[dice.below(changed.count)] = UInt8(dice.below(256))
-                #expect(throws: Never.self, "\(name), changed to \(changed)") { try target.run(changed.span) }
+                #expect(throws: Never.self, "\(seed.description), changed to \(changed)") {
+                    try target.run(changed.span)
+                }
             }
         }
     }
 
-    @Test("each folder of seeds belongs to a target")
+    @Test("each target has a folder of seeds and a pack, and there are no others")
     func folders() {
-        #expect(Seeds.names(in: Seeds.folder) == FuzzTarget.all.map(\.name).sorted())
-    }
-}
-
-/// The files below `Tests/Fuzz/seeds`.
-private enum Seeds {
-    static var folder: String {
-        let parts = #filePath.split(separator: "/").dropLast(2)
-        return "/\(parts.joined(separator: "/"))/seeds"
+        let targets = FuzzTarget.all.map(\.name).sorted()
+        #expect(Seeds.names(in: "\(Seeds.folder)/seeds") == targets)
+        #expect(Seeds.names(in: "\(Seeds.folder)/packed") == targets.map { "\($0).seeds" })
     }
 
-    static func of(_ target: String) throws -> [(name: String, bytes: [UInt8])] {
-        try names(in: "\(folder)/\(target)").map { name in
-            let file = unsafe try #require(unsafe fopen("\(folder)/\(target)/\(name)", "r"))
-            defer { unsafe fclose(file) }
-            var bytes = [UInt8](repeating: 0, count: 1 << 20)
-            let count = unsafe fread(&bytes, 1, bytes.count, file)
-            return (name, Array(bytes.prefix(count)))
+    @Test("no target has a seed or a seed's name twice", arguments: FuzzTarget.all)
+    func differ(_ target: FuzzTarget) throws {
+        let seeds = try Seeds.of(target.name)
+        let byBytes = Dictionary(grouping: seeds, by: \.bytes).values
+        let byName = Dictionary(grouping: seeds, by: \.name).values
+        for same in Array(byBytes) + Array(byName) where same.count > 1 {
+            Issue.record("the same: \(same.map(\.description).joined(separator: "; "))")
         }
     }
 
-    static func names(in folder: String) -> [String] {
-        guard let directory = unsafe opendir(folder) else { return [] }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names.sorted()
+    @Test("at most 300 seeds are files of their own; a pack takes the others, with their names (Tests/Fuzz/pack fold)")
+    func weight() throws {
+        let files = try FuzzTarget.all.flatMap { try Seeds.of($0.name) }.count { !$0.isPacked }
+        #expect(files <= 300)
     }
 }

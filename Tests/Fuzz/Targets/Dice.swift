@@ -6,11 +6,7 @@
 struct Dice {
     private var state: UInt64
 
-    init(_ input: Span<UInt8>) {
-        // FNV-1a
-        state = 0xCBF2_9CE4_8422_2325
-        for index in input.indices { state = (state ^ UInt64(input[index])) &* 0x0000_0100_0000_01B3 }
-    }
+    init(_ input: Span<UInt8>) { state = input.fnv1a }
 
     /// A number from 0 up to, but not including, `end`.
     mutating func below(_ end: Int) -> Int {
@@ -38,6 +34,13 @@ struct Dice {
 }
 
 extension Span<UInt8> {
+    /// FNV-1a hash of the bytes.
+    var fnv1a: UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for index in indices { hash = (hash ^ UInt64(self[index])) &* 0x0000_0100_0000_01B3 }
+        return hash
+    }
+
     /// All of the bytes, copied.
     var array: [UInt8] {
         var bytes: [UInt8] = []
