@@ -147,6 +147,18 @@ struct PersistentLatchesTests {
         #expect(try PersistentLatches(store: SealedStateStore(directory: path)).acceptance(key, of: pin("1234")) == nil)
     }
 
+    @Test("a mark that was withdrawn does not come back with a restart, and closes no latch")
+    func withdrawnMark() throws {
+        let latches = try PersistentLatches(store: store)
+        latches.accept(key, pin("1234"), Acceptance(path: "/1", at: 0))
+        latches.accept(key, pin("4321"), Acceptance(path: "/2", at: 0))
+        latches.withdrawAcceptance(key, of: pin("1234"))
+        for book in [latches, try PersistentLatches(store: store)] {
+            #expect(book.acceptance(key, of: pin("1234")) == nil && book.acceptance(key, of: pin("4321")) != nil)
+            #expect(book.closedLatch(key, for: pin("1234"), now: 0) == nil)
+        }
+    }
+
     @Test("a mark is written once, and its path again after an hour")
     func marksAreCheap() throws {
         func kept() throws -> String? {

@@ -131,10 +131,12 @@ extension Exchange {
         return url.path.hasPrefix("/") ? url : nil
     }
 
-    /// Returns whether nothing has asked for the session of `slot` yet, so that the request can go without.
+    /// Returns whether the request can go without the session of `slot`: nothing has asked for it yet, and the request is safe (RFC
+    /// 9110 §9.2.1). Another could be carried out as nobody's.
     private func isOptional(_ slot: Int) -> Bool {
         guard let route else { return false }
-        return challengedSlot != slot && !request.isSubrequest && !route.slots[slot].login.isAhead
+        return challengedSlot != slot && request.method.isSafe && !request.isSubrequest
+            && !route.slots[slot].login.isAhead
     }
 
     /// The request goes without the session of `slot`; what it meets is answered then.

@@ -88,6 +88,11 @@ package final class FleetLatches: LatchBook {
         local.accept(key, credential, acceptance)
     }
 
+    /// Takes this host's mark away.
+    package func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
+        local.withdrawAcceptance(key, of: credential)
+    }
+
     /// This host's digest.
     package func version(of credential: Credential) -> [UInt8] { local.version(of: credential) }
 

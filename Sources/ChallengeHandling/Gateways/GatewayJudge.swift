@@ -36,12 +36,13 @@ struct GatewayJudge {
         return page
     }
 
-    /// Judges the answer to the last step, and returns if the login has worked. `proof` is a configured address that shows the
-    /// login page as long as nobody is logged in.
+    /// Judges the answer to the last step, and returns if the login has worked: whether the server has shown that it accepted the
+    /// credential, and did not only look like it. `proof` is a configured address that shows the login page as long as nobody is
+    /// logged in.
     func conclude(
         _ answer: ExaminedResponse, hasNewCookies: Bool, from entrance: GatewayEntrance, proof: WebURL?,
         on visit: inout GatewayVisit
-    ) async throws(LoginFailure) {
+    ) async throws(LoginFailure) -> Bool {
         try requireNoFailure(answer, visit)
         var isProven = try isProven(by: answer, visit)
         if !isProven { try requireNoRefusal(answer, visit) }
@@ -52,7 +53,7 @@ struct GatewayJudge {
             // Once, before anybody else uses the session: Tomcat takes the next request for that address for the one that it
             // saved, and this is the one to be taken.
             let page = try await followUp(next, "redirect", isProven || isLikely, follows: false, &visit)
-            guard let page else { return }
+            guard let page else { return isProven }
             let isResource = entrance.isCallers && next.path == entrance.address.path
             if !isResource, next != proof { try requireNoFailure(page.response, visit) }
             isProven = isProven || self.isProven(by: page.response)
@@ -63,25 +64,28 @@ struct GatewayJudge {
             }
             if isSettled(page.response) { seen = next }
         }
-        guard !isProven else { return }
+        guard !isProven else { return true }
         guard let proof else {
             guard success.isEmpty else { throw noEvidence(visit, answer) }
-            if hasNewCookies || seen?.path == entrance.address.path && entrance.isCallers { return }
+            if hasNewCookies { return false }
+            if let seen, entrance.isCallers, seen.path == entrance.address.path { return true }
             guard entrance.isCallers else {
                 guard isLikely else { throw noEvidence(visit, answer) }
-                return
+                return false
             }
             return try await requireOpen(entrance.address, answer, isLikely, &visit)
         }
-        if success.isEmpty, seen == proof { return }
+        if success.isEmpty, seen == proof { return true }
         let page = try await followUp(proof, "check", success.isEmpty && isLikely, follows: true, &visit)
-        guard let page else { return }
-        if self.isProven(by: page.response) { return }
+        guard let page else { return false }
+        if self.isProven(by: page.response) { return true }
         if page.isMarked {
             throw reject(.rejected, page.response, visit, by: "\(proof.path) shows the login page after it")
         }
         guard success.isEmpty else { throw noEvidence(visit, answer) }
-        if !hasNewCookies, let trouble = visit.trouble(in: page.response, "check") { throw trouble }
+        let trouble = visit.trouble(in: page.response, "check")
+        if !hasNewCookies, let trouble { throw trouble }
+        return trouble == nil
     }
 
     /// Judges the answer to a step that something is taken from: what failed in a way that is known, then the login page
@@ -97,8 +101,8 @@ struct GatewayJudge {
     /// that is still there proves nothing: it may always be. Only a preset's server says no by a plain page.
     private func requireOpen(
         _ address: WebURL, _ answer: ExaminedResponse, _ isLikely: Bool, _ visit: inout GatewayVisit
-    ) async throws(LoginFailure) {
-        guard let page = try await followUp(address, "check", isLikely, follows: true, &visit) else { return }
+    ) async throws(LoginFailure) -> Bool {
+        guard let page = try await followUp(address, "check", isLikely, follows: true, &visit) else { return false }
         if page.isMarked {
             if form.isPreset, (200...299).contains(answer.status) {
                 throw reject(.rejected, page.response, visit, by: "\(address.path) shows the login page after it")
@@ -106,6 +110,7 @@ struct GatewayJudge {
             throw noEvidence(visit, answer)
         }
         if let trouble = visit.trouble(in: page.response, "check") { throw trouble }
+        return true
     }
 
     /// An answer that settles by itself that nobody is asked to log in: no redirect, and no trouble.
@@ -149,11 +154,32 @@ struct GatewayJudge {
         if visit.isMarked(answer) || form.isAgain(in: answer) {
             throw reject(.rejected, answer, visit, by: "it is the login page again")
         }
-        if answer.status == 401 || answer.status == 403 {
-            throw reject(.rejected, answer, visit, by: "its status is \(answer.status)")
-        }
+        if answer.status == 401 { throw reject(.rejected, answer, visit, by: "its status is 401") }
+        if answer.status == 403 { throw forbid(answer, visit) }
         if let trouble = visit.trouble(in: answer, "form") { throw trouble }
     }
+
+    /// The failure of a 403, which may be about the password, but also about the request: guards against forged requests and too many
+    /// of them say it too. A value that was accepted here before is sent once more, after a minute; the next 403 counts.
+    private func forbid(_ answer: ExaminedResponse, _ visit: GatewayVisit) -> LoginFailure {
+        let remedy = "If it is not about the credential, say by `failed` and `success` what tells, or name an address that only a "
+            + "session opens by `prove-at`."
+        guard use.acceptance(in: visit.conversation) != nil else {
+            var rejected = reject(.rejected, answer, visit, by: "its status is 403")
+            rejected.detail += " The answer to the form had status 403. \(remedy)"
+            return rejected
+        }
+        use.withdrawAcceptance(in: visit.conversation)
+        visit.report("the answer to the form has status 403, for a value that was accepted before: once more, in a minute")
+        var failure = visit.failure(
+            "The server answered the form with status 403. It has accepted this credential before, so that it is sent once more, "
+                + "after a minute; refused again, it counts as rejected. \(remedy)", answer)
+        failure.retryAt = max(failure.retryAt ?? 0, visit.conversation.now().saturatingAdd(Self.forbiddenPause))
+        return failure
+    }
+
+    /// The pause before a value is sent once more to a server that forbade it, in milliseconds.
+    private static let forbiddenPause: Int64 = 60_000
 
     /// Evidence in the answer to the form, where the server is not in trouble: then it has decided nothing.
     private func isProven(by answer: ExaminedResponse, _ visit: GatewayVisit) throws(LoginFailure) -> Bool {

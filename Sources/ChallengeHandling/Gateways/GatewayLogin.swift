@@ -41,19 +41,27 @@ public struct GatewayLogin: SessionLogin {
 
     /// Wins a session, or says why not. Submits the form once; whatever is not clearly a success or a rejection is unknown.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
-        // Not in the middle of a login: the server might count half of one as an attempt.
-        try requireFields(of: use)
         var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: markers)
+        let use: CredentialUse
+        do throws(LoginFailure) {
+            use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+            // Not in the middle of a login: the server might count half of one as an attempt.
+            try requireFields(of: use)
+        } catch {
+            // A request that waits may go on where certainly nobody asks for a login.
+            if target != nil, !isPageNamed, case .nothingAsked(let session, isCertain: true) = try await enter(&visit) {
+                return session
+            }
+            throw error
+        }
         let entrance: GatewayEntrance
         switch try await enter(&visit) {
         case .found(let found): entrance = found
-        case .nothingAsked(let target, let isBrief):
-            visit.report("no login page, so there is nothing to add yet")
-            return .nothingAsked(at: target, now: conversation.now(), isBrief: isBrief)
+        case .nothingAsked(let session, _): return session
         }
         var page = entrance.page
         var submitted: ProvenForm.Form?
+        var isShown = false
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
                 page = try await visit.open(try visit.resolve(step.page, at: base, else: base), "page")
@@ -74,10 +82,11 @@ public struct GatewayLogin: SessionLogin {
                 try judge.requireSuccess(of: answer, visit)
                 try visit.extract(step.extraction, from: answer, sentAt: sentAt)
                 page = GatewayVisit.Page(response: answer, isMarked: false)
+                isShown = true
             } else if number + 1 < rules.steps.count {
                 page = try await judge.proceed(after: answer, on: &visit)
             } else {
-                try await judge.conclude(
+                isShown = try await judge.conclude(
                     answer, hasNewCookies: visit.jar.hasMore(than: before), from: entrance,
                     proof: provingAddress(entrance), on: &visit)
             }
@@ -86,6 +95,7 @@ public struct GatewayLogin: SessionLogin {
         // Without a challenge nobody says where its page is.
         session.isRenewedAhead = !entrance.isCallers
         if let submitted { provenForm.note(submitted) }
+        if isShown { use.accept(in: conversation) }
         return session
     }
 
@@ -104,17 +114,20 @@ public struct GatewayLogin: SessionLogin {
         }
     }
 
+    /// True if the login page needs no look for it.
+    private var isPageNamed: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
+
     /// What a look for the login page comes to.
     private enum Entry {
         case found(GatewayEntrance)
-        /// Nobody asks for a login where a request waits; `isBrief`: the server was in trouble.
-        case nothingAsked(at: WebURL, isBrief: Bool)
+        /// Nobody asks for a login where a request waits, as the empty session says; `isCertain`: and the server was in no trouble.
+        case nothingAsked(Session, isCertain: Bool)
     }
 
     /// Finds the login page: at the address that the configuration names, at `prove-at`, at the upstream's address, and only then where
     /// a caller met it, or where its request waits (CONTRIBUTING, rule 11).
     private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> Entry {
-        if let first = rules.steps.first, first.page != nil || first.needsNoPage {
+        if let first = rules.steps.first, isPageNamed {
             let address = try visit.resolve(first.page, at: base, else: base)
             let page =
                 first.needsNoPage
@@ -137,7 +150,7 @@ public struct GatewayLogin: SessionLogin {
             let page: GatewayVisit.Page
             if let target {
                 guard let found = try await visit.search(address) else {
-                    return .nothingAsked(at: target, isBrief: true)
+                    return nothingAsked(at: target, isBrief: true, visit)
                 }
                 page = found
             } else {
@@ -150,7 +163,7 @@ public struct GatewayLogin: SessionLogin {
             trouble = trouble ?? found
             last = page.response
         }
-        if let target { return .nothingAsked(at: target, isBrief: trouble != nil) }
+        if let target { return nothingAsked(at: target, isBrief: trouble != nil, visit) }
         if let trouble { throw trouble }
         var failure = visit.failure(
             "No login page came where one was expected. Name its address by `login.page`, or one that only a session opens by "
@@ -158,6 +171,12 @@ public struct GatewayLogin: SessionLogin {
         // Nothing was sent: whoever meets the page next brings its address.
         failure.isCancelled = challenged == nil
         throw failure
+    }
+
+    private func nothingAsked(at target: WebURL, isBrief: Bool, _ visit: GatewayVisit) -> Entry {
+        visit.report("no login page, so there is nothing to add yet")
+        return .nothingAsked(
+            .nothingAsked(at: target, now: visit.conversation.now(), isBrief: isBrief), isCertain: !isBrief)
     }
 
     private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {

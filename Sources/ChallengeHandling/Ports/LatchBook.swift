@@ -74,6 +74,8 @@ public protocol LatchBook: Sendable {
     func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance?
     /// Keeps a mark. A rejection (`close`) removes it.
     func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance)
+    /// Takes the mark of that value away, if there is one.
+    func withdrawAcceptance(_ key: LatchKey, of credential: Credential)
     /// A keyed digest of the value that `credential` has now: the same after a restart, another for another value. Empty where there
     /// is no key to make one with.
     func version(of credential: Credential) -> [UInt8]
@@ -84,6 +86,8 @@ extension LatchBook {
     public func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? { nil }
     /// Keeps nothing.
     public func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {}
+    /// Has nothing to take away.
+    public func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {}
     /// None.
     public func version(of credential: Credential) -> [UInt8] { [] }
 }

@@ -36,7 +36,7 @@ public final class MemoryLatches: LatchBook {
 
     /// Closes the latch for this value.
     public func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
-        accepted.withLock { $0.removeAll { $0.key == key && $0.credential.fields == credential.fields } }
+        withdrawAcceptance(key, of: credential)
         closed.withLock { closed in
             closed.removeAll { $0.key == key && $0.credential.fields == credential.fields }
             if closed.count >= Self.most { closed.removeFirst() }
@@ -61,6 +61,11 @@ public final class MemoryLatches: LatchBook {
                 path: acceptance.path ?? known?.path, at: acceptance.at, wasAsked: acceptance.wasAsked)
             accepted.append(Accepted(key: key, credential: credential, acceptance: mark))
         }
+    }
+
+    /// Takes the mark of this value away.
+    public func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
+        accepted.withLock { $0.removeAll { $0.key == key && $0.credential.fields == credential.fields } }
     }
 
     /// Opens all: what was rejected may be sent again.

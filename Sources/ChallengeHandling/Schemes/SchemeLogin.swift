@@ -27,7 +27,14 @@ public struct SchemeLogin: SessionLogin {
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var use: CredentialUse?
         if let key = plan.key {
-            use = try await CredentialUse.look(up: key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
+            do throws(LoginFailure) {
+                use = try await CredentialUse.look(
+                    up: key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
+            } catch {
+                // A request that waits may go on where nothing is asked for.
+                if let session = try await nothingAsked(conversation) { return session }
+                throw error
+            }
         }
         var occasion = SchemeOccasion(
             name: plan.name, response: challenge, scope: scope, realm: plan.realm, url: plan.address, use: use,
@@ -80,6 +87,17 @@ public struct SchemeLogin: SessionLogin {
                 ? "The server calls its own nonce too old at once. Have it accept nonces for longer."
                 : "The server refused the answer to its challenge.",
             retryAt: retryAt)
+    }
+
+    /// The empty session, if certainly nothing is asked for at the address of the request that waits. `nil` where the credential would
+    /// have gone ahead of any challenge: there an answer without one proves nothing.
+    private func nothingAsked(_ conversation: Conversation) async throws(LoginFailure) -> Session? {
+        guard challenge == nil, let target, !plan.needsNoChallenge else { return nil }
+        let occasion = SchemeOccasion(name: plan.name, url: target, use: nil, conversation: conversation)
+        guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look(),
+            response.status != 401 || plan.offer(in: response.fields) == nil
+        else { return nil }
+        return .nothingAsked(at: target, now: conversation.now())
     }
 
     private func firstAnswer(

@@ -85,6 +85,11 @@ public struct CredentialUse: Sendable {
         conversation.latches.accept(key, credential, Acceptance(path: path, at: conversation.now()))
     }
 
+    /// Takes the mark away: the next refusal of this value counts.
+    func withdrawAcceptance(in conversation: Conversation) {
+        conversation.latches.withdrawAcceptance(key, of: credential)
+    }
+
     /// The shortest time after which a locked account is tried again, in milliseconds.
     private static let shortestLock: Int64 = 60_000
 

@@ -54,7 +54,7 @@ package final class PersistentLatches: LatchBook {
     package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         let digest = digest(of: credential)
         change { $0.close(key, digest: digest, latch) }
-        if acceptance(key, of: credential) != nil { changeAccepted { $0.remove(key, digest: digest) } }
+        withdrawAcceptance(key, of: credential)
     }
 
     /// The mark of the value that `credential` has now.
@@ -73,6 +73,13 @@ package final class PersistentLatches: LatchBook {
             return kept.path != path && acceptance.at - kept.at >= Self.rewriteAfter
         }
         if isNews { changeAccepted { $0.accept(key, digest: digest, acceptance) } }
+    }
+
+    /// Takes the mark of this value away, in the state directory as well.
+    package func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
+        guard acceptance(key, of: credential) != nil else { return }
+        let digest = digest(of: credential)
+        changeAccepted { $0.remove(key, digest: digest) }
     }
 
     /// As `change` does for latches.

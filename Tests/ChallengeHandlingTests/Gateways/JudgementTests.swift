@@ -127,6 +127,58 @@ struct JudgementTests {
         await wrong.expectRejection(try Portal.login(proof: proof))
     }
 
+    @Test("a 403 to a value that the server has shown to accept is tried once more, after a minute; the next one is a rejection")
+    func forbidden() async throws {
+        let welcome = [
+            Self.home, Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/home").status(302),
+            Portal.get(sends: "JSESSIONID=2"),
+        ]
+        let refusal = [Self.home, Portal.post("/app/j_security_check", 403, "<p>CSRF check failed</p>")]
+        let world = Portal.world(welcome + refusal + welcome + refusal + refusal)
+        let login = try Portal.login()
+        for _ in 0..<2 {
+            _ = try await world.win(login)
+            let failure = await world.expectUnknown(login)
+            #expect(failure.retryAt == World.now + 60_000 && failure.detail.contains("status 403"))
+        }
+        let rejection = await world.lose(login)
+        #expect(rejection.code == .rejected && rejection.detail.contains("`failed` and `success`"))
+        #expect(await world.lose(login).code == .latched)
+    }
+
+    @Test("new cookies alone mark no value as accepted: a 403 to it is a rejection at once")
+    func likelyIsNotShown() async throws {
+        let world = Portal.world([
+            Self.open, Self.home, Portal.post(set: ["JSESSIONID=2; Path=/app"]),
+            Self.open, Self.home, Portal.post("/app/j_security_check", 403),
+        ])
+        _ = try await world.win(atCallers())
+        #expect(await world.lose(try atCallers()).code == .rejected)
+    }
+
+    @Test("a credential that cannot be used leaves a request alone where certainly nobody asks for a login")
+    func latchedBeforeRequest() async throws {
+        func login(_ rules: GatewayRules = .jSecurityCheck) throws -> GatewayLogin {
+            GatewayLogin(
+                rules, key: Portal.key, base: try #require(WebURL("\(Portal.origin)/app/")),
+                target: WebURL("\(Portal.origin)/app/home"))
+        }
+        func world(_ steps: [ScriptedStep]) -> World {
+            let world = Portal.world(steps)
+            world.latches.close(Portal.key, for: .ann, Latch(reason: .rejected, closedAt: World.now))
+            return world
+        }
+        let free = try await world([Self.open, Portal.get("/app/home", 200, "<p>News</p>")]).win(login())
+        #expect(free.isEmpty && free.expiresAt == World.now + 60_000)
+        #expect(await world([Self.open, Self.home]).lose(try login()).code == .latched)
+        #expect(await world([Self.open, Portal.get("/app/home", 503)]).lose(try login()).code == .latched)
+        // There the login looks for no page, so that none tells anything.
+        #expect(await world([]).lose(try login(rules([step(.address("/in"), page: "/login")]))).code == .latched)
+        let unknown = try await World([Self.open, Portal.get("/app/home", 200, "<p>News</p>")]).win(login())
+        #expect(unknown.isEmpty)
+        #expect(await World([Self.open, Self.home]).lose(try login()).code == .noCredential)
+    }
+
     @Test("the same form in answer is the login page again, although only a redirect tells the page")
     func formAgain() async throws {
         let rules = rules(

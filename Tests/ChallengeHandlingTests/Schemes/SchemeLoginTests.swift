@@ -158,6 +158,25 @@ struct SchemeLoginTests {
         #expect(await World([slow], credentials: [.ann]).lose(login(digest)).code == .timedOut)
     }
 
+    @Test("a credential that cannot be used leaves a request alone where certainly nothing is asked for")
+    func latchedForTarget() async throws {
+        func world(_ steps: [ScriptedStep]) -> World {
+            let world = World(steps, credentials: [.ann])
+            world.latches.close(Self.key, for: .ann, Latch(reason: .rejected, closedAt: World.now))
+            return world
+        }
+        let digest = DigestScheme(digests: NoDigests())
+        #expect(try await world([head(nil, 200)]).win(login(digest)).isEmpty)
+        #expect(try await world([head(nil, 401, ["Basic realm=\"r\""])]).win(login(digest)).isEmpty)
+        #expect(try await world([head(nil, 200)]).win(login(digest, isProof: true)).isEmpty)
+        for step in [head(nil, 401, [Self.digest]), head(nil, 503)] {
+            #expect(await world([step]).lose(login(digest)).code == .latched)
+        }
+        // Basic would have gone ahead: an open address may be one that serves everybody in another way.
+        #expect(await world([]).lose(login(BasicScheme())).code == .latched)
+        #expect(await World([head(nil, 401, [Self.digest])]).lose(login(digest)).code == .noCredential)
+    }
+
     @Test(
         "an application that fails at HEAD decides nothing: the request that waits tries the answer",
         arguments: [500, 501])

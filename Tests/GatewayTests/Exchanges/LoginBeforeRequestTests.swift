@@ -144,18 +144,27 @@ struct LoginBeforeRequestTests {
     }
 
     @Test(
-        "a closed latch keeps nobody from an open address; the challenge of another is answered by its reason",
-        arguments: [LoginFailure.Code.latched, .attemptsKept, .noCredential])
-    func latched(code: LoginFailure.Code) throws {
+        "without a usable credential a safe request goes to an open address as it came, and no other is carried out as nobody's",
+        arguments: [LoginFailure.Code.latched, .attemptsKept, .accountLocked, .noCredential, .failed])
+    func unusable(code: LoginFailure.Code) throws {
+        let executions = Executions()
         let upstream = try AnsweringUpstream { head, body in
-            head.hasPrefix("POST /open ") ? answer("200 OK", body) : answer("401 Unauthorized", "who?")
+            _ = executions.note(head)
+            return head.contains(" /open ") ? answer("200 OK", "open") : answer("401 Unauthorized", "who?")
         }
         let standing = login(upstream.port) { _, _ async throws(LoginFailure) in
             throw LoginFailure(code, challenge: "bank", detail: "No.")
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [standing]))
-        for _ in 0..<2 { #expect(try proxy.fetch(request("POST", "/open")).body == "hello") }
-        #expect(try proxy.fetch(request("POST", "/closed")).body.contains("\"code\":\"\(code.rawValue)\""))
+        for method in ["POST", "DELETE", "PURGE"] {
+            for _ in 0..<2 {
+                #expect(try proxy.fetch(request(method, "/open")).body.contains("\"code\":\"\(code.rawValue)\""))
+            }
+        }
+        #expect(executions.all.isEmpty)
+        for method in ["GET", "OPTIONS"] { #expect(try proxy.fetch(request(method, "/open", "")).body == "open") }
+        #expect(executions.all == ["GET", "OPTIONS"].map { "\($0) /open anonymous" })
+        #expect(try proxy.fetch(get("/closed")).body.contains("\"code\":\"\(code.rawValue)\""))
     }
 
     @Test("a login that fails is told, and the request is not sent")

@@ -101,6 +101,10 @@ final class Latches: LatchBook {
         accepted.withLock { $0.append((key, credential.fields, acceptance)) }
     }
 
+    func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
+        accepted.withLock { $0.removeAll { $0.key == key && $0.fields == credential.fields } }
+    }
+
     var all: [Latch] { closed.withLock { $0.map(\.latch) } }
     var keys: [LatchKey] { closed.withLock { $0.map(\.key) } }
 
