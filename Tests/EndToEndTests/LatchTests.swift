@@ -65,9 +65,15 @@ struct LatchTests {
         try await withBank(configuration) { bank in
             try await bank.expect("/balance", code: "login-rejected")
             try await bank.expect("/balance", code: "login-latched")
+            let latched = try await bank.admin("/status")
+            #expect(latched.json?["latches"] != .array([]))
             credentials.write("1234", to: "bank-pin.pin")
             try await bank.expect("/balance", status: 200)
             #expect(bank.pinAnswers == 2)
+            // The value that was rejected is the credential's no longer.
+            let status = try await bank.admin("/status")
+            #expect(status.json?["latches"] == .array([]))
+            #expect(try await bank.metrics().values("latches", ["challenge": "bank-pin", "reason": "rejected"]) == [0])
         }
     }
 

@@ -33,7 +33,7 @@ package final class RefusalMemory: Sendable {
 
     private struct State {
         var entries: [RefusedPlace: Entry] = [:]
-        /// The places in the order in which they were entered; a place that was forgotten may still stand here.
+        /// The same places in the order in which they were entered.
         var order: [RefusedPlace] = []
     }
 
@@ -78,7 +78,10 @@ package final class RefusalMemory: Sendable {
 
     /// A session was accepted at `place`.
     func forget(_ place: RefusedPlace) {
-        state.withLock { _ = $0.entries.removeValue(forKey: place) }
+        state.withLock { state in
+            guard state.entries.removeValue(forKey: place) != nil else { return }
+            state.order.removeAll { $0 == place }
+        }
     }
 
     private static func end(_ now: LoopInstant) -> LoopInstant { now + span }

@@ -162,7 +162,8 @@ struct GatewayJudge {
     /// The failure of a 403, which may be about the password, but also about the request: guards against forged requests and too many
     /// of them say it too. A value that was accepted here before is sent once more, after a minute; the next 403 counts.
     private func forbid(_ answer: ExaminedResponse, _ visit: GatewayVisit) -> LoginFailure {
-        let remedy = "If it is not about the credential, say by `failed` and `success` what tells, or name an address that only a "
+        let remedy =
+            "If it is not about the credential, say by `failed` and `success` what tells, or name an address that only a "
             + "session opens by `prove-at`."
         guard use.acceptance(in: visit.conversation) != nil else {
             var rejected = reject(.rejected, answer, visit, by: "its status is 403")
@@ -170,7 +171,8 @@ struct GatewayJudge {
             return rejected
         }
         use.withdrawAcceptance(in: visit.conversation)
-        visit.report("the answer to the form has status 403, for a value that was accepted before: once more, in a minute")
+        visit.report(
+            "the answer to the form has status 403, for a value that was accepted before: once more, in a minute")
         var failure = visit.failure(
             "The server answered the form with status 403. It has accepted this credential before, so that it is sent once more, "
                 + "after a minute; refused again, it counts as rejected. \(remedy)", answer)

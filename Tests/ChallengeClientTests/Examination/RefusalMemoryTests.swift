@@ -58,6 +58,17 @@ struct RefusalMemoryTests {
         #expect(!memory.passes(place(), generation: 3, now: at(1)))
     }
 
+    @Test("a place that was forgotten and refused again is as new as its last refusal")
+    func refusedAgain() {
+        memory.noteRefusal(use(1), now: at(0))
+        memory.forget(place())
+        for number in 0..<500 { memory.noteRefusal(use(1, "/\(number)"), now: at(0)) }
+        memory.noteRefusal(use(1), now: at(0))
+        for number in 500..<1_000 { memory.noteRefusal(use(1, "/\(number)"), now: at(0)) }
+        #expect(memory.passes(place(), generation: 1, now: at(1)))
+        #expect(!memory.passes(place("/0"), generation: 1, now: at(1)))
+    }
+
     @Test("of a flood of refusals the newest are kept, and no more than a thousand")
     func bounded() {
         for number in 0..<5_000 { memory.noteRefusal(use(1, "/\(number)"), now: at(0)) }

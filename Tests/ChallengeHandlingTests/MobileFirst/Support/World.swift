@@ -12,14 +12,16 @@ final class World: Sendable {
     static let now: Int64 = 1_795_276_800_000
 
     let requests: ScriptedSideRequests
-    let latches = Latches()
+    let latches: Latches
     let store: MemoryStore
     let credentials: Credentials
     private let transcript = Mutex<[ConversationStep]>([])
 
     init(
-        _ steps: [ScriptedStep] = [], credentials: [Credential] = [.bankPIN], store: MemoryStore = MemoryStore()
+        _ steps: [ScriptedStep] = [], credentials: [Credential] = [.bankPIN], store: MemoryStore = MemoryStore(),
+        latches: Latches = Latches()
     ) {
+        self.latches = latches
         requests = ScriptedSideRequests(steps)
         self.credentials = Credentials(credentials)
         self.store = store
