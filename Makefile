@@ -54,8 +54,8 @@ fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="
 	@Tests/Scripts/setup build test
 	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/run $(TARGETS)
 
-check: ## format, house rules, warnings as errors, example configurations, units
-	@Tests/Scripts/setup build test
+check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
+	@Tests/Scripts/setup build check test
 	@Tests/Scripts/check
 
 build: ## release binary, with the libraries of Swift and C++ inside it

@@ -3,7 +3,7 @@
 
 import Testing
 
-/// A script under a real systemd, with the shipped units and the demonstration's upstream at port 8081.
+/// A scenario under a real systemd, with the shipped units and the demonstration's upstream at port 8081.
 struct SystemdScenario {
     /// What `/etc/countersign/countersign.yaml` is.
     var configuration = Self.bank
@@ -17,11 +17,12 @@ struct SystemdScenario {
         LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
 
         """
-    /// How long the script may run, in seconds.
+    /// How long it may run, in seconds.
     var limit = 100
 
-    /// Runs the script, which must end with `step end`. Where this machine allows no such namespaces the test is cancelled.
-    func run(_ script: String) async throws {
+    /// Runs `Tests/Scenarios/systemd/NAME.sh`, which must end with `step end`. Where this machine allows no such namespaces the test is
+    /// cancelled.
+    func run(_ name: String, _ parameters: [String] = []) async throws {
         let folder = try Folder()
         var arguments = ["--config", folder.write(configuration, to: "configuration", mode: 0o644)]
         var number = 0
@@ -46,7 +47,12 @@ struct SystemdScenario {
                 arguments += ["--unit", Repository.path(of: "systemd/\(unit)")]
             }
         }
-        arguments += ["--timeout", "\(limit)", "--", "bash", "-c", Self.prelude + script]
+        let place = "/usr/local/lib/scenario"
+        for script in [name, "prelude"] {
+            let path = Repository.path(of: "Tests/Scenarios/systemd/\(script).sh")
+            arguments += ["--file", "\(path):\(place)/\(script).sh"]
+        }
+        arguments += ["--timeout", "\(limit)", "--", "bash", "\(place)/\(name).sh"] + parameters
         let run = try await Slots.run {
             try await Repository.script("systemd-namespace", arguments, in: folder, within: .seconds(limit + 30))
         }
@@ -81,22 +87,4 @@ struct SystemdScenario {
 
         """
     }
-
-    private static let prelude = #"""
-        set -eEu
-        trap 'echo "failed: $BASH_COMMAND"' ERR
-        step() { echo "step: $*"; }
-        show() { systemctl show -P "$1" "${2:-countersign.service}"; }
-        balance() { curl -fsS --max-time 20 http://127.0.0.1:8080/balance; }
-        fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
-        eventually() { local n; for n in $(seq 600); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.05; done; echo "never: $*"; return 1; }
-        journal() { journalctl --no-pager -u "$@"; }
-
-        mkdir /run/demo
-        STATE_DIRECTORY=/run/demo RUNTIME_DIRECTORY=/run/demo \
-            /opt/demo/countersign demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
-        trap 'kill %1' EXIT
-        eventually curl -sf http://127.0.0.1:8081/
-
-        """#
 }
