@@ -90,8 +90,8 @@ extension UpstreamClient {
     ) -> Finding {
         let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
         let isKnown = plan.refusals.passes(place, generation: generation, now: runtime.loop.now)
-        // A request that went without, as its session was being won or confirmed, goes again with what is held now.
-        if isKnown, generation != 0 || runtime.directory.held(key) == nil {
+        // A request that went without, as its session was being won or confirmed, goes again with what is held then.
+        if isKnown, generation != 0 || !runtime.directory.isThere(key) {
             return Finding(meaning: .pass, isKnownRefusal: true)
         }
         return Finding(

@@ -111,8 +111,14 @@ extension Exchange {
             if !canGrow, mayBeResource(slot, at: route) { return .suspect(slot: slot) }
             // What was won a moment ago may be used up by now: that is no word about this one resource.
             let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
-            return .challenge(slot: slot, canGrow: canGrow || isSpent)
+            return .challenge(slot: slot, canGrow: canGrow || isSpent || wentWithout(slot))
         }
+    }
+
+    /// Returns whether the request was sent without the session of `slot` that this exchange was told of a moment ago: a credential that
+    /// was doubted anew meanwhile is hidden until its confirmation is over.
+    private func wentWithout(_ slot: Int) -> Bool {
+        machine.wonSlot == slot && slot < used.count && used[slot] == 0 && canComeAgain(slot)
     }
 
     /// Keeps the mark that the credential of the session that this exchange tried was accepted. The answer to a request that was

@@ -149,7 +149,16 @@ extension Exchange {
         guard let route, let slot = machine.waitingSlot else { return .doNothing }
         // Nothing was won by it, so that a challenge that comes now is the first.
         if held.session.isEmpty, challengedSlot != slot, !request.isSubrequest { return goWithout(slot) }
-        return machine.sessionReady(missing: missingSlot, wonNow: wonNow, login: route.slots[slot].key.challenge)
+        let missing = missingSlot
+        return machine.sessionReady(
+            missing: missing, wonNow: wonNow, isHidden: missing == slot && canComeAgain(slot),
+            login: route.slots[slot].key.challenge)
+    }
+
+    /// Returns whether it makes sense to ask for the session of `slot` once more: it is there or on its way, or has failed by now.
+    func canComeAgain(_ slot: Int) -> Bool {
+        guard let route else { return false }
+        return runtime.directory.standing(of: route.slots[slot].key, now: runtime.wallClock()) != .cold
     }
 }
 

@@ -131,11 +131,18 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .win(slot: slot)
     }
 
-    /// The session that was waited for is there, won by `login`. `missing` as in `start`.
-    package mutating func sessionReady(missing: Int?, wonNow: Bool, login: String = "") -> Action {
+    /// The session that was waited for is there, won by `login`. `missing` as in `start`. `isHidden`: it was taken away again, and may
+    /// come back.
+    package mutating func sessionReady(
+        missing: Int?, wonNow: Bool, isHidden: Bool = false, login: String = ""
+    ) -> Action {
         guard case .waiting(let slot) = state else { return .doNothing }
         if wonNow {
             wonSlot = slot
+            if missing == slot, isHidden, rounds < Self.mostRounds {
+                rounds += 1
+                return .win(slot: slot)
+            }
             if missing == slot {
                 // Another login would bring the same, for ever.
                 let failure = LoginFailure(

@@ -149,6 +149,14 @@ package final class SessionDirectory: Sendable {
     /// The session held for `key`.
     package func held(_ key: SessionKey) -> HeldSession? { table.withLock { $0.held(key) } }
 
+    /// See `SessionTable.isThere`.
+    func isThere(_ key: SessionKey) -> Bool { table.withLock { $0.isThere(key) } }
+
+    /// See `SessionTable.standing`.
+    func standing(of key: SessionKey, now: Int64) -> SessionStanding {
+        table.withLock { $0.standing(of: key, now: now) }
+    }
+
     /// The keys of the same login as `key`, whatever their scope, whose last login failed.
     func failing(like key: SessionKey) -> [SessionKey] {
         standings(now: 0).compactMap { other, standing in

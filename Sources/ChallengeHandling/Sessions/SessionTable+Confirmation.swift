@@ -100,6 +100,12 @@ extension SessionTable {
         }
     }
 
+    /// Returns whether a session of `key` is there: held, or hidden until its confirmation is over.
+    package func isThere(_ key: SessionKey) -> Bool {
+        guard let entry = entries[key] else { return false }
+        return entry.held != nil || entry.isWinning && entry.trial != nil
+    }
+
     /// The session in doubt was rejected, and its latch is closed. Returns who is to be told so.
     public mutating func reject(
         _ key: SessionKey, generation: UInt64, _ failure: LoginFailure, now: Int64

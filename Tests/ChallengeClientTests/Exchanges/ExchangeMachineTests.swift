@@ -154,6 +154,18 @@ struct ExchangeMachineTests {
         #expect(error.kind == .upstreamProtocol)
     }
 
+    @Test("a session that is hidden again before it could be used is asked for again, at most eight times")
+    mutating func hidden() {
+        #expect(machine.start(missing: 0) == .win(slot: 0))
+        for _ in 0..<ExchangeMachine.mostRounds {
+            #expect(machine.sessionReady(missing: 0, wonNow: true, isHidden: true) == .win(slot: 0))
+        }
+        guard case .fail = machine.sessionReady(missing: 0, wonNow: true, isHidden: true) else {
+            Issue.record("it goes on for ever")
+            return
+        }
+    }
+
     @Test("a session that ends the moment it is won is not won again and again")
     mutating func endedAtOnce() {
         _ = machine.start(missing: 0)
