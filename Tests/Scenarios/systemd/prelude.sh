@@ -5,7 +5,10 @@
 # What every scenario here begins with: names for what it does, and the demonstration's upstream at port 8081.
 set -eEu
 trap 'echo "failed: $BASH_COMMAND"' ERR
-step() { echo "step: $*"; }
+step() {
+    echo "step: $*"
+    echo "$(date +%T.%3N) step: $*" >>/run/results/times
+}
 show() { systemctl show -P "$1" "${2:-countersign.service}"; }
 balance() { curl -fsS --max-time 20 http://127.0.0.1:8080/balance; }
 fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
