@@ -142,8 +142,8 @@ let package = Package(
         tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
         tests("Redis"),
-        tests("ChallengeHandling", ["Secrets", httpTypes]),
-        tests("Credentials", ["Secrets", "ChallengeHandling", httpTypes, crypto, cryptoExtras]),
+        tests("ChallengeHandling", ["Secrets", "TestSupport", httpTypes]),
+        tests("Credentials", ["Secrets", "ChallengeHandling", "TestSupport", httpTypes, crypto, cryptoExtras]),
         tests(
             "ChallengeClient",
             [

@@ -17,10 +17,14 @@ public struct AuthorizationServer: Sendable, Hashable {
         self.url = url
     }
 
-    /// Where its metadata is: first as RFC 8414 §3.1 has it, then where OpenID Connect Discovery 1.0 §4 does, which older
-    /// servers know alone.
+    /// Where its metadata is: first as RFC 8414 §3.1 has it, then by the name of OpenID Connect, there (§5) and where OpenID Connect
+    /// Discovery 1.0 §4 has it, which older servers know alone.
     var metadataAddresses: [WebURL] {
-        [url.wellKnown("oauth-authorization-server"), url.appending(path: "/.well-known/openid-configuration")]
+        let (inserted, appended) = (
+            url.wellKnown("openid-configuration"), url.appending(path: "/.well-known/openid-configuration")
+        )
+        let openID = inserted == appended ? [appended] : [inserted, appended]
+        return [url.wellKnown("oauth-authorization-server")] + openID
     }
 }
 

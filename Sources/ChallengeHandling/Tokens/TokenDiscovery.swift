@@ -34,8 +34,8 @@ public final class TokenDiscovery: Sendable {
         after challenge: ExaminedResponse?, in conversation: Conversation
     ) async throws(LoginFailure) -> WebURL {
         if challenge == nil, let known = known.withLock({ $0 }) { return known }
-        let address = try metadataAddress(in: challenge)
-        let server = try await server(at: address, for: challenge?.url ?? resource, in: conversation)
+        let addresses = try metadataAddresses(in: challenge)
+        let server = try await server(at: addresses, for: challenge?.url ?? resource, in: conversation)
         let endpoint = try await endpoint(of: server, in: conversation)
         conversation.report(
             ConversationStep(challenge: name, text: "token endpoint found: \(endpoint.origin)\(endpoint.path)"))
@@ -43,29 +43,36 @@ public final class TokenDiscovery: Sendable {
         return endpoint
     }
 
-    /// Where the challenge says that the resource's metadata is (RFC 9728 §5.1).
-    private func metadataAddress(in response: ExaminedResponse?) throws(LoginFailure) -> WebURL {
+    /// Where the challenge says that the resource's metadata is (RFC 9728 §5.1); if it does not say, where that of the resource has
+    /// to be (§3.1), and that of all its host, which clients of the Model Context Protocol look for next.
+    private func metadataAddresses(in response: ExaminedResponse?) throws(LoginFailure) -> [WebURL] {
         let challenges =
             response.flatMap { try? AuthenticationChallenge.parse($0.fields[values: .wwwAuthenticate]) } ?? []
         let written = Set(challenges.filter { $0.isScheme("Bearer") }.compactMap { $0["resource_metadata"] })
-        guard let text = written.first else { return resource.wellKnown("oauth-protected-resource") }
+        guard let text = written.first else {
+            let name = "oauth-protected-resource"
+            let (own, host) = (resource.wellKnown(name), WebURL(origin: resource.origin, path: "/.well-known/\(name)"))
+            return own == host ? [own] : [own, host]
+        }
         guard written.count == 1 else { throw failure("The challenge names several `resource_metadata`") }
         guard let address = WebURL(text), address.origin == resource.origin else {
             throw failure(
                 "The challenge's `resource_metadata` is not at the upstream's own origin (RFC 9728 section 7.3), so it was not "
                     + "asked for")
         }
-        return address
+        return [address]
     }
 
     /// The first of the allowed servers that the resource at `url` names (RFC 9728 §3.2, 3.3).
     private func server(
-        at address: WebURL, for url: WebURL, in conversation: Conversation
+        at addresses: [WebURL], for url: WebURL, in conversation: Conversation
     ) async throws(LoginFailure) -> AuthorizationServer {
         let what = "The resource's metadata"
-        guard let metadata = try await fetch(address, "resource metadata", in: conversation) else {
-            throw failure("\(what) is not there (status 404)")
+        var found: JSONValue?
+        for address in addresses where found == nil {
+            found = try await fetch(address, "resource metadata", in: conversation)
         }
+        guard let metadata = found else { throw failure("\(what) is not there (status 404)") }
         guard let text = metadata["resource"]?.stringValue, let named = WebURL(text), Self.covers(named, text, url)
         else {
             throw failure("\(what) is that of another resource (RFC 9728 section 3.3)")

@@ -13,6 +13,7 @@ struct TokenDiscoveryTests {
     private static let issuer = "https://id.example.com/tenant"
     private static let server = "https://id.example.com/.well-known/oauth-authorization-server/tenant"
     private static let openID = "https://id.example.com/tenant/.well-known/openid-configuration"
+    private static let insertedOpenID = "https://id.example.com/.well-known/openid-configuration/tenant"
     private static let endpoint = "https://id.example.com/tenant/token"
 
     private static let goodResource =
@@ -55,8 +56,8 @@ struct TokenDiscoveryTests {
     @Test("reads the metadata of OpenID Connect where there is no other")
     func openID() async throws {
         let world = World.tokens([
-            get(Self.metadata, Self.goodResource), get(Self.server, "", 404), get(Self.openID, Self.goodServer),
-            token(),
+            get(Self.metadata, Self.goodResource), get(Self.server, "", 404), get(Self.insertedOpenID, "", 404),
+            get(Self.openID, Self.goodServer), token(),
         ])
         _ = try await world.win(login(discovery()))
     }

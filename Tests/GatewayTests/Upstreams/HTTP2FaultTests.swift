@@ -3,20 +3,16 @@
 
 import ChallengeClient
 import Gateway
+import TestSupport
 import Testing
 
 @Suite("Upstreams that break HTTP/2")
 struct HTTP2FaultTests {
     @Test(
         "what breaks before the head, or breaks its rules, is 502 and nothing of it is passed on",
-        arguments: [
-            ("/reset/0", "protocol"), ("/reset/1", "protocol"), ("/reset/2", "unreachable"),
-            ("/reset/8", "unreachable"), ("/reset/11", "unreachable"), ("/cut", "unreachable"), ("/garbage", ""),
-            ("/short", ""), ("/long", ""), ("/fields/connection", "protocol"), ("/fields/upper", "protocol"),
-            ("/fields/space", "protocol"), ("/fields/pseudo", "protocol"), ("/fields/newline", "protocol"),
-            ("/fields/lengths", "protocol"), ("/fields/encoding", "protocol"), ("/head/100", "protocol"),
-        ])
-    func beforeHead(path: String, code: String) throws {
+        arguments: JudgeTable("h2-faults").rows)
+    func beforeHead(row: [String]) throws {
+        let (path, code) = (row[0], row[1] == "-" ? "" : row[1])
         let upstream = try H2Upstream()
         let proxy = try Proxy(upstream.plan())
         for _ in 0..<2 {
