@@ -113,6 +113,10 @@ let package = Package(
         // What tests of several targets have in common.
         .target(
             name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", swiftSettings: settings),
+        // Servers that tests log in at. They share no code with the program, so that they cannot share its mistakes.
+        .target(
+            name: "FakeServers", dependencies: [crypto, cryptoExtras], path: "Tests/FakeServers",
+            swiftSettings: settings),
 
         // The daemon.
         module(
@@ -123,7 +127,7 @@ let package = Package(
             swiftSettings: settings,
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
-        module("DemoUpstream", [crypto, cryptoExtras]),
+        module("DemoUpstream", ["ChallengeHandling", "HTTPWire", crypto]),
         .target(
             name: "CountersignDaemon",
             dependencies: [
@@ -153,7 +157,7 @@ let package = Package(
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "DemoUpstream", "EventLoop", "LoginExamples",
+                "ChallengeClient", "ChallengeHandling", "Credentials", "EventLoop", "FakeServers", "LoginExamples",
                 "Secrets", "TestSupport", httpTypes,
             ], swiftSettings: settings),
         tests(
@@ -164,7 +168,8 @@ let package = Package(
             ]),
         tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
-        tests("DemoUpstream", [crypto, cryptoExtras]),
+        tests("DemoUpstream", ["ChallengeHandling", crypto]),
+        tests("FakeServers", [crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
             [
@@ -180,7 +185,7 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ChallengeClient", "ChallengeHandling", "DemoUpstream", "LoginExamples", "Secrets", "countersign",
+                "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Secrets", "countersign",
                 httpTypes,
             ],
             swiftSettings: settings),
@@ -192,7 +197,7 @@ let package = Package(
 if let part = Context.environment["COUNTERSIGN_PART"] {
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
-        "FleetSimulation", "LoginExamples", "Systemd", "countersign",
+        "FakeServers", "FleetSimulation", "LoginExamples", "Systemd", "countersign",
     ]
     let everything = package.targets
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }

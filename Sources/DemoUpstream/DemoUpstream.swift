@@ -3,181 +3,73 @@
 
 internal import Synchronization
 
-/// The upstream that `countersign demo` protects and that end-to-end tests speak to: on one loopback port a MobileFirst
-/// server with the adapter `bank`, areas behind HTTP Basic, Digest and NTLM, one behind a login page, and one that is open.
+/// The upstream that `countersign demo` protects: on one loopback port a bank behind a MobileFirst server, and areas behind the
+/// other kinds of logins.
 package final class DemoUpstream: Sendable {
-    /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), which the
-    /// scope element `accessRestricted` stands for.
-    package let mobileFirst: FakeMobileFirst
-    /// The login page before `/form/`: user ann, password demo.
-    package let form: FormLogin
-    /// The OAuth 2 server and its resources below `/oauth/`.
-    package let oauth: FakeOAuth
-    /// The resources below `/checks/` that name a security check themselves: PIN 1234.
-    package let checks: CheckArea
-    /// The resources below `/worklight/` as a server of Worklight 6.x guards them: PIN 1234.
-    package let composite: CompositeArea
-    /// The area behind HTTP Digest, `/digest/`: user ann, password demo.
-    package let digest: DigestArea
-    /// What has happened, in all areas.
-    package let recorder: Recorder
-    /// What is to go wrong, in all areas.
-    package let faults: FaultPlan
-    /// The server itself.
-    package let server: DemoServer
+    private let server: DemoServer
+    private let places: Places
+    private let chosen: Mutex<UInt16>
 
-    private let areas: Areas
-    private let overrides = Overrides()
-
-    /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet.
-    package init(
-        port: UInt16 = 0, rules: MobileFirstRules = DemoUpstream.rules, clock: DemoClock = .system,
-        onEvent: @escaping @Sendable (UpstreamEvent) -> Void = { _ in }
-    ) {
-        let recorder = Recorder(onEvent: onEvent)
-        let faults = FaultPlan()
-        let mobileFirst = FakeMobileFirst(
-            rules: rules, adapters: SampleResources.bank, clock: clock, recorder: recorder, faults: faults)
-        let form = FormLogin(contextPath: "/form", clock: clock, recorder: recorder)
-        let checks = CheckArea(recorder: recorder)
-        let composite = CompositeArea(recorder: recorder)
-        let oauth = FakeOAuth(clock: clock, recorder: recorder, faults: faults)
-        let areas = Areas(
-            mobileFirst: mobileFirst, form: form, oauth: oauth, checks: checks, composite: composite,
-            basic: BasicArea(recorder: recorder), digest: DigestArea(recorder: recorder),
-            ntlm: NTLMArea(recorder: recorder), recorder: recorder,
-            faults: faults)
-        self.mobileFirst = mobileFirst
-        self.form = form
-        self.oauth = oauth
-        self.checks = checks
-        self.composite = composite
-        self.digest = areas.digest
-        self.recorder = recorder
-        self.faults = faults
-        self.areas = areas
-        self.server = DemoServer(port: port, recorder: recorder) { [overrides] request in
-            areas.respond(to: request, override: overrides.handler)
-        }
-    }
-
-    /// The rules of the demonstration: PinCodeAttempts as IBM's sample has it, with a success that holds ten minutes.
-    package static var rules: MobileFirstRules {
-        let properties = SecurityCheck.Properties(maxAttempts: 3, success: 600, blocked: 60)
-        var rules = MobileFirstRules(checks: [.pinCodeAttempts(properties), .userLogin()])
-        rules.scopeMapping = ["accessRestricted": ["PinCodeAttempts"]]
-        return rules
-    }
-
-    /// Puts a handler before all areas; what it answers with `nil` goes on to them.
-    package func override(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
-        overrides.set(handler)
-    }
-
-    /// Answers a request without a socket.
-    package func respond(to request: FakeRequest) -> FakeResponse {
-        areas.respond(to: request, override: overrides.handler)
+    /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet. `onEvent` hears of what happens, on any thread.
+    ///
+    /// The time is the system's, or that of a test.
+    package init(port: UInt16 = 0, onEvent: @escaping DemoTeller = { _ in }, now: DemoClock? = nil) {
+        let places = Places(now: now ?? systemTime, tell: onEvent)
+        self.places = places
+        chosen = Mutex(port)
+        server = DemoServer(tell: onEvent) { places.respond(to: $0) }
     }
 
     /// Binds and serves; throws where the port cannot be had.
-    package func start() throws(DemoServerError) { try server.start() }
+    package func start() throws(DemoServerError) {
+        let port = try server.start(port: port)
+        chosen.withLock { $0 = port }
+    }
 
-    /// Ends every connection and thread; may be started again, and then has the same port.
+    /// Ends every connection.
     package func stop() { server.stop() }
 
+    /// Answers a request without a socket.
+    package func respond(to request: DemoRequest) -> DemoResponse { places.respond(to: request) }
+
     /// The port it listens on, or is to listen on.
-    package var port: UInt16 { server.port }
+    package var port: UInt16 { chosen.withLock { $0 } }
 
     /// What the address to give as `upstreams.….url` is, so that `/balance` is the balance.
     package var bankURL: String { "http://127.0.0.1:\(port)/mfp/api/adapters/bank/" }
+
+    /// A port of 127.0.0.1 that nobody listens on.
+    package static func freePort() throws(DemoServerError) -> UInt16 { try DemoServer.freePort() }
 }
 
-/// The handler that stands before all areas, if there is one.
-private final class Overrides: Sendable {
-    private let current = Mutex<(@Sendable (FakeRequest) -> FakeResponse?)?>(nil)
+/// What there is on the one port.
+private struct Places: Sendable {
+    private let bank: Bank
+    private let areas: [any DemoArea]
+    private let tell: DemoTeller
 
-    var handler: (@Sendable (FakeRequest) -> FakeResponse?)? { current.withLock { $0 } }
-
-    func set(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
-        current.withLock { $0 = handler }
-    }
-}
-
-/// The areas on the one port.
-private struct Areas: Sendable {
-    var mobileFirst: FakeMobileFirst
-    var form: FormLogin
-    var oauth: FakeOAuth
-    var checks: CheckArea
-    var composite: CompositeArea
-    var basic: BasicArea
-    var digest: DigestArea
-    var ntlm: NTLMArea
-    var recorder: Recorder
-    var faults: FaultPlan
-
-    func respond(
-        to request: FakeRequest, override: (@Sendable (FakeRequest) -> FakeResponse?)?
-    ) -> FakeResponse {
-        if let response = override?(request) { return noted(request, response) }
-        if request.path.hasPrefix("/form/") {
-            return noted(request, faults.apply(at: .form) { formArea(request) })
-        }
-        if mobileFirst.isResponsible(for: request) { return mobileFirst.respond(to: request) }
-        if oauth.isResponsible(for: request) {
-            return noted(request, oauth.respond(to: request) { served($0) })
-        }
-        if request.path.hasPrefix("/checks/") {
-            return noted(request, checks.respond(to: request) { served($0) })
-        }
-        if request.path.hasPrefix("/worklight/") {
-            return noted(request, composite.respond(to: request) { served($0) })
-        }
-        if request.path.hasPrefix("/basic/") {
-            let response = faults.apply(at: .basic) { basic.respond(to: request) { served($0) } }
-            return noted(request, response)
-        }
-        if request.path.hasPrefix("/digest/") {
-            let response = faults.apply(at: .digest) { digest.respond(to: request) { served($0) } }
-            return noted(request, response)
-        }
-        if request.path.hasPrefix("/ntlm/") {
-            return noted(request, ntlm.respond(to: request) { served($0) })
-        }
-        return noted(request, faults.apply(at: .other) { open(request) })
+    init(now: @escaping DemoClock, tell: @escaping DemoTeller) {
+        self.tell = tell
+        bank = Bank(now: now, tell: tell)
+        areas = [
+            BasicArea(tell: tell), CheckArea(tell: tell), DigestArea(tell: tell), FormArea(tell: tell), OpenArea(),
+            TokenArea(now: now, tell: tell),
+        ]
     }
 
-    private func formArea(_ request: FakeRequest) -> FakeResponse {
-        guard request.path != "/form/logout" else {
-            form.logout(request)
-            return .text(200, "Logged out.\n")
+    func respond(to request: DemoRequest) -> DemoResponse {
+        if request.path.hasPrefix(Bank.api) { return bank.respond(to: request, serve: serve) }
+        if let area = areas.first(where: { request.path.hasPrefix($0.path) }) {
+            return area.respond(to: request) { request in
+                serve(request, request.path.hasSuffix("/stream") ? Samples.stream : Samples.echo)
+            }
         }
-        return form.respond(to: request) { served($0) }
+        return request.path == "/" ? .text(200, index) : .text(404, "Nothing here. / tells what there is.")
     }
 
-    private func open(_ request: FakeRequest) -> FakeResponse {
-        if request.path == "/" { return .text(200, index) }
-        if request.path.hasPrefix("/open/") { return served(request) { SampleResources.open($0, below: "/open/") } }
-        return .text(404, "Nothing here. / tells what there is.\n")
-    }
-
-    private func served(
-        _ request: FakeRequest, by resource: (FakeRequest) -> FakeResponse = SampleResources.echo
-    ) -> FakeResponse {
+    private func serve(_ request: DemoRequest, _ resource: (DemoRequest) -> DemoResponse) -> DemoResponse {
         let response = resource(request)
-        let hit = Record.Hit(
-            method: request.method, path: request.path, size: request.body.count, digest: sha256(request.body))
-        recorder.note([.resourceServed(method: request.method, path: request.path, status: response.status)]) {
-            $0.hits.append(hit)
-        }
-        return response
-    }
-
-    private func noted(_ request: FakeRequest, _ response: FakeResponse) -> FakeResponse {
-        recorder.note {
-            $0.transcript.append(
-                Record.Entry(method: request.method, path: request.path, status: response.status))
-        }
+        tell(.resourceServed(method: request.method, path: request.path, status: response.status))
         return response
     }
 }
@@ -191,11 +83,8 @@ private let index = """
     /mfp/api/adapters/bank/whoami     how a request arrived, for any registered client
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /digest/                          HTTP Digest, the same realm, user and password
-    /ntlm/                            NTLM, the same user and password
     /form/                            a login page with j_security_check, user ann, password demo
-    /worklight/                       composite challenges of Worklight 6.x, realm PinRealm, PIN 1234
     /checks/                          answers that name a security check, whose answer goes to /checks/login, PIN 1234
     /oauth/api/                       bearer tokens of /oauth/token, client demo, secret demo:secret+%
-    /open/                            no protection: echo, bytes?count=N, stream, status/404, cookie
-
+    /open/                            no protection: an echo, and server-sent events at /open/stream
     """

@@ -3,7 +3,7 @@
 
 import ChallengeClient
 import ChallengeHandling
-import DemoUpstream
+import FakeServers
 import HTTPTypes
 import LoginExamples
 import Secrets
@@ -161,7 +161,7 @@ struct ChallengeHandlerTests {
 
     @Test("what one server was given goes to no other")
     func otherServer() async throws {
-        let other = DemoUpstream()
+        let other = FakeUpstream()
         try other.start()
         defer { other.stop() }
         try await withDemo { demo in

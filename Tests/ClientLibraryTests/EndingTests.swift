@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
-import DemoUpstream
+import FakeServers
 import Testing
 
 @Suite("A client's requests end", .timeLimit(.minutes(10)))
@@ -67,7 +67,7 @@ struct EndingTests {
 
     @Test("a response can be read to its end after its client was let go of")
     func responseOutlivesClient() async throws {
-        let upstream = DemoUpstream()
+        let upstream = FakeUpstream()
         try upstream.start()
         defer { upstream.stop() }
         var client: ChallengeClient? = try ChallengeClient()

@@ -3,7 +3,7 @@
 
 import ChallengeClient
 import ChallengeHandling
-import DemoUpstream
+import FakeServers
 import HTTPTypes
 import LoginExamples
 import Testing
@@ -169,7 +169,7 @@ struct GatewayHandlerTests {
 
     @Test("a form for another server is not submitted, unless the configuration names that")
     func foreignOrigin() async throws {
-        let other = DemoUpstream()
+        let other = FakeUpstream()
         try other.start()
         defer { other.stop() }
         let address = "http://127.0.0.1:\(other.port)/log-in"

@@ -3,7 +3,7 @@
 
 import ChallengeClient
 import ChallengeHandling
-import DemoUpstream
+import FakeServers
 import HTTPTypes
 import LoginExamples
 import Testing

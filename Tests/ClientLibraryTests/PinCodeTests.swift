@@ -3,7 +3,7 @@
 
 import ChallengeClient
 import ChallengeHandling
-import DemoUpstream
+import FakeServers
 import HTTPTypes
 import LoginExamples
 import Testing
@@ -124,7 +124,7 @@ struct PinCodeTests {
 
     @Test("a token never goes to an origin that it is not for")
     func foreignOrigin() async throws {
-        let other = DemoUpstream()
+        let other = FakeUpstream()
         try other.start()
         defer { other.stop() }
         try await withDemo { demo in

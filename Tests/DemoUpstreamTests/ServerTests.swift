@@ -2,175 +2,119 @@
 // Copyright the Countersign authors
 
 import DemoUpstream
+import Glibc
 import Testing
 
-@Suite("the server")
+@Suite("the demonstration's server")
 struct ServerTests {
-    private func echoServer(idle: Duration = .seconds(75)) throws -> DemoServer {
-        let server = DemoServer(idle: idle) { request in
-            .text(200, "\(request.method) \(request.target) \(String(decoding: request.body, as: UTF8.self))")
-        }
-        try server.start()
-        return server
-    }
-
-    @Test("a connection serves one request after another")
+    @Test("serves one request after the other on a connection, bodies of both framings among them")
     func keepAlive() throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        for number in 1...3 {
-            try client.send("POST /a?n=\(number) HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
-            #expect(try client.response().body == "POST /a?n=\(number) abc")
+        try withUpstream { upstream in
+            let answers = try exchange(
+                """
+                GET /open/a HTTP/1.1\r\nHost: x\r\n\r\n\
+                POST /open/b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello\
+                POST /open/c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n\
+                HEAD /open/d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n
+                """, upstream.port)
+            #expect(answers.count(of: "HTTP/1.1 200 OK\r\n") == 4)
+            #expect(answers.count(of: "\"sha256\":\"\(sha256("hello"))\"") == 2)
+            #expect(answers.hasSuffix("Connection: close\r\n\r\n"))
         }
-        #expect(server.recorder.record.connections == 1)
-        #expect(server.recorder.record.violations == [])
     }
 
-    @Test("chunks are put together, their extensions and trailers left out")
-    func chunkedRequest() throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        try client.send("PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA\r\n0123")
-        try client.send("456789\r\n0\r\nX-Trailer: 1\r\n\r\n")
-        #expect(try client.response().body == "PUT / abc0123456789")
-    }
-
-    @Test("whoever expects 100 gets it before the body is sent")
-    func expectContinue() throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        try client.send("PUT / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-        #expect(try client.read(until: "\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n")
-        try client.send("ok")
-        #expect(try client.response().body == "PUT / ok")
-    }
-
-    @Test(
-        "what is no request is refused and noted",
-        arguments: [
-            "GET / HTTP/1.1\nHost: x\n\n", "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://x/ HTTP/1.1\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
-            "GET / HTTP/2.0\r\nHost: x\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\na",
-            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-        ])
-    func malformed(request: String) throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        try client.send(request)
-        client.finish()
-        #expect(try client.readAll()?.hasPrefix("HTTP/1.1 400 ") == true)
-        #expect(server.recorder.record.violations.count == 1)
-    }
-
-    @Test(
-        "what a gateway must not send is noted, and served all the same",
-        arguments: [
-            ("GET / HTTP/1.1\r\n\r\n", "0 Host fields"),
-            ("GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", "2 Host fields"),
-            ("GET / HTTP/1.1\r\nHost: x\r\nKeep-Alive: 5\r\n\r\n", "keep-alive"),
-            ("GET / HTTP/1.1\r\nHost: x\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n", "2 Cookie fields"),
-            ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nabcd", "3 bytes beyond the request"),
-        ])
-    func remarks(request: String, remark: String) throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        try client.send(request)
-        #expect(try client.response().status == 200)
-        let violations = server.recorder.record.violations
-        #expect(violations.count { $0.contains(remark) } == 1)
-    }
-
-    @Test(
-        "HTTP/1.0 and Connection: close end the connection",
-        arguments: ["1.0\r\n", "1.1\r\nHost: x\r\nConnection: close\r\n"])
-    func closing(version: String) throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let client = try RawClient(port: server.port)
-        try client.send("GET / HTTP/\(version)\r\n")
-        #expect(try client.readAll()?.contains("Connection: close\r\n") == true)
-    }
-
-    @Test("a silent connection is closed")
-    func idle() throws {
-        let server = try echoServer(idle: .milliseconds(20))
-        defer { server.stop() }
-        #expect(try RawClient(port: server.port).readAll() == "")
-    }
-
-    @Test("stop ends connections, threads and descriptors, and start listens on the same port again")
-    func stopAndStart() throws {
-        let server = try echoServer()
-        let port = server.port
-        let client = try RawClient(port: port)
-        try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT")
-        #expect(try client.response().status == 200)
-        server.stop()
-        #expect(try client.readAll() == "")
-        #expect(server.recorder.record.unfinishedRequests == 1)
-        #expect(throws: RawClient.Problem.self) { try RawClient(port: port) }
-        try server.start()
-        #expect(server.port == port)
-        let again = try RawClient(port: port)
-        try again.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        #expect(try again.response().status == 200)
-        server.stop()
-    }
-
-    @Test("hundreds of servers and connections leave no descriptor behind")
-    func noLeak() throws {
-        let before = openDescriptors()
-        for _ in 0..<200 {
-            let server = try echoServer()
-            let client = try RawClient(port: server.port)
-            try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(try client.response().status == 200)
-            server.stop()
+    @Test("sends events one by one, and then ends their body")
+    func events() throws {
+        try withUpstream { upstream in
+            let answer = try exchange(
+                "GET /open/stream?lines=2&pause=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", upstream.port)
+            #expect(answer.hasSuffix("\r\n\r\ne\r\ndata: tick 1\n\n\r\ne\r\ndata: tick 2\n\n\r\n0\r\n\r\n"))
         }
-        // Each holds six; other tests that run meanwhile hold some.
-        #expect(openDescriptors() - before < 200)
     }
 
-    @Test("a taken port is an error that says so")
-    func takenPort() throws {
-        let server = try echoServer()
-        defer { server.stop() }
-        let second = DemoServer(port: server.port) { _ in FakeResponse(200) }
-        let error = #expect(throws: DemoServerError.self) { try second.start() }
-        #expect(error?.description.contains("the port is taken") == true)
-    }
-
-    @Test("many connections are served at once, and all wait only for their own answer")
-    func concurrency() async throws {
-        let server = DemoServer { request in
-            var response = FakeResponse.text(200, request.path)
-            response.delivery.delay = .milliseconds(50)
-            return response
+    @Test("what is no request is refused, and the connection ends")
+    func refusal() throws {
+        try withUpstream { upstream in
+            let answer = try exchange(
+                "GET /open/a HTTP/1.1\r\n\r\nGET /open/b HTTP/1.1\r\nHost: x\r\n\r\n", upstream.port)
+            #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+            #expect(!answer.contains("/open/b"))
         }
-        try server.start()
-        defer { server.stop() }
-        let port = server.port
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            for number in 0..<4 {
-                group.addTask {
-                    let clients = try (0..<16).map { _ in try RawClient(port: port) }
-                    for client in clients { try client.send("GET /\(number) HTTP/1.1\r\nHost: x\r\n\r\n") }
-                    return try clients.allSatisfy { try $0.response().body == "/\(number)" }
-                }
+    }
+
+    @Test("a port that is taken is an error that names it")
+    func portIsTaken() throws {
+        try withUpstream { upstream in
+            let second = DemoUpstream(port: upstream.port)
+            let error = #expect(throws: DemoServerError.self) { try second.start() }
+            #expect(error?.code == EADDRINUSE)
+            #expect(error?.description.contains("\(upstream.port)") == true)
+        }
+    }
+
+    @Test("a stop ends connections, also one that is in the middle of an answer")
+    func stop() throws {
+        let upstream = DemoUpstream()
+        try upstream.start()
+        let stream = try connected(to: upstream.port)
+        defer { close(stream) }
+        try send("GET /open/stream?lines=1000000&pause=1 HTTP/1.1\r\nHost: x\r\n\r\n", to: stream)
+        var byte: UInt8 = 0
+        #expect(unsafe recv(stream, &byte, 1, 0) == 1)
+        upstream.stop()
+        #expect(!readAll(stream).hasSuffix("0\r\n\r\n"))
+    }
+
+    private func withUpstream(_ body: (DemoUpstream) throws -> Void) throws {
+        let upstream = DemoUpstream()
+        try upstream.start()
+        defer { upstream.stop() }
+        try body(upstream)
+    }
+
+    /// Sends bytes and returns all that comes until the server ends.
+    private func exchange(_ text: String, _ port: UInt16) throws -> String {
+        let descriptor = try connected(to: port)
+        defer { close(descriptor) }
+        try send(text, to: descriptor)
+        return readAll(descriptor)
+    }
+
+    private func connected(to port: UInt16) throws -> Int32 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
-            for try await isRight in group { #expect(isRight) }
         }
-        let record = server.recorder.record
-        #expect(record.connections == 64)
-        #expect(try #require(record.maxConcurrent["*"]) > 4)
+        try #require(result == 0)
+        return descriptor
     }
+
+    private func send(_ text: String, to descriptor: Int32) throws {
+        let bytes = Array(text.utf8)
+        let count = unsafe bytes.withUnsafeBytes {
+            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        try #require(count == bytes.count)
+    }
+
+    private func readAll(_ descriptor: Int32) -> String {
+        var text: [UInt8] = []
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe recv(descriptor, &bytes, bytes.count, 0)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += bytes[..<count]
+        }
+    }
+}
+
+extension String {
+    /// How often another text stands in it.
+    fileprivate func count(of text: String) -> Int { ranges(of: text).count }
 }

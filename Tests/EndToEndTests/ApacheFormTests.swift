@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("A form login that no preset knows: Apache httpd with mod_auth_form")

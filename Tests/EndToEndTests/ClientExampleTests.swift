@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
-import DemoUpstream
+import FakeServers
 import HTTPTypes
 import LoginExamples
 import Testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("The commands")
@@ -189,7 +189,7 @@ private var unmistakable: BankConfiguration {
 }
 
 private var unmistakableRules: MobileFirstRules {
-    var rules = DemoUpstream.rules
+    var rules = FakeUpstream.rules
     rules.checks = [.pinCodeAttempts(pin: unmistakablePIN)]
     return rules
 }

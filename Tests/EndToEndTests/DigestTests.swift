@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 /// Digest against a server that remembers every nonce and count, and complains of what RFC 7616 forbids.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("A session that comes to its end")
 struct ExpiryTests {
     @Test("is renewed ahead of it, and no request waits or fails")
     func renewal() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.tokenLife = 2
         try await withBank(rules: rules) { bank in
             try await bank.expect("/balance", status: 200)
@@ -57,7 +57,7 @@ struct ExpiryTests {
 
     @Test("in a stream that runs longer than it cuts nothing")
     func longStream() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.tokenLife = 1
         try await withBank(rules: rules) { bank in
             let answer = try await bank.expect("/stream?lines=25&pause=100", status: 200)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("A login page in front of a MobileFirst server")
@@ -17,7 +17,7 @@ struct GuardedMobileFirstTests {
     }
 
     private static func rules(_ guarded: [Endpoint]) -> MobileFirstRules {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.guarded = Set(guarded)
         return rules
     }

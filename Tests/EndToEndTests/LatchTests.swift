@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("A credential that the upstream rejects")
@@ -90,7 +90,7 @@ struct LatchTests {
 
     @Test("keeps the last attempt: with one remaining nothing is sent")
     func attemptsKept() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.startingAttempts = ["PinCodeAttempts": 1]
         try await withBank(rules: rules) { bank in
             for _ in 0..<2 {
@@ -105,7 +105,7 @@ struct LatchTests {
 
     @Test("is not sent to an account that is blocked")
     func blocked() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.checks = [.failing("PinCodeAttempts", with: ["failure": "Account blocked"])]
         try await withBank(rules: rules) { bank in
             let answer = try await bank.curl("/balance")

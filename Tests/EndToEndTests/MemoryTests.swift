@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 internal import Glibc
 import Testing
 
@@ -13,7 +13,7 @@ struct MemoryTests {
     private func withStoredPIN(_ scenario: (Bank) async throws -> Void) async throws {
         let credentials = try Folder()
         credentials.write(Self.pin, to: "bank-pin.pin")
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.checks = [
             .pinCodeAttempts(pin: Self.pin, SecurityCheck.Properties(maxAttempts: 9, success: 600, blocked: 60))
         ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 @Suite("What a MobileFirst server may say")
@@ -43,7 +43,7 @@ struct MobileFirstTests {
 
     @Test("a token that lapses early is replaced under way")
     func earlyExpiry() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.tokenUses = 1
         try await withBank(rules: rules) { bank in
             for _ in 0..<4 { try await bank.expect("/balance", status: 200) }
@@ -54,7 +54,7 @@ struct MobileFirstTests {
 
     @Test("a resource that wants another scope each time has its last refusal passed on")
     func changingScope() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.grantsUnknownScope = true
         try await withBank(rules: rules) { bank in
             bank.upstream.faults.add(Fault(.changingScope, at: .resource))
@@ -113,7 +113,7 @@ struct MobileFirstTests {
 
     @Test("two checks in one scope are answered together")
     func twoChecks() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.scopeMapping = ["accessRestricted": ["PinCodeAttempts", "UserLogin"]]
         rules.wantsAllAnswersTogether = true
         var configuration = BankConfiguration()
@@ -129,7 +129,7 @@ struct MobileFirstTests {
 
     @Test("a check that nobody is configured for fails, and is named")
     func unknownCheck() async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.scopeMapping = ["accessRestricted": ["PinCodeAttempts", "UserLogin"]]
         try await withBank(rules: rules) { bank in
             let answer = try await bank.expect("/balance", status: 502, code: "login-failed")
@@ -140,7 +140,7 @@ struct MobileFirstTests {
 
     @Test("a challenge without content is answered", arguments: [JSON.empty, .null, ["anything": [1, 2]]])
     func emptyChallenge(value: JSON) async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.checks = [SecurityCheck.pinCodeAttempts().challenging(with: value)]
         try await withBank(rules: rules) { bank in
             try await bank.expect("/balance", status: 200)
@@ -150,7 +150,7 @@ struct MobileFirstTests {
 
     @Test("a server whose clock is hours off is served all the same", arguments: [-5, 5])
     func clock(hours: Int64) async throws {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.clockOffset = hours * 3600
         try await withBank(rules: rules) { bank in
             for _ in 0..<2 { try await bank.expect("/balance", status: 200) }

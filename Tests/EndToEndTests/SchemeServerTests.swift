@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 import Testing
 
 /// Basic and Digest as servers have them that nobody here wrote: nginx and Apache httpd, each in front of the fake upstream.

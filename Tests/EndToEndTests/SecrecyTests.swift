@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 internal import Glibc
 internal import Synchronization
 import Testing
@@ -11,7 +11,7 @@ struct SecrecyTests {
     @Test("stand in no log, no reply, no status and no file of state, whatever happened")
     func nowhere() async throws {
         let pin = "73914682"
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         rules.checks = [.pinCodeAttempts(pin: pin, SecurityCheck.Properties(maxAttempts: 9, success: 600, blocked: 60))]
         var configuration = BankConfiguration()
         configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = pin

@@ -8,19 +8,25 @@ internal import Settings
 /// The embedded demonstration: the upstream, a configuration for it, and the daemon as it always is.
 struct Demonstration {
     private let upstream: DemoUpstream
+    private let events: DemoEvents
     private let folder: String
     private let port: UInt16
     private let configuration: String
 
     /// Starts the upstream and writes the configuration into a folder of its own.
     init(port: UInt16, upstreamPort: UInt16) throws {
-        upstream = DemoUpstream(port: upstreamPort) { event in Process.say("  \(event)") }
+        let events = DemoEvents()
+        upstream = DemoUpstream(port: upstreamPort) { event in
+            Process.say("  \(event)")
+            events.add(event)
+        }
+        self.events = events
         do throws(DemoServerError) {
             try upstream.start()
         } catch {
             throw Failure("the demo's upstream: \(error); --upstream-port chooses another port", code: EX_UNAVAILABLE)
         }
-        self.port = try port == 0 ? Self.freePort() : port
+        self.port = try port == 0 ? DemoUpstream.freePort() : port
         folder = try TemporaryFolder.make("demo")
         configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
         // The credentials come from the environment, as they would in a container. Nothing has read that yet.
@@ -43,7 +49,7 @@ struct Demonstration {
     func check() throws {
         defer { end() }
         let daemon = try makeDaemon()
-        let trial = DemoTrial(port: port, upstream: upstream)
+        let trial = DemoTrial(port: port, events: events)
         trial.start()
         try daemon.run()
         let failures = trial.failures
@@ -81,7 +87,6 @@ struct Demonstration {
                 routes:
                   - { path: /basic/, upstream: server }
                   - { path: /digest/, upstream: server }
-                  - { path: /ntlm/, upstream: server }
                   - { path: /form/, upstream: server }
                   - { path: /oauth/, upstream: server }
                   - { path: /checks/, upstream: server }
@@ -123,10 +128,6 @@ struct Demonstration {
                 scheme: digest
                 realm: Demo
                 credential: ann
-              - name: ntlm
-                at: 127.0.0.1:\(upstream.port)/ntlm/*
-                scheme: ntlm
-                credential: ann
               - name: page
                 at: "\(server)/form/*"
                 gateway: j-security-check
@@ -155,7 +156,6 @@ struct Demonstration {
                 curl \(local)/checks/balance      (a security check that the resource itself names)
                 curl \(local)/basic/              (HTTP Basic)
                 curl \(local)/digest/             (HTTP Digest)
-                curl \(local)/ntlm/               (NTLM, where libcurl has it)
                 curl \(local)/form/               (a login page as Tomcat has it)
 
             Compare what the upstream says to somebody without a login:
@@ -164,14 +164,5 @@ struct Demonstration {
             What happens upstream is told below; Ctrl-C ends everything.
 
             """
-    }
-
-    // MARK: Ports
-
-    private static func freePort() throws -> UInt16 {
-        let probe = DemoServer(port: 0, recorder: Recorder()) { _ in FakeResponse(204) }
-        try probe.start()
-        defer { probe.stop() }
-        return probe.port
     }
 }

@@ -2,34 +2,17 @@
 // Copyright the Countersign authors
 
 /// An area behind HTTP Basic (RFC 7617): realm Demo, user ann, password demo.
-struct BasicArea: Sendable {
-    var recorder: Recorder
-    var user = "ann"
-    var password = "demo"
+struct BasicArea: DemoArea {
+    let path = "/basic/"
+    let tell: DemoTeller
 
-    func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
-        guard request.field("Authorization") != nil else {
-            recorder.note([.unauthorized(path: request.path, challenge: "Basic")]) {
-                $0.challenges["basic", default: 0] += 1
-            }
-            return unauthorized
+    func respond(to request: DemoRequest, inside: (DemoRequest) -> DemoResponse) -> DemoResponse {
+        if let given = request.basicCredentials {
+            if given == ("ann", "demo") { return inside(request) }
+            tell(.answerRejected(check: "basic"))
+        } else {
+            tell(.unauthorized(path: request.path, challenge: "Basic"))
         }
-        let given = request.basicCredentials
-        let isRight = given?.user == user && given?.password == password
-        let event: UpstreamEvent = isRight ? .answerAccepted(check: "basic") : .answerRejected(check: "basic")
-        recorder.note(isRight ? [] : [event]) { record in
-            record.answers["basic", default: []].append(["user": .string(given?.user ?? "")])
-            if isRight {
-                record.logins["basic", default: 0] += 1
-            } else {
-                record.wrongAnswers["basic", default: 0] += 1
-            }
-        }
-        return isRight ? inside(request) : unauthorized
-    }
-
-    private var unauthorized: FakeResponse {
-        .text(
-            401, "Please say who you are.\n", fields: [("WWW-Authenticate", "Basic realm=\"Demo\", charset=\"UTF-8\"")])
+        return .unauthorized("Basic realm=\"Demo\", charset=\"UTF-8\"")
     }
 }

@@ -1,71 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Synchronization
 
 /// Resources that name a security check themselves: 401 with `{"challenges": …}`, answered at `/checks/login`; PIN 1234, three
 /// attempts. What is won is the cookie `checks`.
-package final class CheckArea: Sendable {
+final class CheckArea: DemoArea {
     private struct State {
-        var sessions: [String: ContinuousClock.Instant?] = [:]
+        var sessions: Set<String> = []
         var attempts: Int64 = 3
     }
 
+    let path = "/checks/"
+    private let tell: DemoTeller
     private let state = Mutex(State())
-    private let recorder: Recorder
-    /// When sessions end by themselves.
-    package let sessionEnd = SessionEnd()
 
-    init(recorder: Recorder) {
-        self.recorder = recorder
-    }
+    init(tell: @escaping DemoTeller) { self.tell = tell }
 
-    /// Ends every session.
-    package func dropSessions() { state.withLock { $0.sessions.removeAll() } }
-
-    func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
+    func respond(to request: DemoRequest, inside: (DemoRequest) -> DemoResponse) -> DemoResponse {
         if request.path == "/checks/login" { return login(request) }
-        let end = request.cookie("checks").flatMap { id in state.withLock { $0.sessions[id] } }
-        guard let end, !end.isOver else { return challenge(request) }
-        if sessionEnd.isLast() { dropSessions() }
-        return inside(request)
+        let id = request.cookie("checks") ?? ""
+        let (isLoggedIn, attempts) = state.withLock { ($0.sessions.contains(id), $0.attempts) }
+        if isLoggedIn { return inside(request) }
+        tell(.challengeIssued(check: "checks", attempts: attempts))
+        return challenge(attempts)
     }
 
-    private func challenge(_ request: FakeRequest) -> FakeResponse {
-        let attempts = state.withLock { $0.attempts }
-        recorder.note([.challengeIssued(check: "checks", attempts: attempts)]) {
-            $0.challenges["checks", default: 0] += 1
-        }
-        return .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])
-    }
-
-    private func login(_ request: FakeRequest) -> FakeResponse {
-        guard request.method == "POST", let answer = request.json?["challengeResponse"]?["PinCode"] else {
-            recorder.note { $0.violations.append("checks: an answer is a POST of JSON with challengeResponse") }
+    private func login(_ request: DemoRequest) -> DemoResponse {
+        guard let answer = request.json?["challengeResponse"]?["PinCode"] else {
             return .json(400, ["error": "no answer"])
         }
-        let isRight = answer == ["pin": "1234"]
-        let id = randomName()
-        let attempts = state.withLock { state in
+        let id = Samples.randomName()
+        let (isRight, attempts) = state.withLock { state in
+            let isRight = state.attempts > 0 && answer == ["pin": "1234"]
             state.attempts = isRight ? 3 : max(0, state.attempts - 1)
-            if isRight { state.sessions[id] = .some(sessionEnd.instant) }
-            return state.attempts
+            if state.sessions.count > 10_000 { state.sessions.removeAll() }
+            if isRight { state.sessions.insert(id) }
+            return (isRight, state.attempts)
         }
-        let event: UpstreamEvent = isRight ? .answerAccepted(check: "checks") : .answerRejected(check: "checks")
-        recorder.note([event]) { record in
-            record.answers["checks", default: []].append(answer)
-            if isRight {
-                record.logins["checks", default: 0] += 1
-            } else {
-                record.wrongAnswers["checks", default: 0] += 1
-            }
-        }
+        tell(isRight ? .answerAccepted(check: "checks") : .answerRejected(check: "checks"))
         if isRight {
             return .json(
-                200, ["successes": ["PinCode": [:]]],
-                fields: [("Set-Cookie", "checks=\(id); Path=/checks; HttpOnly\(sessionEnd.attributes)")])
+                200, ["successes": ["PinCode": [:]]], [("Set-Cookie", "checks=\(id); Path=/checks; HttpOnly")])
         }
-        guard attempts > 0 else { return .json(403, ["failures": ["PinCode": ["failure": "Account blocked"]]]) }
-        return .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])
+        return attempts > 0
+            ? challenge(attempts) : .json(403, ["failures": ["PinCode": ["failure": "Account blocked"]]])
+    }
+
+    private func challenge(_ attempts: Int64) -> DemoResponse {
+        .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])
     }
 }

@@ -4,137 +4,111 @@
 internal import Glibc
 internal import Synchronization
 
-/// A small HTTP/1.1 server on 127.0.0.1: a thread per connection, blocking, and strict enough to notice a wrong request.
-///
-/// It shares no code with the proxy, so that it cannot share its mistakes.
-package final class DemoServer: Sendable {
-    private let settings: Settings
-    private let state: Mutex<State>
-
-    /// A server that has every request answered by that handler, on the connection's thread; not started yet.
-    ///
-    /// Port 0 is a free one. A connection that is silent for `idle` is closed. Beyond `limit` connections further ones wait.
-    package init(
-        port: UInt16 = 0, idle: Duration = .seconds(75), limit: Int = 1024, recorder: Recorder = Recorder(),
-        handler: @escaping @Sendable (FakeRequest) -> FakeResponse
-    ) {
-        self.settings = Settings(idle: idle, limit: max(limit, 1), recorder: recorder, handler: handler)
-        self.state = Mutex(State(port: port))
+/// A small HTTP/1.1 server on 127.0.0.1, with a thread for each connection.
+final class DemoServer: Sendable {
+    private struct State {
+        var listener: Int32?
+        var connections: Set<Int32> = []
     }
 
-    deinit {
-        stop()
+    private let state = Mutex(State())
+    private let handler: @Sendable (DemoRequest) -> DemoResponse
+    private let tell: DemoTeller
+    /// Further connections than that are closed at once.
+    private static let mostConnections = 1024
+
+    /// A server whose requests that handler answers, on the connection's thread.
+    init(tell: @escaping DemoTeller, handler: @escaping @Sendable (DemoRequest) -> DemoResponse) {
+        self.tell = tell
+        self.handler = handler
     }
 
-    /// The port it listens on, or is to listen on.
-    package var port: UInt16 { state.withLock { $0.port } }
+    /// Listens on that port (0: any free one) and serves; returns the port.
+    func start(port: UInt16) throws(DemoServerError) -> UInt16 {
+        let (listener, port) = try Self.listen(port: port)
+        state.withLock { $0.listener = listener }
+        guard DemoThread.start({ [self] in accept(listener) }) else {
+            close(listener)
+            throw DemoServerError(doing: "start a thread", port: port, code: EAGAIN)
+        }
+        return port
+    }
 
-    /// What has happened.
-    package var recorder: Recorder { settings.recorder }
-
-    /// Binds and serves; throws where the port cannot be had. Does nothing while it serves.
-    package func start() throws(DemoServerError) {
-        try state.withLock { state throws(DemoServerError) in
-            guard state.running == nil else { return }
-            let (listener, port) = try Descriptor.listening(onPort: state.port)
-            guard let stop = Descriptor.pipe(), let wake = Descriptor.pipe() else {
-                throw DemoServerError(doing: "make a pipe", port: port, code: errno)
-            }
-            let acceptor = Acceptor(settings: settings, listener: listener, stop: stop.reading, wake: wake)
-            guard let thread = DemoThread(running: { acceptor.run() }) else {
-                throw DemoServerError(doing: "start a thread", port: port, code: EAGAIN)
-            }
-            state.port = port
-            state.running = Running(thread: thread, stop: stop.writing)
+    /// Ends the listener and every connection; their threads close them.
+    func stop() {
+        state.withLock { state in
+            if let listener = state.listener { shutdown(listener, Int32(SHUT_RDWR)) }
+            state.listener = nil
+            for connection in state.connections { shutdown(connection, Int32(SHUT_RDWR)) }
         }
     }
 
-    /// Closes the listener and every connection, also in the middle of an answer, and waits until all threads have ended.
-    ///
-    /// It may be started again, and then has the same port.
-    package func stop() {
-        let thread = state.withLock { state in
-            // With the last holder of the pipe's writing end gone every wait in every thread ends.
-            defer { state.running = nil }
-            return state.running?.thread
-        }
-        thread?.join()
+    /// A port that nobody listens on.
+    static func freePort() throws(DemoServerError) -> UInt16 {
+        let (listener, port) = try listen(port: 0)
+        close(listener)
+        return port
     }
 
-    private struct State: Sendable {
-        var port: UInt16
-        var running: Running?
-    }
-
-    private struct Running: Sendable {
-        var thread: DemoThread
-        var stop: Descriptor
-    }
-
-    fileprivate struct Settings: Sendable {
-        var idle: Duration
-        var limit: Int
-        var recorder: Recorder
-        var handler: @Sendable (FakeRequest) -> FakeResponse
-    }
-}
-
-/// Accepts connections on a thread of its own and waits for the threads it started.
-private struct Acceptor: Sendable {
-    var settings: DemoServer.Settings
-    var listener: Descriptor
-    var stop: Descriptor
-    var wake: (reading: Descriptor, writing: Descriptor)
-
-    func run() {
-        let inWork = InWork()
-        let ended = Ended()
-        var threads: [Int: DemoThread] = [:]
-        var last = 0
+    private func accept(_ listener: Int32) {
+        defer { close(listener) }
         while true {
-            for number in ended.take() { threads.removeValue(forKey: number)?.join() }
-            // At the limit further connections wait in the listener's queue.
-            let events = threads.count < settings.limit ? Int32(POLLIN) : 0
-            let ready = Descriptor.poll(
-                [(listener, events), (stop, 0), (wake.reading, Int32(POLLIN))], milliseconds: -1)
-            if ready[1] != 0 { break }
-            if ready[2] != 0 { drain() }
-            guard ready[0] != 0, let descriptor = listener.acceptNext() else { continue }
-            last += 1
-            let number = last
-            settings.recorder.note { $0.connections += 1 }
-            let loop = ConnectionLoop(
-                connection: Connection(descriptor, stop: stop), idle: settings.idle, recorder: settings.recorder,
-                inWork: inWork, handler: settings.handler)
-            threads[number] = DemoThread {
-                loop.run()
-                ended.add(number)
-                var byte: UInt8 = 0
-                _ = unsafe write(wake.writing.number, &byte, 1)
+            let descriptor = Glibc.accept(listener, nil, nil)
+            guard state.withLock({ $0.listener == listener }) else {
+                if descriptor >= 0 { close(descriptor) }
+                return
+            }
+            guard descriptor >= 0 else {
+                // The caller that waited may be gone, and there may be room again in a moment.
+                usleep(10_000)
+                continue
+            }
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            let hasRoom = state.withLock { state in
+                guard state.connections.count < Self.mostConnections else { return false }
+                return state.connections.insert(descriptor).inserted
+            }
+            guard hasRoom, DemoThread.start({ [self] in serve(descriptor) }) else {
+                end(descriptor)
+                continue
             }
         }
-        // A child that is just being started holds a copy of the descriptor; closing alone would leave the port taken until
-        // that child runs its own program.
-        shutdown(listener.number, Int32(SHUT_RDWR))
-        for thread in threads.values { thread.join() }
     }
 
-    private func drain() {
-        var bytes = [UInt8](repeating: 0, count: 1024)
-        _ = unsafe read(wake.reading.number, &bytes, bytes.count)
+    private func serve(_ descriptor: Int32) {
+        DemoConnection(descriptor).serve(handler, tell)
+        end(descriptor)
     }
-}
 
-/// The numbers of the threads that are about to end.
-private final class Ended: Sendable {
-    private let numbers = Mutex<[Int]>([])
-
-    func add(_ number: Int) { numbers.withLock { $0.append(number) } }
-
-    func take() -> [Int] {
-        numbers.withLock { numbers in
-            defer { numbers = [] }
-            return numbers
+    /// Closes it under the lock, so that `stop` meets no descriptor that is another's by then.
+    private func end(_ descriptor: Int32) {
+        state.withLock { state in
+            state.connections.remove(descriptor)
+            close(descriptor)
         }
+    }
+
+    private static func listen(port: UInt16) throws(DemoServerError) -> (listener: Int32, port: UInt16) {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard listener >= 0 else { throw DemoServerError(doing: "make a socket", port: port, code: errno) }
+        var on: Int32 = 1
+        unsafe setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                unsafe bind(listener, generic, length) == 0 && Glibc.listen(listener, 1024) == 0
+                    && getsockname(listener, generic, &length) == 0
+            }
+        }
+        guard isBound else {
+            let code = errno
+            close(listener)
+            throw DemoServerError(doing: "listen on 127.0.0.1", port: port, code: code)
+        }
+        return (listener, UInt16(bigEndian: address.sin_port))
     }
 }

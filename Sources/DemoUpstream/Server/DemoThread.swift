@@ -3,46 +3,37 @@
 
 internal import Glibc
 
-/// A thread of the system that can be waited for.
-struct DemoThread: Sendable {
-    private let identifier: pthread_t
-
-    /// Starts a thread that runs that work; `nil` where the system refuses one.
-    init?(running work: @escaping @Sendable () -> Void) {
-        let box = unsafe Unmanaged.passRetained(Work(work))
-        // Signals are for the program's own threads: a new thread inherits the mask of the one that starts it.
+/// Threads that end by themselves.
+package enum DemoThread {
+    /// Runs that work on a thread of its own; returns whether the system has one.
+    ///
+    /// Signals are the main thread's: a new thread inherits the mask of the one that starts it.
+    package static func start(_ work: @escaping @Sendable () -> Void) -> Bool {
         var all = sigset_t()
         var before = sigset_t()
         unsafe sigfillset(&all)
         unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
         defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
-        var identifier = pthread_t()
+        let argument = unsafe Unmanaged.passRetained(Work(run: work))
+        var thread = pthread_t()
         let result = unsafe pthread_create(
-            &identifier, nil,
-            { pointer in
-                if let pointer = unsafe pointer {
-                    let work = unsafe Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue()
-                    work.run()
-                }
+            &thread, nil,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                unsafe Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
-            }, unsafe box.toOpaque())
+            }, argument.toOpaque())
         guard result == 0 else {
-            unsafe box.release()
-            return nil
+            unsafe argument.release()
+            return false
         }
-        self.identifier = identifier
+        pthread_detach(thread)
+        return true
     }
 
-    /// Waits until the thread has ended.
-    func join() {
-        _ = pthread_join(identifier, nil)
-    }
-}
+    private final class Work: Sendable {
+        let run: @Sendable () -> Void
 
-private final class Work: Sendable {
-    let run: @Sendable () -> Void
-
-    init(_ run: @escaping @Sendable () -> Void) {
-        self.run = run
+        init(run: @escaping @Sendable () -> Void) { self.run = run }
     }
 }

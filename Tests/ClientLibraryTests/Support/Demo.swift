@@ -4,15 +4,15 @@
 import ChallengeClient
 import ChallengeHandling
 import Credentials
-import DemoUpstream
+import FakeServers
 import LoginExamples
 import Secrets
 import Synchronization
 import Testing
 
-/// The demonstration's upstream, and a client for it.
+/// The fakes' upstream, and a client for it.
 struct Demo {
-    let upstream: DemoUpstream
+    let upstream: FakeUpstream
     let client: ChallengeClient
 
     func url(_ path: String) -> String { "http://127.0.0.1:\(upstream.port)\(path)" }
@@ -36,7 +36,7 @@ struct Demo {
 func withDemo(
     _ change: (inout ClientConfiguration) -> Void = { _ in }, _ body: (Demo) async throws -> Void
 ) async throws {
-    let upstream = DemoUpstream()
+    let upstream = FakeUpstream()
     try upstream.start()
     defer { upstream.stop() }
     var configuration = ClientConfiguration()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 internal import Glibc
 import Testing
 
@@ -145,7 +145,7 @@ enum LoginFailures {
     private static func checks(
         _ name: String, _ change: (inout MobileFirstRules) -> Void
     ) async throws -> [String: Curl] {
-        var rules = DemoUpstream.rules
+        var rules = FakeUpstream.rules
         change(&rules)
         var answers: [String: Curl] = [:]
         try await withBank(rules: rules) { answers[name] = try await $0.curl("/balance") }

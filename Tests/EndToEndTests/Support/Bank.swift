@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 internal import Glibc
 internal import Synchronization
 import Testing
@@ -9,7 +9,7 @@ import Testing
 /// A scenario's stage: the fake bank in this process, and the real daemon in front of it.
 final class Bank: Sendable {
     /// The upstream.
-    let upstream: DemoUpstream
+    let upstream: FakeUpstream
     /// Where the daemon keeps its configuration, its state and its log.
     let folder: Folder
     /// The proxy's port.
@@ -17,9 +17,9 @@ final class Bank: Sendable {
     private let configurationInForce: Mutex<BankConfiguration>
     private let running = Mutex<DaemonProcess?>(nil)
 
-    fileprivate init(configuration: BankConfiguration, rules: MobileFirstRules, clock: DemoClock) throws {
+    fileprivate init(configuration: BankConfiguration, rules: MobileFirstRules, clock: FakeClock) throws {
         // A port that it finds free again when a scenario has stopped it for a while.
-        upstream = DemoUpstream(port: Ports.next(), rules: rules, clock: clock)
+        upstream = FakeUpstream(port: Ports.next(), rules: rules, clock: clock)
         folder = try Folder()
         port = Ports.next()
         configurationInForce = Mutex(configuration)
@@ -140,8 +140,8 @@ final class Bank: Sendable {
 ///
 /// The configuration may use `${PROXY_PORT}`, `${UPSTREAM_PORT}` and `${FOLDER}`.
 func withBank(
-    _ configuration: BankConfiguration = BankConfiguration(), rules: MobileFirstRules = DemoUpstream.rules,
-    clock: DemoClock = .system, startsDaemon: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
+    _ configuration: BankConfiguration = BankConfiguration(), rules: MobileFirstRules = FakeUpstream.rules,
+    clock: FakeClock = .system, startsDaemon: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
     _ scenario: (Bank) async throws -> Void
 ) async throws {
     try await Slots.run {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The configuration that a scenario runs with: the demonstration's bank, and whatever the scenario needs otherwise.
+/// The configuration that a scenario runs with: the fakes' bank, and whatever the scenario needs otherwise.
 struct BankConfiguration: Sendable {
     /// The listeners, each with all its lines; `nil`: the usual one, with the routes for what needs no login.
     var listeners: String?

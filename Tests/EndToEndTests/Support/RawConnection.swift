@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import DemoUpstream
+internal import FakeServers
 internal import Glibc
 
 /// A plain socket, for what curl cannot do. Blocking: to be used within `offPool`.

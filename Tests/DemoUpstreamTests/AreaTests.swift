@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import DemoUpstream
+import Testing
+
+@Suite("the demonstration's areas")
+struct AreaTests {
+    private let clock: TestClock
+    private let upstream: DemoUpstream
+    private let form = ("Content-Type", "application/x-www-form-urlencoded")
+
+    init() {
+        let clock = TestClock()
+        self.clock = clock
+        upstream = DemoUpstream(now: { clock.now })
+    }
+
+    private func get(_ target: String, _ fields: [(name: String, value: String)] = []) -> DemoResponse {
+        upstream.respond(to: DemoRequest("GET", target, fields: fields))
+    }
+
+    private func post(_ target: String, _ body: String, _ fields: [(name: String, value: String)]) -> DemoResponse {
+        upstream.respond(to: DemoRequest("POST", target, fields: fields, body: Array(body.utf8)))
+    }
+
+    @Test("the index names what there is, and elsewhere is nothing")
+    func index() {
+        #expect(get("/").status == 200)
+        #expect(get("/").text.contains("/mfp/api/adapters/bank/balance"))
+        #expect(get("/nothing").status == 404)
+    }
+
+    @Test("the open area echoes how a request arrived, but for secrets")
+    func open() {
+        let echo = get("/open/a?b=c", [("Accept", "x/y"), ("Cookie", "secret=1")])
+        #expect(echo.status == 200)
+        #expect(echo.json?["path"] == "/open/a")
+        #expect(echo.json?["query"] == "b=c")
+        #expect(echo.json?["fields"] == [["Accept": "x/y"], ["Cookie": "<present>"]])
+    }
+
+    @Test("the Basic area lets in whoever knows the password")
+    func basic() {
+        #expect(get("/basic/").field("WWW-Authenticate") == "Basic realm=\"Demo\", charset=\"UTF-8\"")
+        #expect(get("/basic/", [("Authorization", "basic YW5uOmRlbW8=")]).status == 200)
+        #expect(get("/basic/", [("Authorization", "Basic YW5uOng=")]).status == 401)
+        #expect(get("/basic/", [("Authorization", "Basic !")]).status == 401)
+    }
+
+    @Test("the Digest area takes a proof once, of its own nonce and for that request")
+    func digest() throws {
+        let challenge = try #require(get("/digest/").field("WWW-Authenticate"))
+        let nonce = try #require(AuthenticationChallenge.parse([challenge]).first?["nonce"])
+        func answer(_ nonce: String, _ target: String = "/digest/") -> DemoResponse {
+            let key = sha256("ann:Demo:demo")
+            let proof = sha256("\(key):\(nonce):00000001:c:auth:\(sha256("GET:/digest/"))")
+            let value = """
+                Digest username="ann", realm="Demo", nonce="\(nonce)", uri="/digest/", algorithm=SHA-256, qop=auth, \
+                nc=00000001, cnonce="c", response="\(proof)"
+                """
+            return get(target, [("Authorization", value)])
+        }
+        #expect(answer(nonce, "/digest/other").status == 401)
+        #expect(answer(nonce).status == 200)
+        let again = answer(nonce)
+        #expect(again.status == 401)
+        #expect(again.field("WWW-Authenticate")?.hasSuffix("stale=true") == true)
+        #expect(answer("made-up").status == 401)
+    }
+
+    @Test("the login page leads to where the caller was, by a session that nobody knew before")
+    func loginPage() throws {
+        let page = get("/form/a?b=c")
+        #expect(page.text.contains("j_security_check"))
+        let before = try #require(cookie(page))
+        let wrong = post("/form/j_security_check", "j_username=ann&j_password=x", [form, ("Cookie", before)])
+        #expect(wrong.status == 200 && wrong.text.contains("Invalid username"))
+        let right = post("/form/j_security_check", "j_username=ann&j_password=demo", [form, ("Cookie", before)])
+        #expect(right.status == 303)
+        #expect(right.field("Location") == "/form/a?b=c")
+        let after = try #require(cookie(right))
+        #expect(get("/form/a", [("Cookie", after)]).json?["path"] == "/form/a")
+        #expect(get("/form/a", [("Cookie", before)]).text.contains("j_security_check"))
+        #expect(post("/form/j_security_check", "j_username=ann&j_password=demo", [form]).status == 408)
+    }
+
+    @Test("a security check that a resource names is blocked after three wrong answers")
+    func checks() throws {
+        let json = ("Content-Type", "application/json")
+        func login(_ pin: String) -> DemoResponse {
+            post("/checks/login", #"{"challengeResponse":{"PinCode":{"pin":"\#(pin)"}}}"#, [json])
+        }
+        #expect(get("/checks/balance").json == ["challenges": ["PinCode": ["remainingAttempts": 3]]])
+        let won = login("1234")
+        #expect(won.status == 200)
+        #expect(get("/checks/balance", [("Cookie", try #require(cookie(won)))]).status == 200)
+        #expect(get("/checks/balance", [("Cookie", "checks=made-up")]).status == 401)
+        #expect(login("0").json == ["challenges": ["PinCode": ["remainingAttempts": 2]]])
+        #expect(login("0").status == 401)
+        #expect(login("0").status == 403)
+        #expect(login("1234").status == 403)
+        #expect(post("/checks/login", "{}", [json]).status == 400)
+    }
+
+    @Test("a token of the OAuth 2 server opens its resources for five minutes", arguments: [true, false])
+    func tokens(isInBody: Bool) throws {
+        let grant = "grant_type=client_credentials"
+        let basic = ("Authorization", "Basic \(Base64.encode("demo:demo%3Asecret%2B%25".utf8))")
+        let answer =
+            isInBody
+            ? post("/oauth/token", "\(grant)&client_id=demo&client_secret=demo%3Asecret%2B%25", [form])
+            : post("/oauth/token", grant, [form, basic])
+        #expect(answer.json?["expires_in"] == 300)
+        let token = try #require(answer.json?["access_token"]?.stringValue)
+        #expect(get("/oauth/api/echo", [("Authorization", "Bearer \(token)")]).status == 200)
+        clock.pass(seconds: 300)
+        #expect(get("/oauth/api/echo", [("Authorization", "Bearer \(token)")]).status == 401)
+        #expect(get("/oauth/api/echo").field("WWW-Authenticate") == "Bearer realm=\"api\"")
+        let refused = get("/oauth/api/echo", [("Authorization", "Bearer made-up")])
+        #expect(refused.field("WWW-Authenticate") == "Bearer realm=\"api\", error=\"invalid_token\"")
+        #expect(post("/oauth/token", "\(grant)&client_id=demo&client_secret=x", [form]).status == 401)
+        #expect(post("/oauth/token", "grant_type=password", [form, basic]).status == 400)
+    }
+}
