@@ -112,7 +112,8 @@ let package = Package(
 
         // What tests of several targets have in common.
         .target(
-            name: "TestSupport", dependencies: ["EventLoop"], path: "Tests/TestSupport", swiftSettings: settings),
+            name: "TestSupport", dependencies: ["ChallengeHandling", "EventLoop", "Secrets"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         // Servers that tests log in at. They share no code with the program, so that they cannot share its mistakes.
         .target(
             name: "FakeServers", dependencies: [crypto, cryptoExtras], path: "Tests/FakeServers",
@@ -141,7 +142,7 @@ let package = Package(
             linkerSettings: archiveSettings),
 
         tests("Secrets"),
-        tests("HTTPWire"),
+        tests("HTTPWire", ["TestSupport"]),
         tests("EventLoop", ["TestSupport"]),
         tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
@@ -166,27 +167,31 @@ let package = Package(
                 "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", "TestSupport",
                 httpTypes, logging,
             ]),
-        tests("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", httpTypes]),
-        tests("Settings", ["ChallengeHandling", "Secrets", httpTypes]),
-        tests("DemoUpstream", ["ChallengeHandling", crypto]),
+        tests(
+            "Admin",
+            ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
+        tests("Settings", ["ChallengeHandling", "Secrets", "TestSupport", httpTypes]),
+        tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
         tests("FakeServers", [crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
             [
                 "ChallengeClient", "ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings", "Systemd",
-                httpTypes, logging, arguments,
+                "TestSupport", httpTypes, logging, arguments,
             ]),
         .testTarget(
-            name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver"],
+            name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
+            exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
         .testTarget(
-            name: "FleetSimulationTests", dependencies: ["ChallengeHandling", "EngineModel", "Secrets", httpTypes],
+            name: "FleetSimulationTests",
+            dependencies: ["ChallengeHandling", "EngineModel", "Secrets", "TestSupport", httpTypes],
             path: "Tests/FleetSimulation", exclude: ["run"], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Secrets", "countersign",
-                httpTypes,
+                "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Secrets", "TestSupport",
+                "countersign", httpTypes,
             ],
             swiftSettings: settings),
     ]

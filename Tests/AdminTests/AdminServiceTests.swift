@@ -5,19 +5,13 @@ import Admin
 import ChallengeClient
 import ChallengeHandling
 import Gateway
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite("The admin listener's service")
 struct AdminServiceTests {
     /// What the service has asked for.
-    private final class Asked: Sendable {
-        private let texts = Mutex<[String]>([])
-        var all: [String] { texts.withLock { $0 } }
-        func note(_ text: String) { texts.withLock { $0.append(text) } }
-    }
-
-    private let asked = Asked()
+    private let asked = Notes()
 
     private func service(isAlive: Bool = true, standings: [SessionStanding] = []) -> AdminService {
         let asked = asked
@@ -29,11 +23,11 @@ struct AdminServiceTests {
                 metrics: { .of(standings) },
                 page: { StatusPage(report: .of(standings), conversations: [], intervals: []) },
                 unlatch: { name in
-                    asked.note("unlatch \(name)")
+                    asked.add("unlatch \(name)")
                     return 2
                 },
                 dropSessions: { name in
-                    asked.note("drop \(name ?? "all")")
+                    asked.add("drop \(name ?? "all")")
                     return 3
                 }))
     }

@@ -7,6 +7,7 @@ import FakeServers
 import HTTPTypes
 import LoginExamples
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("The authorization manager", .timeLimit(.minutes(10)))

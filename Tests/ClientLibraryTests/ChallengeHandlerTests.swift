@@ -7,6 +7,7 @@ import FakeServers
 import HTTPTypes
 import LoginExamples
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("Handlers of challenges of HTTP", .timeLimit(.minutes(10)))

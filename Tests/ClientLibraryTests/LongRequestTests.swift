@@ -6,6 +6,7 @@ import ChallengeHandling
 import FakeServers
 import HTTPTypes
 import LoginExamples
+import TestSupport
 import Testing
 
 @Suite("Requests that are long, late or many", .timeLimit(.minutes(10)))

@@ -6,6 +6,7 @@ import ChallengeHandling
 import FakeServers
 import HTTPTypes
 import LoginExamples
+import TestSupport
 import Testing
 
 @Suite("The PIN of the bank", .timeLimit(.minutes(10)))

@@ -6,6 +6,7 @@ import ChallengeHandling
 import FakeServers
 import HTTPTypes
 import LoginExamples
+import TestSupport
 import Testing
 
 @Suite("A client sends requests", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Credentials
@@ -13,7 +14,7 @@ struct PersistentLatchesTests {
     private let key = LatchKey(
         origin: Origin(scheme: .https, host: "bank.example.com"), challenge: "bank-pin", credential: "bank-pin")
     private let latch = Latch(reason: .rejected, closedAt: 1000)
-    private let store = MemoryStateStore()
+    private let store = MemoryStore()
 
     private func pin(_ value: String) -> Credential {
         Credential(name: "bank-pin", fields: ["pin": Secret(value)])
@@ -71,12 +72,12 @@ struct PersistentLatchesTests {
     func failingStore() throws {
         let told = Mutex<[StateError]>([])
         let latches = try PersistentLatches(store: store) { error in told.withLock { $0.append(error) } }
-        store.fail(StateError(reason: "disk full"))
+        store.saveFailure = StateError(reason: "disk full")
         latches.close(key, for: pin("1234"), latch)
         #expect(latches.closedLatch(key, for: pin("1234"), now: 2000) == latch)
         #expect(told.withLock { $0 } == [StateError(reason: "disk full")])
         // The next one that is kept takes the first along.
-        store.fail(nil)
+        store.saveFailure = nil
         latches.close(key, for: pin("4321"), latch)
         #expect(try PersistentLatches(store: store).all(now: 2000).count == 2)
     }
@@ -103,7 +104,7 @@ struct PersistentLatchesTests {
 
     @Test("keep no value, neither in the clear nor as a plain digest of it")
     func keepsNoValue() throws {
-        let other = MemoryStateStore()
+        let other = MemoryStore()
         for store in [store, other] {
             try PersistentLatches(store: store).close(key, for: pin("1234"), latch)
             let kept = try #require(store.values["latches"]).revealText()

@@ -3,6 +3,7 @@
 
 import Curl
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Failures")
@@ -10,7 +11,7 @@ struct FailureTests {
     @Test("a refused connection is told as such")
     func refused() async throws {
         let client = try Client()
-        let outcome = try await client.fetch("http://127.0.0.1:\(unusedPort())/")
+        let outcome = try await client.fetch("http://127.0.0.1:\(Ports.next())/")
         #expect(outcome.error == .couldNotConnect)
         #expect(outcome.status == 0)
         #expect(outcome.text.contains("Failed to connect"))
@@ -75,16 +76,9 @@ struct FailureTests {
     @Test("the environment's proxy is not used")
     func environment() async throws {
         await #expect(processExitsWith: .success) {
-            unsafe setenv("http_proxy", "http://127.0.0.1:\(unusedPort())", 1)
+            unsafe setenv("http_proxy", "http://127.0.0.1:\(Ports.next())", 1)
             let server = try Server()
             #expect(try await Client().fetch(server.url("/bytes/65")).status == 200)
         }
     }
-}
-
-/// A port of the loopback that nobody listens at.
-private func unusedPort() -> UInt16 {
-    let (listener, port) = loopbackSocket()
-    close(listener)
-    return port
 }

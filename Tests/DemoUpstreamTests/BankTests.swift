@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 import DemoUpstream
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite("the demonstration's bank")
@@ -99,11 +99,11 @@ struct BankTests {
 /// A client of the bank.
 private final class BankClient: Sendable {
     private let upstream: DemoUpstream
-    private let told: Told
+    private let told: Notes
     private let clock: TestClock
 
     init() {
-        let (told, clock) = (Told(), TestClock())
+        let (told, clock) = (Notes(), TestClock())
         self.told = told
         self.clock = clock
         upstream = DemoUpstream(onEvent: { told.add("\($0)") }, now: { clock.now })
@@ -111,7 +111,7 @@ private final class BankClient: Sendable {
 
     func pass(seconds: Int64) { clock.pass(seconds: seconds) }
 
-    var lines: [String] { told.lines }
+    var lines: [String] { told.all }
 
     func register() throws -> String {
         let payload = Base64.encode(#"{"application":{"id":"com.sample"}}"#.utf8, .url)
@@ -155,12 +155,4 @@ private final class BankClient: Sendable {
             to: DemoRequest(
                 method, "/mfp/api/\(path)", fields: [("Content-Type", "application/json")], body: Array(json.utf8)))
     }
-}
-
-private final class Told: Sendable {
-    private let told = Mutex<[String]>([])
-
-    var lines: [String] { told.withLock { $0 } }
-
-    func add(_ line: String) { told.withLock { $0.append(line) } }
 }

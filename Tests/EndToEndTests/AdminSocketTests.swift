@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import TestSupport
 internal import Testing
 
 @Suite("The admin socket that nobody configured")

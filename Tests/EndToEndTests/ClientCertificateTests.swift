@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 @Suite("nginx that demands a client's certificate")

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 /// Bodies of 64 MiB, far more than what is kept for sending again, on sessions that are not there yet. The root of each server

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import FakeServers
+internal import TestSupport
 import Testing
 
 @Suite("A fleet's proxy with the shipped configuration")

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 /// Callers are programs of two real users of this machine, `nobody` and `daemon`, and of root.

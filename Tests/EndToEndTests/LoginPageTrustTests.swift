@@ -2,26 +2,26 @@
 // Copyright the Countersign authors
 
 internal import FakeServers
-internal import Synchronization
+internal import TestSupport
 import Testing
 
 @Suite("What a caller asks for decides neither about a login nor where its password goes")
 struct LoginPageTrustTests {
     /// What was asked for, as `METHOD TARGET`, by a page of the upstream that somebody put there.
     private final class Pages: Sendable {
-        private let seen = Mutex<[String]>([])
+        private let seen = Notes()
         private let page: String
 
         init(_ page: String) { self.page = page }
 
         func respond(_ request: FakeRequest) -> FakeResponse? {
             guard request.path.contains("/uploads/") || request.path.contains("/wiki/") else { return nil }
-            seen.withLock { $0.append("\(request.method) \(request.path)") }
+            seen.add("\(request.method) \(request.path)")
             return .html(200, page)
         }
 
-        func count(_ request: String) -> Int { seen.withLock { seen in seen.count { $0 == request } } }
-        var posts: [String] { seen.withLock { seen in seen.filter { $0.hasPrefix("POST") } } }
+        func count(_ request: String) -> Int { seen.all.count { $0 == request } }
+        var posts: [String] { seen.all.filter { $0.hasPrefix("POST") } }
     }
 
     private static func configuration(at place: String, _ more: String = "") -> BankConfiguration {

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import FakeServers
+internal import TestSupport
 import Testing
 
 @Suite("NTLM, with a server by impacket")

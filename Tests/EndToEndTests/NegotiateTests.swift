@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 @Suite("Negotiate, with a KDC of MIT krb5 and Apache")

@@ -3,7 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
-internal import Synchronization
+internal import TestSupport
 import Testing
 
 @Suite("A credential that is changed while its session serves")
@@ -38,24 +38,24 @@ struct RotationTests {
         try await withBank(configuration) { bank in
             // "ann:first", "ann:second", "ann:third"
             let values = ["Basic YW5uOmZpcnN0", "Basic YW5uOnNlY29uZA==", "Basic YW5uOnRoaXJk"]
-            let seen = Mutex<[String]>([])
+            let seen = Notes()
             bank.upstream.override { request in
                 guard request.path.hasPrefix("/basic/") else { return nil }
                 let value = request.field("authorization") ?? ""
-                seen.withLock { $0.append(value) }
+                seen.add(value)
                 guard values.contains(value) else {
                     return .text(401, "who?\n", fields: [("WWW-Authenticate", #"Basic realm="Demo""#)])
                 }
                 return .text(200, "welcome\n")
             }
             try await bank.expect("/basic/", status: 200)
-            #expect(seen.withLock { $0 } == ["", values[0]])
+            #expect(seen.all == ["", values[0]])
 
             for (text, value) in [("second", values[1]), ("third", values[2])] {
                 Self.replace("ann.password", in: credentials, with: text)
                 let isUsed = await eventually(within: .seconds(20)) {
                     _ = try? await bank.expect("/basic/", status: 200)
-                    return seen.withLock { $0.last } == value
+                    return seen.all.last == value
                 }
                 #expect(isUsed)
                 // The same once more, by another file.
@@ -63,8 +63,8 @@ struct RotationTests {
             }
             // No password was refused on the way: whoever tries a new one begins at the challenge. And nobody saw more changes
             // than there were.
-            #expect(seen.withLock { seen in seen.allSatisfy { $0 == "" || values.contains($0) } })
-            #expect(seen.withLock { $0.count { $0 == "" } } <= 3)
+            #expect(seen.all.allSatisfy { $0 == "" || values.contains($0) })
+            #expect(seen.all.count { $0 == "" } <= 3)
             #expect(try bank.daemon.log.components("credential changed") == 2)
             #expect(try bank.daemon.log.components(#""login won""#) == 3)
         }

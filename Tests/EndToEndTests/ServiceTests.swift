@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 @Suite("A service under its manager")

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 internal import Testing
 
 @Suite("An upstream over TLS, served by nginx")

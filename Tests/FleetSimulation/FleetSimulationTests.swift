@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import EngineModel
+import TestSupport
 import Testing
 
 @Suite("Simulated fleets")

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import EngineModel
+import TestSupport
 
 /// Hosts, the session engine, and the server that they log in to, in simulated time. Everything that happens follows from the seed.
 final class SimulatedFleet {

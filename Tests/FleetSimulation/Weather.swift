@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import EngineModel
+import TestSupport
 
 /// What a simulated fleet has to bear. Times are in milliseconds; a chance is between 0 and 1.
 struct Weather {

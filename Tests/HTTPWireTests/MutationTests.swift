@@ -2,10 +2,11 @@
 // Copyright the Countersign authors
 
 import HTTPWire
+import TestSupport
 import Testing
 
 /// Changes a few bytes of a valid message in the ways that confuse parsers.
-private func mutated(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+private func mutated(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
     let nasty: [UInt8] = [0, 9, 10, 13, 32, 34, 35, 37, 44, 45, 47, 48, 58, 59, 61, 91, 93, 127, 128, 255]
     var result = bytes
     for _ in 0..<Int.random(in: 1...4, using: &random) where !result.isEmpty {
@@ -24,7 +25,7 @@ private func mutated(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt
 
 @Test("no mutated request traps, and byte by byte it is read the same", arguments: 0..<8)
 func mutatedRequests(_ seed: UInt64) {
-    var random = SeededGenerator(state: seed)
+    var random = SplitMix(state: seed)
     let seeds = HeadCases.all.map(\.bytes).filter { $0.count < 400 }
     for _ in 0..<800 {
         let bytes = mutated(seeds.randomElement(using: &random) ?? [], &random)
@@ -56,7 +57,7 @@ private func expectSound(_ head: RequestHead, in bytes: [UInt8], length: Int) {
 
 @Test("no mutated chunked body traps, and cut anywhere it is read the same", arguments: 0..<8)
 func mutatedChunks(_ seed: UInt64) {
-    var random = SeededGenerator(state: seed)
+    var random = SplitMix(state: seed)
     let seeds = (ChunkedCase.taken + ChunkedCase.refused).map { latin1($0.raw) }.filter { $0.count < 200 }
     for _ in 0..<800 {
         let bytes = mutated(seeds.randomElement(using: &random) ?? [], &random)
@@ -69,7 +70,7 @@ func mutatedChunks(_ seed: UInt64) {
 
 @Test("no mutated response traps", arguments: 0..<4)
 func mutatedResponses(_ seed: UInt64) {
-    var random = SeededGenerator(state: seed)
+    var random = SplitMix(state: seed)
     let start = latin1(
         "HTTP/1.1 200 OK\r\nServer: a\r\nContent-Length: 5, 5\r\nConnection: close, x\r\nX: y\r\n"
             + "Set-Cookie: a=b; Path=/\r\n\r\n")

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Settings
+import TestSupport
 import Testing
 
 @Suite("Damaged files")
@@ -30,17 +31,5 @@ struct DamagedFileTests {
             failures += errors.isEmpty ? 0 : 1
         }
         #expect(failures > 75)
-    }
-}
-
-/// The same numbers in every run.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

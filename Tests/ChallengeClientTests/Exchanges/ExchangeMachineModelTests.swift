@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import TestSupport
 import Testing
 
 /// What may follow what, whatever the events are.
@@ -58,7 +59,7 @@ struct ExchangeMachineModelTests {
 
     @Test("no sequence of events breaks a rule", arguments: 0..<20)
     func anySequence(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix(state: seed)
         for _ in 0..<500 {
             var machine = ExchangeMachine()
             var watch = Watch()
@@ -74,7 +75,7 @@ struct ExchangeMachineModelTests {
     /// Events in a likely order, so that exchanges get far.
     @Test("challenges without end come to an end", arguments: 0..<20)
     func stubbornUpstream(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix(state: seed)
         for _ in 0..<200 {
             var machine = ExchangeMachine()
             var watch = Watch()
@@ -155,7 +156,7 @@ struct ExchangeMachineModelTests {
         #expect(machine.hasEnded)
     }
 
-    private func step(_ machine: inout ExchangeMachine, _ watch: inout Watch, _ random: inout SeededRandom) {
+    private func step(_ machine: inout ExchangeMachine, _ watch: inout Watch, _ random: inout SplitMix) {
         switch Int.random(in: 0..<14, using: &random) {
         case 12: watch.note(machine.sessionKept(), after: "kept")
         case 13:
@@ -179,11 +180,11 @@ struct ExchangeMachineModelTests {
         }
     }
 
-    private func slot(_ random: inout SeededRandom) -> Int? {
+    private func slot(_ random: inout SplitMix) -> Int? {
         Bool.random(using: &random) ? Int.random(in: 0..<3, using: &random) : nil
     }
 
-    private func stubborn(_ random: inout SeededRandom) -> ExchangeMachine.Verdict {
+    private func stubborn(_ random: inout SplitMix) -> ExchangeMachine.Verdict {
         switch Int.random(in: 0..<14, using: &random) {
         case 0: .pass
         case 10, 11: .look

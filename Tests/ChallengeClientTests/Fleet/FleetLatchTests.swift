@@ -4,6 +4,7 @@
 import ChallengeClient
 import ChallengeHandling
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("Latches that hosts share")
@@ -63,14 +64,14 @@ struct FleetLatchTests {
     func steps() async throws {
         let fleet = try FleetOfTests(["1", "1"])
         defer { fleet.end() }
-        let kept = KeptState()
+        let kept = MemoryStore()
         let own = FleetSteps(local: kept, latches: fleet.hosts[0].fleet.latches)
         let end: Int64 = 4_000_000_000_000
         let steps = JSONValue.object(["seed": .integer(end), "old": .integer(1)])
         try own.save(Secret(steps.serialized()), as: TimedPasswords.stateName)
         try own.save(Secret("x"), as: "another")
-        #expect(kept.names.value == [TimedPasswords.stateName, "another"])
-        let others = FleetSteps(local: KeptState(), latches: fleet.hosts[1].fleet.latches)
+        #expect(Set(kept.names) == [TimedPasswords.stateName, "another"])
+        let others = FleetSteps(local: MemoryState(), latches: fleet.hosts[1].fleet.latches)
         #expect(
             await eventually {
                 let value = try? others.load(TimedPasswords.stateName)
@@ -80,12 +81,4 @@ struct FleetLatchTests {
         // It is no latch that an operator would see, or open.
         #expect(fleet.hosts[1].fleet.latches.closed(now: now).isEmpty)
     }
-}
-
-private final class KeptState: StateStore {
-    let names = Mutable<[String]>([])
-
-    func load(_ name: String) throws(StateError) -> Secret? { nil }
-    func save(_ value: Secret, as name: String) throws(StateError) { names.value += [name] }
-    func remove(_ name: String) throws(StateError) {}
 }

@@ -49,7 +49,7 @@ final class FleetOfTests: Sendable {
                 fleet: digests, credentials: provider, version: version, digests: NoDigests(), now: now),
             latches: latches, limits: SessionLimits(), times: times)
         let services = ClientServices(
-            limits: SessionLimits(), credentials: provider, latches: latches, state: EmptyState(), wallClock: now,
+            limits: SessionLimits(), credentials: provider, latches: latches, state: MemoryState(), wallClock: now,
             observer: SilentObserver(), ledger: CredentialLedger(digest: version), fleet: fleet)
         let thread = try EventLoopThread(name: "host") { loop in
             guard let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 1) else {
@@ -143,12 +143,6 @@ private struct NoDigests: MessageDigests {
         func update(_ bytes: ArraySlice<UInt8>) {}
         func finish() -> [UInt8] { [] }
     }
-}
-
-private struct EmptyState: StateStore {
-    func load(_ name: String) throws(StateError) -> Secret? { nil }
-    func save(_ value: Secret, as name: String) throws(StateError) {}
-    func remove(_ name: String) throws(StateError) {}
 }
 
 private struct SilentObserver: LoginObserver {

@@ -3,13 +3,14 @@
 
 import ChallengeClient
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("The body kept for a replay, in any order of events")
 struct ReplayBufferModelTests {
     @Test("every transfer gets the same bytes, and memory stays within its bound", arguments: 0..<40)
     func anyOrder(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix(state: seed)
         let disk = FakeDisk()
         let (spool, _) = disk.spool(limit: Bool.random(using: &random) ? .max : 300_000)
         let memory = [0, 1, 1000, 65_536, 100_000].randomElement(using: &random) ?? 0
@@ -58,7 +59,7 @@ struct ReplayBufferModelTests {
 }
 
 private let noise = {
-    var random = SeededRandom(seed: 1)
+    var random = SplitMix(state: 1)
     return (0..<150_000).flatMap { _ in
         let value: UInt64 = random.next()
         return (0..<8).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }

@@ -3,6 +3,7 @@
 
 import ChallengeClient
 import HTTPWire
+import TestSupport
 import Testing
 
 @Suite("The body kept for a replay")
@@ -87,7 +88,7 @@ struct ReplayBufferTests {
         arguments: [0, 1000, 64 * 1024, 200_000])
     func streaming(limit: Int) {
         let buffer = TestBody(memory: limit)
-        var random = SeededRandom(seed: 7)
+        var random = SplitMix(state: 7)
         var (sent, received, held) = (0, 0, 0)
         let total = 600_000
         while received < total {

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import EngineModel
+import TestSupport
 import Testing
 
 @testable import ChallengeClient

@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Curl
 import Glibc
+import TestSupport
 import Testing
 
 @testable import ChallengeClient
@@ -227,7 +228,7 @@ struct RedisEngineConnectionTests {
     func nothing() async throws {
         let plan = RedisEnginePlan(place: .socket("/nonexistent/socket"))
         #expect(try await EngineRig(plan).reasonAway() == "it refuses the connection, or nothing listens there")
-        let port = RedisEnginePlan(place: .host("127.0.0.1", port: freePort(), isSecure: false))
+        let port = RedisEnginePlan(place: .host("127.0.0.1", port: Ports.next(), isSecure: false))
         #expect(try await EngineRig(port).reasonAway() == "it refuses the connection, or nothing listens there")
     }
 }

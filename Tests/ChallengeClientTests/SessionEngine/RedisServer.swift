@@ -3,6 +3,7 @@
 
 import EventLoop
 import Glibc
+import TestSupport
 
 /// A real `redis-server`, with a folder and a process of its own, which ends with this object.
 final class RedisServer {
@@ -42,10 +43,10 @@ final class RedisServer {
             self.port = 0
             arguments += ["--port", "0"]
         case .plain:
-            self.port = freePort()
+            self.port = Ports.next()
             arguments += ["--port", "\(self.port)"]
         case .secure(let certificates, let clients):
-            self.port = freePort()
+            self.port = Ports.next()
             arguments += [
                 "--port", "0", "--tls-port", "\(self.port)", "--tls-cert-file", certificates + "/server.pem",
                 "--tls-key-file", certificates + "/server.key", "--tls-ca-cert-file", certificates + "/ca.pem",
@@ -156,17 +157,6 @@ final class GarbagePeer: Sendable {
         // Also ends the accept that waits.
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
-    }
-}
-
-/// A port of 127.0.0.1 that nobody listens at, below those that the system hands out by itself: a connection under way could take
-/// one of them before the program has it.
-func freePort() -> UInt16 {
-    while true {
-        if let (listener, port) = loopbackListener(at: UInt16.random(in: 10_000..<32_000)) {
-            close(listener)
-            return port
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import TestSupport
 import Testing
 
 @Suite("What drives a host of a fleet")

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import TestSupport
 import Testing
 
 @Suite("Location patterns, by many examples")

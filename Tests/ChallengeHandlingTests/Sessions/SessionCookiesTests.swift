@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import TestSupport
 import Testing
 
 @testable import ChallengeHandling

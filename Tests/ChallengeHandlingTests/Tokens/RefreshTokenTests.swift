@@ -5,6 +5,7 @@ import ChallengeHandling
 import HTTPTypes
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Refresh tokens")
@@ -77,12 +78,12 @@ struct RefreshTokenTests {
             [Self.sends("refresh-1", getting: "refresh-2"), Self.sends("refresh-2", getting: "refresh-3")], store: store
         )
         let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
-        store.failsToSave = true
+        store.saveFailure = StateError(reason: "the disk is full")
         for _ in 0..<2 {
             await #expect(throws: LoginFailure.self) { try await login.win(world.conversation) }
         }
         #expect(world.requests.sent.count == 1)
-        store.failsToSave = false
+        store.saveFailure = nil
         _ = try await world.win(login)
     }
 

@@ -4,6 +4,7 @@
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 /// A token endpoint in a script, and logins that ask it.

@@ -7,7 +7,7 @@ import Credentials
 import FakeServers
 import LoginExamples
 import Secrets
-import Synchronization
+import TestSupport
 import Testing
 
 /// The fakes' upstream, and a client for it.
@@ -65,16 +65,6 @@ struct SharedKeys: SigningKeys {
 
     func load(_ serialized: Secret) throws(StateError) -> any SigningKey { try RSASigningKeys().load(serialized) }
     func load(pem: Secret) throws(StateError) -> any AssertionKey { try RSASigningKeys().load(pem: pem) }
-}
-
-/// What was said, in order.
-final class Notes: Sendable {
-    private let notes = Mutex<[String]>([])
-
-    var all: [String] { notes.withLock { $0 } }
-    var count: Int { all.count }
-
-    func add(_ note: String) { notes.withLock { $0.append(note) } }
 }
 
 /// The error that `body` throws, which is a client's.

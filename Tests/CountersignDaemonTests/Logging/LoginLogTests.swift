@@ -6,22 +6,15 @@ import ChallengeHandling
 import HTTPTypes
 import Logging
 import Secrets
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import CountersignDaemon
 
 @Suite("Logins in the log")
 struct LoginLogTests {
-    /// Keeps what is logged.
-    private final class Lines: Sendable {
-        private let kept = Mutex<[String]>([])
-        var all: [String] { kept.withLock { $0 } }
-        func append(_ line: String) { kept.withLock { $0.append(line) } }
-    }
-
     private struct Handler: LogHandler {
-        let lines: Lines
+        let lines: Notes
         var metadata = Logger.Metadata()
         var logLevel = Logger.Level.info
 
@@ -32,11 +25,11 @@ struct LoginLogTests {
 
         func log(event: LogEvent) {
             let outcome = event.metadata?["outcome"].map { "\($0)" } ?? ""
-            lines.append("\(event.level): \(event.message) (\(outcome))")
+            lines.add("\(event.level): \(event.message) (\(outcome))")
         }
     }
 
-    private let lines = Lines()
+    private let lines = Notes()
     private let key = SessionKey(origin: Origin(scheme: .https, host: "a"), challenge: "corp", credential: "ann")
     private let field = InjectedField(name: .authorization, value: Secret("x"))
 

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 /// Logins that win no session.

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 /// Upstreams that cannot be reached, that fail the TLS handshake, or that answer with what is no HTTP.
@@ -133,7 +134,7 @@ final class FullListener: Sendable {
         waiting = (0..<4).map { _ in
             socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         }
-        for descriptor in waiting { _ = unsafe withLoopback(port) { unsafe connect(descriptor, $0, $1) } }
+        for descriptor in waiting { _ = unsafe withLoopback(port: port) { unsafe connect(descriptor, $0, $1) } }
     }
 
     deinit { for descriptor in waiting { close(descriptor) } }

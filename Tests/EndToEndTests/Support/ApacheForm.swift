@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A real Apache httpd with `mod_auth_form` and `mod_session_cookie` in front of a plain upstream. The login page is the
 /// document of its 401; the form goes to `/login/submit` and carries a hidden field.

@@ -4,6 +4,7 @@
 internal import FakeServers
 internal import Glibc
 internal import Synchronization
+internal import TestSupport
 import Testing
 
 /// A scenario's stage: the fake bank in this process, and the real daemon in front of it.

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A real docker-registry that demands tokens, and the token service that it sends its callers to.
 final class ContainerRegistry: Sendable {

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Synchronization
+internal import TestSupport
 import Testing
 
 /// A fake of a login server, by a script of `Tests/Scripts/fakes`, that can be ended and started again.

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 import Testing
 
 /// The proxy of a fleet, as its shipped configuration has it: between the callers and the upstream, with countersign beside it.

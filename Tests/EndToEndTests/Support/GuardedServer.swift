@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A real web server that demands Basic or Digest in front of a plain upstream: nginx, or Apache httpd.
 ///

@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 
 /// A plain socket, for what curl cannot do. Blocking: to be used within `offPool`.
 final class RawConnection: Sendable {
@@ -23,7 +24,7 @@ final class RawConnection: Sendable {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         let descriptor = descriptor
         setTimes(seconds)
-        guard unsafe withLoopback(port, { unsafe connect(descriptor, $0, $1) }) == 0 else {
+        guard unsafe withLoopback(port: port, { unsafe connect(descriptor, $0, $1) }) == 0 else {
             throw ChildError(description: "no connection to port \(port): error \(errno)")
         }
     }

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A port that is taken, by nobody who would answer.
 final class RawListener: Sendable {
@@ -11,7 +12,7 @@ final class RawListener: Sendable {
 
     init() throws {
         let descriptor = descriptor
-        let isTaken = unsafe withLoopback(port) { address, length in
+        let isTaken = unsafe withLoopback(port: port) { address, length in
             unsafe bind(descriptor, address, length) == 0 && listen(descriptor, 1) == 0
         }
         guard isTaken else { throw ChildError(description: "port \(port) cannot be taken: error \(errno)") }

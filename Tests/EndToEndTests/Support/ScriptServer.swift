@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A server that a script of `Tests/Scripts` runs: it says "ready" when it is, and ends by SIGTERM.
 final class ScriptServer: Sendable {

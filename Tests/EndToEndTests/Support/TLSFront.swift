@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import TestSupport
 
 /// nginx with a certificate of its own, which puts HTTPS and HTTP/2 in front of a plain upstream.
 final class TLSFront: Sendable {

@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import Synchronization
+internal import TestSupport
 import Testing
 
 /// A real Tomcat with applications behind FORM, BASIC and DIGEST (`Tests/Scripts/tomcat`), and the real daemon in front of it.

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 
 /// A real WebSocket server, which sends every message back; and a real caller for it.
 final class WebSocketServer: Sendable {

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Gateway
+import TestSupport
 import Testing
 
 @Suite("Paths as Tomcat, nginx, Apache and IIS read them")
@@ -60,7 +61,7 @@ struct ServerReadingTests {
 
     @Test("nor does it in hundreds of paths that are made randomly of the parts that servers read differently")
     func random() {
-        var numbers = Numbers()
+        var numbers = SplitMix(state: 20_261_123)
         let parts = [
             "admin", "public", "x", "..", ".", "", "%2e%2e", "%2E.", "..;", "..;v=1", ";", ";a", "%3b", ".%3b",
             "%252e%252e", "ADMIN",
@@ -70,26 +71,13 @@ struct ServerReadingTests {
         var passed = 0
         for _ in 0..<800 {
             var path = ""
-            for _ in 0...numbers.next(below: 6) {
+            for _ in 0...Int.random(in: 0..<6, using: &numbers) {
                 path +=
-                    (path.isEmpty ? "/" : joints[numbers.next(below: joints.count)])
-                    + parts[numbers.next(below: parts.count)]
+                    (path.isEmpty ? "/" : joints[Int.random(in: 0..<joints.count, using: &numbers)])
+                    + parts[Int.random(in: 0..<parts.count, using: &numbers)]
             }
             if expectGuarded(path) { passed += 1 }
         }
         #expect((20..<600).contains(passed), "\(passed) passed: too many or too few to tell something")
-    }
-
-    /// SplitMix64: the same numbers each time.
-    private struct Numbers {
-        private var state: UInt64 = 20_261_123
-
-        mutating func next(below bound: Int) -> Int {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var number = state
-            number = (number ^ (number >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            number = (number ^ (number >> 27)) &* 0x94D0_49BB_1331_11EB
-            return Int((number ^ (number >> 31)) % UInt64(bound))
-        }
     }
 }

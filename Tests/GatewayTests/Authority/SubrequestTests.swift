@@ -7,7 +7,7 @@ import Gateway
 import Glibc
 import HTTPTypes
 import Secrets
-import Synchronization
+import TestSupport
 import Testing
 
 /// A gateway whose listener is an authority, before an upstream that must get nothing.
@@ -17,7 +17,7 @@ struct Authority {
     let arrived: Arrived
 
     final class Arrived: Sendable {
-        let heads = Mutex<[String]>([])
+        let heads = Notes()
     }
 
     init(
@@ -27,7 +27,7 @@ struct Authority {
         let arrived = Arrived()
         self.arrived = arrived
         upstream = try AnsweringUpstream { head, _ in
-            arrived.heads.withLock { $0.append(head) }
+            arrived.heads.add(head)
             return answer("200 OK", "in")
         }
         let listener = ListenerPlan(
@@ -48,7 +48,7 @@ struct Authority {
     }
 
     /// What has come upstream.
-    var heads: [String] { arrived.heads.withLock { $0 } }
+    var heads: [String] { arrived.heads.all }
 }
 
 /// The sub-request of an nginx.

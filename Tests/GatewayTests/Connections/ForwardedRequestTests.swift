@@ -6,6 +6,7 @@ import ChallengeHandling
 import Gateway
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 /// What reaches the upstream of a caller's request, libcurl's own additions included.
@@ -153,7 +154,7 @@ struct ForwardedRequestTests {
 
     @Test("a loop through the proxy itself ends with 508, for the first of the requests as for all")
     func loop() throws {
-        let port = try freePort()
+        let port = Ports.next()
         let proxy = try Proxy(
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: port), plan: .proxy())],

@@ -7,6 +7,7 @@ import Gateway
 import HTTPTypes
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 /// A server that takes the password `right` of `ann`, or another, and lets nobody see what is below `/admin`: as Apache's
@@ -16,7 +17,7 @@ private final class Office: Sendable {
     /// The answers with 401 to a request that carried a password.
     let refusals = Atomic<Int>(0)
     let isDown = Atomic<Bool>(false)
-    let paths = Mutex<[String]>([])
+    let paths = Notes()
 
     func upstream() throws -> AnsweringUpstream {
         try AnsweringUpstream { [self] head, _ in
@@ -25,7 +26,7 @@ private final class Office: Sendable {
             guard let field else {
                 return answer("401 Unauthorized", "who?", "WWW-Authenticate: Basic realm=\"a\"\r\n")
             }
-            paths.withLock { $0.append(path) }
+            paths.add(path)
             if isDown.load(ordering: .relaxed), path == "/app/1" { return answer("503 Busy", "later") }
             let sent = Base64.decode(String(field.dropFirst(21))).map { String(decoding: $0, as: UTF8.self) }
             if sent == "ann:" + password.withLock({ $0 }), !path.hasPrefix("/admin") { return answer("200 OK", "in") }
@@ -100,7 +101,7 @@ struct AcceptedCredentialTests {
         for caller in callers { try caller.send(get("/admin/1")) }
         for caller in callers { #expect(try caller.message().body == "not you") }
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
-        #expect(office.paths.withLock { $0.count { $0 == "/app/1" } } <= 1 + workers)
+        #expect(office.paths.all.count { $0 == "/app/1" } <= 1 + workers)
         #expect(!isLatched(upstream.port))
     }
 
@@ -150,7 +151,7 @@ struct AcceptedCredentialTests {
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
         #expect(try proxy.fetch(get("/app/1")).body == "in")
         #expect(!isLatched(upstream.port))
-        #expect(office.paths.withLock { $0.first } == "/whoami")
+        #expect(office.paths.all.first == "/whoami")
         // And a wrong password is sent there alone.
         office.password.withLock { $0 = "other" }
         #expect(try self.proxy(upstream.port, proof: "/whoami").fetch(get("/app/1")).body.contains("login-rejected"))

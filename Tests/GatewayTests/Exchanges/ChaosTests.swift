@@ -42,7 +42,7 @@ struct ChaosTests {
 
     @Test("nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
     func chaos(seed: UInt64) throws {
-        let random = Mutex(SeededRandom(seed: seed))
+        let random = Mutex(SplitMix(state: seed))
         let isWell = Signal()
         let upstream = try AnsweringUpstream { head, _ in
             if isWell.isSet { return answer("200 OK", "well") }
@@ -87,20 +87,5 @@ struct ChaosTests {
             #expect(head.hasPrefix("HTTP/1.1 200 "))
             #expect(body == "well")
         }
-    }
-}
-
-/// Random numbers that are the same at every run (SplitMix64).
-private struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

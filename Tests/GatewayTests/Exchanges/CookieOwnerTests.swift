@@ -4,6 +4,7 @@
 import ChallengeClient
 import Gateway
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ChallengeHandling
@@ -12,23 +13,23 @@ import Testing
 /// then sets belongs to the session, or to the caller that it answered.
 @Suite("Whose a cookie is: by name, domain and path (RFC 6265 §5.3)")
 struct CookieOwnerTests {
-    private final class Notes: Sendable {
-        let cookies = Mutex<[String]>([])
+    private final class Traffic: Sendable {
+        let cookies = Notes()
         let answers = Mutex<[String: String]>([:])
     }
 
-    private let notes = Notes()
+    private let traffic = Traffic()
     private let upstream: AnsweringUpstream
     private let proxy: Proxy
 
     init() throws {
-        let notes = notes
+        let traffic = traffic
         upstream = try AnsweringUpstream { head, _ in
             let lines = head.split(separator: "\r\n").map(String.init)
             let cookies = lines.filter { $0.lowercased().hasPrefix("cookie:") }
-            notes.cookies.withLock { $0.append(cookies.joined(separator: "|")) }
+            traffic.cookies.add(cookies.joined(separator: "|"))
             let path = String(lines[0].split(separator: " ")[1])
-            let set = notes.answers.withLock { $0[path] } ?? ""
+            let set = traffic.answers.withLock { $0[path] } ?? ""
             return head.contains("\r\nUpgrade: echo\r\n") ? switching(to: "echo", set) : answer("200 OK", "in", set)
         }
         let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/app/login"))
@@ -46,14 +47,14 @@ struct CookieOwnerTests {
     /// Has the upstream set these cookies at `path`.
     private func set(_ lines: String..., at path: String) {
         let fields = lines.map { "Set-Cookie: \($0)\r\n" }.joined()
-        notes.answers.withLock { $0[path] = fields }
+        traffic.answers.withLock { $0[path] = fields }
     }
 
     private func fetch(_ path: String, _ cookies: String = "") throws -> String {
         try proxy.fetch(get(path, cookies.isEmpty ? "" : "Cookie: \(cookies)\r\n")).head
     }
 
-    private var last: String? { notes.cookies.withLock { $0.last } }
+    private var last: String? { traffic.cookies.all.last }
 
     @Test("a cookie of another path goes to the caller that it was set for, and to no other")
     func otherPath() throws {
@@ -117,7 +118,7 @@ struct CookieOwnerTests {
     @Test("fifty lines that try to be the session's cookie neither reach the caller nor push it out")
     func flood() throws {
         let lines = (0..<50).map { "Set-Cookie: JSESSIONID=\($0); Path=/app\r\n" }
-        notes.answers.withLock { $0["/app/deep/flood"] = lines.joined() + "Set-Cookie: JSESSIONID=deep\r\n" }
+        traffic.answers.withLock { $0["/app/deep/flood"] = lines.joined() + "Set-Cookie: JSESSIONID=deep\r\n" }
         #expect(!(try fetch("/app/deep/flood")).contains("JSESSIONID"))
         _ = try fetch("/app/x")
         #expect(last == "Cookie: JSESSIONID=49; my session=blank; csrftoken=kept")

@@ -5,7 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Gateway
 import HTTPTypes
-import Synchronization
+import TestSupport
 import Testing
 
 /// A site that serves anonymous visitors as well: a page for them holds a login box.
@@ -22,13 +22,13 @@ private struct LoginBoxDetector: ChallengeDetector {
 struct LoginBeforeRequestTests {
     /// What an upstream has carried out, as `METHOD PATH USER`.
     private final class Executions: Sendable {
-        private let list = Mutex<[String]>([])
-        var all: [String] { list.withLock { $0 } }
+        private let notes = Notes()
+        var all: [String] { notes.all }
 
         func note(_ head: String) -> String {
             let words = head.split(separator: " ")
             let user = head.contains("Authorization: Bearer ") ? "user" : "anonymous"
-            list.withLock { $0.append("\(words[0]) \(words[1]) \(user)") }
+            notes.add("\(words[0]) \(words[1]) \(user)")
             return user
         }
     }
@@ -100,17 +100,17 @@ struct LoginBeforeRequestTests {
     func addresses() throws {
         let executions = Executions()
         let upstream = try openSite(executions)
-        let seen = Mutex<[String]>([])
+        let seen = Notes()
         let standing = login(upstream.port) { occasion, conversation in
             let target = occasion.target.map { "before \($0.target)" }
             let challenge = occasion.challenge.map { "after \($0.method.rawValue) \($0.url.target)" }
-            seen.withLock { $0.append("\(target ?? "") \(challenge ?? "")") }
+            seen.add("\(target ?? "") \(challenge ?? "")")
             return occasion.challenge == nil
                 ? Session(expiresAt: conversation.now() + 60_000) : .bearer("one")
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [standing]))
         #expect(try proxy.fetch(request("POST")).body == "user")
-        #expect(seen.withLock { $0 } == ["before /comment ", " after POST /comment"])
+        #expect(seen.all == ["before /comment ", " after POST /comment"])
     }
 
     @Test("where the login finds nothing asked for, requests go without it, and it does not look again at each")

@@ -4,18 +4,17 @@
 import ChallengeClient
 import ChallengeHandling
 import Gateway
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Cookies of sessions")
 struct SessionCookieTests {
     /// A login that wins the cookie `sid`, and an upstream that says `fields` with every answer and notes the cookies it gets.
     private func proxy(answering fields: String = "") throws -> (Proxy, AnsweringUpstream, @Sendable () -> [String]) {
-        final class Notes: Sendable { let heads = Mutex<[String]>([]) }
         let notes = Notes()
         let upstream = try AnsweringUpstream { head, _ in
             let lines = head.split(separator: "\r\n").filter { $0.lowercased().hasPrefix("cookie:") }
-            notes.heads.withLock { $0.append(lines.joined(separator: "|")) }
+            notes.add(lines.joined(separator: "|"))
             return answer("200 OK", "in", fields)
         }
         let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/login"))
@@ -25,7 +24,7 @@ struct SessionCookieTests {
             _ = jar.store("deep=two; Path=/deep", from: url, now: conversation.now())
             return Session(cookies: SessionCookies(jar))
         }
-        return (try Proxy(.bank(port: upstream.port, logins: [login])), upstream, { notes.heads.withLock { $0 } })
+        return (try Proxy(.bank(port: upstream.port, logins: [login])), upstream, { notes.all })
     }
 
     @Test("they go where they belong, in one field with the caller's")

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Gateway

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPWire
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -198,7 +199,7 @@ struct AddressMapTests {
 
     @Test("no reference makes the map fall over", arguments: 0..<40)
     func anything(seed: Int) throws {
-        var generator = SmallGenerator(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
+        var generator = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
         let pieces = [
             "https", "http", ":", "//", "/", "bank.example", "@", "?", "#", "[", "]", "::1", "%", "2e", "..", ".",
             "api", "\\",
@@ -215,17 +216,5 @@ struct AddressMapTests {
             let text = String(decoding: local, as: UTF8.self)
             #expect(text.hasPrefix("http://localhost:8080/p/") || text.hasPrefix("/p/"), "\(said) \(text)")
         }
-    }
-}
-
-/// A sequence of numbers that is the same each time.
-struct SmallGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state
     }
 }

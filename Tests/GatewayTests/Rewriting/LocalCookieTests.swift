@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPWire
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -92,7 +93,7 @@ struct LocalCookieTests {
 
     @Test("no cookie makes either way fall over, and both ways make the name that it was", arguments: 0..<40)
     func anything(seed: Int) throws {
-        var generator = SmallGenerator(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
+        var generator = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
         let pieces = [
             ";", "=", " ", "Secure", "Path", "Domain", "/", "/api", "x", "SameSite", "None", "__Host-", "countersign-",
             "\t", ".",

@@ -27,13 +27,6 @@ struct NoLatches: LatchBook {
     func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {}
 }
 
-/// No state.
-struct NoState: StateStore {
-    func load(_ name: String) throws(StateError) -> Secret? { nil }
-    func save(_ value: Secret, as name: String) throws(StateError) {}
-    func remove(_ name: String) throws(StateError) {}
-}
-
 /// Notes logins as they begin and end.
 final class LoginLog: LoginObserver {
     private let begun = Mutex<[LoginCause]>([])

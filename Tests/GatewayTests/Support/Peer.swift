@@ -240,29 +240,6 @@ private func limitWaiting(_ number: Int32) {
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }
 
-/// Calls `body` with the address of a port of 127.0.0.1.
-func withLoopback(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return unsafe withUnsafePointer(to: &address) { pointer in
-        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-    }
-}
-
-/// A port of 127.0.0.1 that was free just now.
-func freePort() throws -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    defer { close(descriptor) }
-    guard unsafe withLoopback(port: 0, { unsafe bind(descriptor, $0, $1) }) == 0 else {
-        throw Peer.Problem(doing: "bind: \(errno)")
-    }
-    return port(of: descriptor)
-}
-
 /// The port that a listening TCP socket has.
 func port(of descriptor: Int32) -> UInt16 {
     var address = sockaddr_in()

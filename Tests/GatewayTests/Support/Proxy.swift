@@ -31,7 +31,7 @@ final class Proxy {
     ) throws {
         let clock = clock
         services = ClientServices(
-            limits: sessions, credentials: credentials, latches: latches, state: NoState(),
+            limits: sessions, credentials: credentials, latches: latches, state: MemoryState(),
             wallClock: { clock.now }, chance: chance, observer: log, replay: spool, hasClosedLatch: isLatched)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,

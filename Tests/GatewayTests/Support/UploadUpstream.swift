@@ -4,6 +4,7 @@
 import ChallengeClient
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// An upstream that takes long bodies, on a thread per connection, and remembers them.

@@ -4,6 +4,7 @@
 import ChallengeClient
 import ChallengeHandling
 import Gateway
+import TestSupport
 import Testing
 
 @Suite("What the workers count of exchanges")
@@ -61,7 +62,7 @@ struct ExchangeMeterTests {
 
     @Test("local replies are counted by upstream, code and status; where none was chosen, without an upstream")
     func replies() throws {
-        let proxy = try Proxy(.bank(port: try freePort()))
+        let proxy = try Proxy(.bank(port: Ports.next()))
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
         #expect(try proxy.fetch("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").head.hasPrefix("HTTP/1.1 421 "))
         #expect(try proxy.fetch("GET / HTTP/3.7\r\nHost: localhost\r\n\r\n").head.hasPrefix("HTTP/1.1 505 "))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -78,7 +79,7 @@ struct PlaceTableTests {
 
     @Test("whatever comes and goes, nobody holds more than its share, and whoever `admits` lets in gets in")
     func model() {
-        var random = SmallGenerator(state: 7)
+        var random = SplitMix(state: 7)
         let listeners = ["a", "b", "c"]
         for _ in 0..<200 {
             let limit = Int.random(in: 1...40, using: &random)

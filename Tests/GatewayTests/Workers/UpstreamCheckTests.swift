@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Gateway
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Upstreams asked whether they serve")
@@ -31,9 +32,9 @@ struct UpstreamCheckTests {
     @Test("one that answers as it should is up, and down when it does not; callers' counts know nothing of it")
     func states() throws {
         let status = Mutex("200 OK")
-        let heads = Mutex<[String]>([])
+        let heads = Notes()
         let upstream = try AnsweringUpstream { head, _ in
-            heads.withLock { $0.append(head) }
+            heads.add(head)
             return answer(status.withLock { $0 }, "well")
         }
         let proxy = try proxy(plan(upstream.port), workers: 3)
@@ -49,7 +50,7 @@ struct UpstreamCheckTests {
         proxy.wait("a good one") { state(proxy) == .up }
         let reading = try #require(proxy.services.checks.all["bank"])
         #expect(reading.passed == 2 && reading.failed == 1 && reading.askedAt != nil)
-        let sent = heads.withLock { $0 }
+        let sent = heads.all
         #expect(sent.allSatisfy { $0.hasPrefix("GET /api/health?deep=1 HTTP/1.1\r\nHost: 127.0.0.1:") })
         let counts = proxy.reading
         #expect(counts.begunExchanges == 0 && counts.upstreams.allSatisfy { $0.whole.count == 0 })
@@ -58,7 +59,7 @@ struct UpstreamCheckTests {
 
     @Test("one that cannot be reached is down, and the reason says so")
     func unreachable() throws {
-        let proxy = try proxy(plan(try freePort()))
+        let proxy = try proxy(plan(Ports.next()))
         proxy.pass(.milliseconds(500))
         proxy.wait("the verdict") { if case .down = state(proxy) { true } else { false } }
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))

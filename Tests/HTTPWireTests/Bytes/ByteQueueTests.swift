@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import HTTPWire
+import TestSupport
 import Testing
 
 private func bytes(_ queue: borrowing ByteQueue) -> [UInt8] {
@@ -118,7 +119,7 @@ func freeSpace() {
 
 @Test("a queue is first in, first out under every mix of events")
 func firstInFirstOut() {
-    var random = SeededGenerator(state: 7)
+    var random = SplitMix(state: 7)
     var queue = ByteQueue()
     var model: [UInt8] = []
     var next: UInt8 = 0

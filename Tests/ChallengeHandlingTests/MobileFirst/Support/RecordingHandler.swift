@@ -2,12 +2,12 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
-import Synchronization
+import TestSupport
 
 /// A handler that notes what it is told, and answers as it was made to.
 final class RecordingHandler: SecurityCheckChallengeHandler {
     let securityCheck: String
-    private let log = Mutex<[String]>([])
+    private let log = Notes()
     private let answer: @Sendable (SecurityCheckChallenge) async throws -> ChallengeAnswer
 
     init(_ securityCheck: String, answer: @escaping @Sendable (SecurityCheckChallenge) async throws -> ChallengeAnswer)
@@ -16,15 +16,13 @@ final class RecordingHandler: SecurityCheckChallengeHandler {
         self.answer = answer
     }
 
-    var told: [String] { log.withLock { $0 } }
-
-    private func note(_ text: String) { log.withLock { $0.append(text) } }
+    var told: [String] { log.all }
 
     func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
-        note("challenge")
+        log.add("challenge")
         return try await answer(challenge)
     }
 
-    func handleSuccess(_ success: JSONValue) async { note("success") }
-    func handleFailure(_ failure: JSONValue) async { note("failure") }
+    func handleSuccess(_ success: JSONValue) async { log.add("success") }
+    func handleFailure(_ failure: JSONValue) async { log.add("failure") }
 }

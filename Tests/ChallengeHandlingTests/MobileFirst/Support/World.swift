@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 /// A world for conversations: a script for the network, a credential store, latches, a state store, a clock, a transcript.
@@ -116,41 +117,6 @@ final class Latches: LatchBook {
 
     func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         closed.withLock { $0.append((key, credential.fields, latch)) }
-    }
-}
-
-/// A state store in memory.
-final class MemoryStore: StateStore {
-    private let values = Mutex<[String: Secret]>([:])
-    private let isFull = Mutex(false)
-    private let failure: StateError?
-
-    /// Whether nothing can be kept for now.
-    var failsToSave: Bool {
-        get { isFull.withLock { $0 } }
-        set { isFull.withLock { $0 = newValue } }
-    }
-
-    init(failure: StateError? = nil) {
-        self.failure = failure
-    }
-
-    var names: [String] { values.withLock { $0.keys.sorted() } }
-
-    func load(_ name: String) throws(StateError) -> Secret? {
-        if let failure { throw failure }
-        return values.withLock { $0[name] }
-    }
-
-    func save(_ value: Secret, as name: String) throws(StateError) {
-        if let failure { throw failure }
-        if failsToSave { throw StateError(reason: "the disk is full") }
-        values.withLock { $0[name] = value }
-    }
-
-    func remove(_ name: String) throws(StateError) {
-        if let failure { throw failure }
-        values.withLock { $0[name] = nil }
     }
 }
 

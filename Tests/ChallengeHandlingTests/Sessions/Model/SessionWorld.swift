@@ -4,6 +4,7 @@
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 
 /// One schedule: callers, logins, a server and an operator take steps in a random order, and after each step the rules hold.
 ///

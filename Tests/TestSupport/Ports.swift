@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Glibc
+package import Glibc
 internal import Synchronization
 
 /// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
 /// so that no connection under way can take one between our look and the program's start.
-enum Ports {
+package enum Ports {
     /// Begins anywhere, so that the tests of two clones on one machine do not meet.
     private static let last = Mutex(UInt16.random(in: 10_000..<31_000))
 
     /// A port of 127.0.0.1 that nobody listens on, and that is handed out once.
-    static func next() -> UInt16 {
+    package static func next() -> UInt16 {
         while true {
             let port = last.withLock { last in
                 last = last < 32_000 ? last + 1 : 10_000
@@ -26,12 +26,12 @@ enum Ports {
         defer { close(descriptor) }
         var on: Int32 = 1
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        return unsafe withLoopback(port) { address, length in unsafe bind(descriptor, address, length) == 0 }
+        return unsafe withLoopback(port: port) { address, length in unsafe bind(descriptor, address, length) == 0 }
     }
 }
 
-/// The address 127.0.0.1 with that port, as C wants it.
-func withLoopback<Value>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+/// Lends `body` the address 127.0.0.1 with that port, as C wants it.
+package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+package import Secrets
+internal import Synchronization
+
+/// A state store in memory that can be made to fail, and that a test can look into.
+package final class MemoryStore: StateStore {
+    private struct State {
+        var values: [String: Secret] = [:]
+        var saveFailure: StateError?
+    }
+
+    private let state = Mutex(State())
+    private let failure: StateError?
+
+    /// An empty store; `failure` is what everything fails with.
+    package init(failure: StateError? = nil) { self.failure = failure }
+
+    /// What every save fails with for now.
+    package var saveFailure: StateError? {
+        get { state.withLock { $0.saveFailure } }
+        set { state.withLock { $0.saveFailure = newValue } }
+    }
+
+    /// What is kept.
+    package var values: [String: Secret] { state.withLock { $0.values } }
+
+    /// The names under which something is kept, in order.
+    package var names: [String] { values.keys.sorted() }
+
+    /// The value kept under `name`.
+    package func load(_ name: String) throws(StateError) -> Secret? {
+        if let failure { throw failure }
+        return values[name]
+    }
+
+    /// Keeps `value` under `name`.
+    package func save(_ value: Secret, as name: String) throws(StateError) {
+        if let failure = failure ?? saveFailure { throw failure }
+        state.withLock { $0.values[name] = value }
+    }
+
+    /// Forgets `name`.
+    package func remove(_ name: String) throws(StateError) {
+        if let failure { throw failure }
+        state.withLock { $0.values[name] = nil }
+    }
+}
