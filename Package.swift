@@ -172,7 +172,7 @@ let package = Package(
             ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", "TestSupport", httpTypes]),
         tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
-        tests("FakeServers", [crypto, cryptoExtras]),
+        tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
             [

@@ -3,6 +3,7 @@
 
 import Curl
 import EventLoop
+import TestSupport
 import Testing
 
 /// Speaks on a connection that libcurl has made: sends a request and keeps all that comes until the end.

@@ -3,6 +3,7 @@
 
 import EventLoop
 import Glibc
+import TestSupport
 
 /// A small HTTP/1.1 server on a loopback port and a thread of its own. What it does is in the path:
 ///
@@ -146,20 +147,4 @@ private let small = head(65) + [UInt8](repeating: 120, count: 65)
 
 private func head(_ length: Int, _ more: String = "") -> [UInt8] {
     Array("HTTP/1.1 200 OK\r\n\(more)Content-Length: \(length)\r\n\r\n".utf8)
-}
-
-/// A socket bound to some port of 127.0.0.1, and the port.
-func loopbackSocket() -> (Int32, UInt16) {
-    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    unsafe withUnsafeMutablePointer(to: &address) { address in
-        unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-            precondition(unsafe bind(fd, address, length) == 0)
-            unsafe getsockname(fd, address, &length)
-        }
-    }
-    return (fd, UInt16(bigEndian: address.sin_port))
 }

@@ -3,6 +3,7 @@
 
 import DemoUpstream
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("the demonstration's server")
@@ -56,13 +57,11 @@ struct ServerTests {
     func stop() throws {
         let upstream = DemoUpstream()
         try upstream.start()
-        let stream = try connected(to: upstream.port)
-        defer { close(stream) }
-        try send("GET /open/stream?lines=1000000&pause=1 HTTP/1.1\r\nHost: x\r\n\r\n", to: stream)
-        var byte: UInt8 = 0
-        #expect(unsafe recv(stream, &byte, 1, 0) == 1)
+        let client = try RawClient(port: upstream.port)
+        try client.send("GET /open/stream?lines=1000000&pause=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try client.read(until: "tick 1\n")
         upstream.stop()
-        #expect(!readAll(stream).hasSuffix("0\r\n\r\n"))
+        #expect(try client.readAll()?.hasSuffix("0\r\n\r\n") != true)
     }
 
     private func withUpstream(_ body: (DemoUpstream) throws -> Void) throws {
@@ -74,43 +73,9 @@ struct ServerTests {
 
     /// Sends bytes and returns all that comes until the server ends.
     private func exchange(_ text: String, _ port: UInt16) throws -> String {
-        let descriptor = try connected(to: port)
-        defer { close(descriptor) }
-        try send(text, to: descriptor)
-        return readAll(descriptor)
-    }
-
-    private func connected(to port: UInt16) throws -> Int32 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        try #require(result == 0)
-        return descriptor
-    }
-
-    private func send(_ text: String, to descriptor: Int32) throws {
-        let bytes = Array(text.utf8)
-        let count = unsafe bytes.withUnsafeBytes {
-            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        try #require(count == bytes.count)
-    }
-
-    private func readAll(_ descriptor: Int32) -> String {
-        var text: [UInt8] = []
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe recv(descriptor, &bytes, bytes.count, 0)
-            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
-            text += bytes[..<count]
-        }
+        let client = try RawClient(port: port)
+        try client.send(text)
+        return try client.readAll() ?? ""
     }
 }
 

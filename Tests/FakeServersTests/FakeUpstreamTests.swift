@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import FakeServers
+import TestSupport
 import Testing
 
 @Suite("the fakes together")

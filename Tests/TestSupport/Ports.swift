@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import Glibc
+internal import Glibc
 internal import Synchronization
 
 /// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
@@ -27,18 +27,5 @@ package enum Ports {
         var on: Int32 = 1
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
         return unsafe withLoopback(port: port) { address, length in unsafe bind(descriptor, address, length) == 0 }
-    }
-}
-
-/// Lends `body` the address 127.0.0.1 with that port, as C wants it.
-package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    return unsafe withUnsafePointer(to: &address) { pointer in
-        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
     }
 }

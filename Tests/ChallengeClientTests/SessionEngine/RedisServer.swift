@@ -134,7 +134,8 @@ final class GarbagePeer: Sendable {
     private let listener: Int32
 
     init(_ answer: [UInt8], thenCloses: Bool = false) {
-        guard let (listener, port) = loopbackListener() else { preconditionFailure("no port of 127.0.0.1 is free") }
+        let (listener, port) = loopbackSocket()
+        precondition(listen(listener, 64) == 0)
         (self.listener, self.port) = (listener, port)
         startThread {
             while case let accepted = accept(listener, nil, nil), accepted >= 0 {
@@ -158,28 +159,6 @@ final class GarbagePeer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
-}
-
-/// A listener at that port, any where it is zero; `nil` where somebody has it.
-private func loopbackListener(at port: UInt16 = 0) -> (Int32, UInt16)? {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    address.sin_port = port.bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = unsafe withUnsafeMutablePointer(to: &address) { address in
-        unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-            guard unsafe bind(descriptor, address, length) == 0 else { return false }
-            return unsafe getsockname(descriptor, address, &length) == 0
-        }
-    }
-    guard isBound else {
-        close(descriptor)
-        return nil
-    }
-    listen(descriptor, 64)
-    return (descriptor, UInt16(bigEndian: address.sin_port))
 }
 
 /// Runs a program to its end and returns what it prints.

@@ -6,6 +6,7 @@ import ChallengeHandling
 import Gateway
 import Glibc
 import Secrets
+import TestSupport
 import Testing
 
 @testable import Gateway

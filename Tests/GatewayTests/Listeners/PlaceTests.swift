@@ -5,6 +5,7 @@ import ChallengeClient
 import EventLoop
 import Glibc
 import HTTPWire
+import TestSupport
 import Testing
 
 @testable import Gateway

@@ -239,15 +239,3 @@ private func limitWaiting(_ number: Int32) {
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }
-
-/// The port that a listening TCP socket has.
-func port(of descriptor: Int32) -> UInt16 {
-    var address = sockaddr_in()
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    _ = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            unsafe getsockname(descriptor, $0, &length)
-        }
-    }
-    return UInt16(bigEndian: address.sin_port)
-}

@@ -55,7 +55,7 @@ final class Proxy {
 
     deinit { gateway.stop() }
 
-    var port: UInt16 { GatewayTests.port(of: gateway.descriptors[0]) }
+    var port: UInt16 { TestSupport.port(of: gateway.descriptors[0]) }
 
     /// A caller of the first listener.
     func connect(receiveBuffer: Int32? = nil) throws -> Peer { try Peer(port: port, receiveBuffer: receiveBuffer) }

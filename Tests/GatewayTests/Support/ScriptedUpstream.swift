@@ -16,17 +16,16 @@ final class ScriptedUpstream {
 
     /// `receiveBuffer`: of the connections, so that little is on the way.
     init(receiveBuffer: Int32? = nil) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        self.listener = listener
+        let (listener, port) = loopbackSocket()
+        (self.listener, self.port) = (listener, port)
         if var size = receiveBuffer {
             _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 64) == 0 else {
+        guard listen(listener, 64) == 0 else {
             throw Problem(doing: "listen: \(errno)")
         }
-        port = GatewayTests.port(of: listener)
     }
 
     deinit { close(listener) }
@@ -61,12 +60,11 @@ final class AnsweringUpstream: Sendable {
 
     /// `answers` is asked once for each connection.
     init(perConnection answers: @escaping @Sendable () -> (_ head: String, _ body: String) -> String) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        self.listener = listener
-        guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 256) == 0 else {
+        let (listener, port) = loopbackSocket()
+        (self.listener, self.port) = (listener, port)
+        guard listen(listener, 256) == 0 else {
             throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
         }
-        port = GatewayTests.port(of: listener)
         let serve = Serving(answers: answers, owner: self)
         startThread {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {

@@ -47,12 +47,11 @@ final class UploadUpstream: Sendable {
     ) throws {
         self.react = react
         self.answer = answer
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        self.listener = listener
-        guard unsafe withLoopback(port: 0, { unsafe bind(listener, $0, $1) }) == 0, listen(listener, 256) == 0 else {
+        let (listener, port) = loopbackSocket()
+        (self.listener, self.port) = (listener, port)
+        guard listen(listener, 256) == 0 else {
             throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
         }
-        port = GatewayTests.port(of: listener)
         let serve = Serving(owner: self)
         startThread {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {

@@ -1,40 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Glibc
+internal import Glibc
 
 /// A socket to a port of 127.0.0.1 that sends exact bytes and reads what comes.
-final class RawClient {
+package final class RawClient {
     private let number: Int32
     private var buffer: [UInt8] = []
 
-    struct Problem: Error {
-        var doing: String
+    /// What could not be done.
+    package struct Problem: Error {
+        /// In words.
+        package let doing: String
     }
 
-    init(port: UInt16) throws {
+    /// Connects.
+    package init(port: UInt16) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         var limit = timeval(tv_sec: 10, tv_usec: 0)
         _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let result = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
+        let result = unsafe withLoopback(port: port) { unsafe connect(number, $0, $1) }
         guard result == 0 else { throw Problem(doing: "connect") }
     }
 
     deinit { close(number) }
 
-    func send(_ text: String) throws {
+    /// Sends all of it.
+    package func send(_ text: String) throws {
         try send(Array(text.utf8))
     }
 
-    func send(_ bytes: [UInt8]) throws {
+    /// Sends all of them.
+    package func send(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes {
@@ -46,12 +43,12 @@ final class RawClient {
     }
 
     /// Ends our side.
-    func finish() {
+    package func finish() {
         shutdown(number, Int32(SHUT_WR))
     }
 
     /// All that comes until the peer ends; `nil` where it ends with a reset.
-    func readAll() throws -> String? {
+    package func readAll() throws -> String? {
         while true {
             let count = receive()
             guard count >= 0 else {
@@ -63,7 +60,7 @@ final class RawClient {
     }
 
     /// The text up to and including that one.
-    func read(until end: String) throws -> String {
+    package func read(until end: String) throws -> String {
         while true {
             let text = String(decoding: buffer, as: UTF8.self)
             if let range = text.utf8.firstRange(of: end.utf8) {
@@ -76,7 +73,7 @@ final class RawClient {
     }
 
     /// Status and body of one response with `Content-Length`.
-    func response() throws -> (status: Int, head: String, body: String) {
+    package func response() throws -> (status: Int, head: String, body: String) {
         let head = try read(until: "\r\n\r\n")
         let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }
         let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0
@@ -94,9 +91,4 @@ final class RawClient {
         if count > 0 { buffer += bytes.prefix(count) }
         return count
     }
-}
-
-/// The number of descriptors that this process holds.
-func openDescriptors() -> Int {
-    (0..<8192).count { fcntl(Int32($0), F_GETFD) != -1 }
 }

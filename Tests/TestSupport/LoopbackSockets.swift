@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Glibc
+
+/// Lends `body` the address 127.0.0.1 with that port, as C wants it.
+package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return unsafe withUnsafePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+}
+
+/// A TCP socket that is bound to a free port of 127.0.0.1 and does not listen yet, and that port.
+package func loopbackSocket() -> (descriptor: Int32, port: UInt16) {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let isBound = unsafe withLoopback(port: 0) { unsafe bind(descriptor, $0, $1) } == 0
+    precondition(isBound, "no port of 127.0.0.1 is free")
+    return (descriptor, port(of: descriptor))
+}
+
+/// The port that a TCP socket is bound to.
+package func port(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe getsockname(descriptor, $0, &length)
+        }
+    }
+    return UInt16(bigEndian: address.sin_port)
+}
