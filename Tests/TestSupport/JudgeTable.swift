@@ -12,10 +12,11 @@ package struct JudgeTable: Sendable {
     package init(_ name: String) {
         let folder = #filePath.split(separator: "/").dropLast(2).map { "/\($0)" }.joined()
         let path = "\(folder)/Judges/\(name).tsv"
-        guard let stream = unsafe fopen(path, "r") else { fatalError("\(path): errno \(errno)") }
         var bytes: [UInt8] = []
-        while case let byte = unsafe getc(stream), byte != EOF { bytes.append(UInt8(truncatingIfNeeded: byte)) }
-        unsafe fclose(stream)
+        if let stream = unsafe fopen(path, "r") {
+            while case let byte = unsafe getc(stream), byte != EOF { bytes.append(UInt8(truncatingIfNeeded: byte)) }
+            unsafe fclose(stream)
+        }
         rows = String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter { !$0.hasPrefix("#") }
             .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
         precondition(!rows.isEmpty, "\(path) has no cases")
