@@ -243,6 +243,8 @@ final class CallerConnection: ReadinessHandler {
             if input.isEmpty { keepsAlive = false }
             watchCaller()
         case .exchange where response.isWhole: breakOff(nil)
+        // The upstream takes no more at the moment: the rest of the request may well lie here.
+        case .exchange where isBodyHeld && !input.isEmpty: watchCaller()
         case .reply where awaited != nil && isBodyComplete: if input.isEmpty { keepsAlive = false }
         case .exchange, .reply: close()
         case .closing, .closed, .lingering, .tunnel: break

@@ -26,7 +26,7 @@ struct DesyncTests {
         /// What the fields announce, where all agree on it.
         var body: [UInt8] {
             guard verdict == "compliant" else { return [] }
-            if text.contains("Transfer-Encoding: chunked") { return Array("2\r\nok\r\n0\r\n\r\n".utf8) }
+            if text.contains("⏎ Transfer-Encoding: chunked") { return Array("2\r\nok\r\n0\r\n\r\n".utf8) }
             let length = text.split(separator: "Content-Length: ").dropFirst().first.flatMap {
                 Int($0.prefix(while: \.isNumber))
             }

@@ -57,6 +57,35 @@ struct VanishedCallerTests {
         gate.open()
     }
 
+    @Test(
+        "one that ends its side behind a body that waits for a login gets its answer, if the body is whole",
+        arguments: [true, false])
+    func behindHeldBody(isWhole: Bool) throws {
+        let upstream = try ScriptedUpstream()
+        let gate = Gate()
+        let login = StandingLogin.scripted(port: upstream.port, isAhead: true) { _, _, _ in
+            await gate.pass()
+            return .bearer("one")
+        }
+        // Nothing of the body is read before it can go up.
+        let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 0), logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
+        try caller.send([UInt8](repeating: UInt8(ascii: "x"), count: isWhole ? 5000 : 4999))
+        caller.finish()
+        proxy.wait("a waiter") { proxy.waiters == 1 }
+        proxy.settle()
+        gate.open()
+        guard isWhole else {
+            proxy.expectNoConnections()
+            return #expect(!upstream.hasCaller)
+        }
+        let server = try upstream.accept()
+        #expect(try server.message().body.utf8.count == 5000)
+        try server.send(answer("200 OK", "ok"))
+        #expect(try caller.message().body == "ok")
+    }
+
     @Test("one that has only ended its side gets its answer, however long that takes")
     func halfClosed() throws {
         let upstream = try ScriptedUpstream()

@@ -149,7 +149,7 @@ final class Peer {
     /// One message: its head, and the body that `Content-Length` tells, or one in chunks as it came.
     func message() throws -> (head: String, body: String) {
         let head = try head()
-        if head.contains("Transfer-Encoding: chunked\r\n") { return (head, try read(until: "0\r\n\r\n")) }
+        if head.contains("\r\nTransfer-Encoding: chunked\r\n") { return (head, try read(until: "0\r\n\r\n")) }
         let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
         let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0
         return (head, String(decoding: try read(count: count), as: UTF8.self))
