@@ -65,6 +65,15 @@ struct ConfirmationTests {
         #expect(table.doubt(key, generation: 1, waiter: 1, now: 2) == .over)
     }
 
+    @Test("of an earlier generation says nothing of the one that is held")
+    mutating func earlier() {
+        _ = table.request(key, rejected: 1, waiter: 1, now: 1)
+        _ = table.finish(key, with: .success(Session(expiresAt: 100_000)), now: 1, chance: 0)
+        _ = table.doubt(key, generation: 2, waiter: 1, now: 1)
+        #expect(table.confirm(key, generation: 1, .over, now: 2).map(\.outcome) == [.askAgain])
+        #expect(table.held(key)?.generation == 2)
+    }
+
     @Test("in no more exchanges than may wait, and none is left that went away")
     mutating func bounds() {
         _ = table.doubt(key, generation: 1, waiter: 1, now: 1)

@@ -60,6 +60,16 @@ struct ProofTests {
         #expect(table.held(key) == nil)
     }
 
+    @Test("what was found of an earlier one says nothing of it")
+    func earlierOne() throws {
+        var table = Table()
+        let trial = try #require(trying(&table))
+        _ = table.reject(key, generation: trial.generation - 1, refused, now: 0)
+        _ = table.judge(key, generation: trial.generation - 1, .accepted, by: 1)
+        #expect(table.held(key) == nil)
+        #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .prove(trial))
+    }
+
     @Test("one too old is dropped, and all ask again")
     func outdated() throws {
         var table = Table()
