@@ -159,6 +159,12 @@ struct FormLoginTests {
         _ = try await world.win(Portal.login())
     }
 
+    @Test("a redirect to another server on the way to the page is not followed, and nothing is filled in there")
+    func pageElsewhere() async throws {
+        let world = Portal.world([Portal.get("/app/home", 302, to: "https://evil.example.com/app/home")])
+        _ = await world.expectUnknown(try Portal.login())
+    }
+
     @Test("an address that streams without end is no obstacle where the login showed that it worked")
     func stream() async throws {
         let endless = Portal.get(sends: "JSESSIONID=2").replying(

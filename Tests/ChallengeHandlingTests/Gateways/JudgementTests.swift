@@ -52,6 +52,17 @@ struct JudgementTests {
             try Portal.login(rules([step(.address("/in"))], success: [Self.cookie], failed: [failed])))
     }
 
+    @Test("a page in answer without a new cookie, a redirect, or a sign that is named is no session")
+    func silentPage() async throws {
+        let world = Portal.world([
+            Portal.get("/app/home", 200, "Please log in", set: ["pre=1; Path=/"]),
+            Portal.post("/in", 200, "<p>Hello</p>", sends: "pre=1", form: "user=ann-u"),
+        ])
+        let failure = await world.expectUnknown(
+            try Portal.login(rules([step(.address("/in"), page: "/app/home")])))
+        #expect(failure.detail.contains("does not tell whether the login worked"))
+    }
+
     @Test("a page that always holds the form, met first by a caller, is not about the credential: new cookies win")
     func alwaysMarked() async throws {
         let always = Portal.get("/app/login.html", 200, Portal.form, set: ["JSESSIONID=1; Path=/app"])

@@ -70,6 +70,8 @@ final class ScriptedSideRequests: SideRequests {
         }
         #expect(request.method == step.method && address == step.url, sourceLocation: step.location)
         #expect(step.isExpected(request), "\(request.body?.revealText() ?? "")", sourceLocation: step.location)
+        // RFC 6265 §5.4. What reads a field joins its lines, so that a step would not notice.
+        #expect(request.fields[values: .cookie].count < 2, "Cookie in several lines", sourceLocation: step.location)
         return try step.reply.get()
     }
 }
