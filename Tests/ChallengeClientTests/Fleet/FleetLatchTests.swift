@@ -35,6 +35,21 @@ struct FleetLatchTests {
         #expect(!isClosed(fleet.hosts[1]))
     }
 
+    @Test("keep a value at home as soon as they are read that another host was told is wrong")
+    func read() {
+        func host() -> FleetLatches {
+            FleetLatches(
+                local: MemoryLatches(),
+                digests: FleetDigests(sealing: OpenSealing(), canonical: FleetOfTests.canonical),
+                now: { [now] in now })
+        }
+        let (one, other) = (host(), host())
+        one.close(key, for: rejected, Latch(reason: .rejected, closedAt: now))
+        #expect(other.closedLatch(key, for: rejected, now: now) == nil)
+        #expect(other.read(one.untold, count: 1).isEmpty)
+        #expect(other.closedLatch(key, for: rejected, now: now)?.reason == .rejected)
+    }
+
     @Test("open by themselves where the server said when")
     func opens() async throws {
         let fleet = try FleetOfTests(["9999", "9999"])

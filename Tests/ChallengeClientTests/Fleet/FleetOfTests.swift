@@ -122,7 +122,7 @@ private struct MutableCredentials: CredentialProvider {
 }
 
 /// Seals nothing: what the name was is all that it tells.
-private struct OpenSealing: FleetSealing {
+struct OpenSealing: FleetSealing {
     func sealed(_ value: Secret, as name: String) -> [UInt8]? { Array(name.utf8) + [0] + value.revealBytes() }
 
     func opened(_ bytes: [UInt8], as name: String) -> Secret? {

@@ -135,6 +135,23 @@ struct AcceptedCredentialTests {
         #expect(office.refusals.load(ordering: .relaxed) == refused)
     }
 
+    @Test("a session that another host or process had won latches nothing where it is refused")
+    func takenOver() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port)
+        let key = key(upstream.port)
+        let session = Session(
+            unproven: CredentialUse(key: key, credential: Self.credential),
+            fields: [
+                InjectedField(
+                    name: .authorization, value: Secret("Basic \(Base64.encode(Array("ann:right".utf8)))"))
+            ])
+        let held = SessionKey(origin: key.origin, challenge: "bank", credential: "pin")
+        #expect(proxy.services.directory.adopt(held, session, wonAt: 0, now: proxy.clock.now))
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        #expect(!isLatched(upstream.port))
+    }
+
     @Test("a password that no server ever accepted is rejected at its first refusal")
     func neverAccepted() throws {
         let upstream = try office.upstream()
