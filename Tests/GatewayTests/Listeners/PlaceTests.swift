@@ -184,6 +184,26 @@ struct PlaceTests {
         for caller in callers { #expect(try caller.message().body == "in") }
     }
 
+    @Test("a connection whose next request is there already is not closed for another caller")
+    func asked() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let stall = Stall()
+        let service = StallingService(stalls: ["/stall": stall])
+        let proxy = try proxy(
+            [Self.plan(), Self.plan("local", service: .local(service))], before: upstream, callers: 1,
+            evictionAge: .zero)
+        let idle = try call(proxy, as: 0).caller
+        let stalling = try connect(proxy, as: 0, listener: 1)
+        try stalling.send(get("/stall"))
+        #expect(stall.isThere.wait())
+        // The worker finds the new caller first.
+        let other = try connect(proxy, as: Self.ann)
+        try idle.send(get())
+        stall.goesOn.set()
+        #expect(try idle.message().body == "in")
+        #expect(try other.message().head.hasPrefix("HTTP/1.1 503 "))
+    }
+
     @Test("who says nothing holds a place only for a moment")
     func silence() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }

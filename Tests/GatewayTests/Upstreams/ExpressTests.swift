@@ -4,6 +4,7 @@
 import ChallengeClient
 import Gateway
 import HTTPWire
+import TestSupport
 import Testing
 
 @Suite("Express lines")
@@ -64,6 +65,47 @@ struct ExpressTests {
             #expect(try caller.message().body.filter(\.isLetter) == "ok")
             try server.expectEnd()
         }
+    }
+
+    @Test("an answer that nobody asked for is not that of the next request, however late it comes")
+    func unasked() throws {
+        let upstream = try ScriptedUpstream()
+        let (first, second) = (Stall(), Stall())
+        let local = ListenerPlan(
+            name: "local", service: .local(StallingService(stalls: ["/1": first, "/2": second])),
+            router: Router(fallback: "bank"), hosts: HostPolicy())
+        let point = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+        let proxy = try Proxy(
+            GatewayPlan(
+                listeners: [(point: point, plan: .proxy()), (point: point, plan: local)],
+                upstreams: [.bank(port: upstream.port)]))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "one"))
+        #expect(try caller.message().body == "one")
+
+        let stalling = try (0..<2).map { _ in try Peer(port: port(of: proxy.gateway.descriptors[1])) }
+        for peer in stalling {
+            try peer.send(get("/0"))
+            _ = try peer.message()
+        }
+        // The worker finds the next two requests at once, and stands still again at the first of them.
+        try stalling[0].send(get("/1"))
+        #expect(first.isThere.wait())
+        try stalling[1].send(get("/2"))
+        try caller.send(get("/next"))
+        first.goesOn.set()
+        #expect(second.isThere.wait())
+        try server.send(answer("200 OK", "of nobody's"))
+        second.goesOn.set()
+        proxy.settle()
+        #expect(!caller.hasNews)
+        let next = try upstream.accept()
+        #expect(try next.head().hasPrefix("GET /next "))
+        try next.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
     }
 
     @Test("an answer that comes in pieces of one byte is the same")
