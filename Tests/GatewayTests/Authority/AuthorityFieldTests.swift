@@ -29,6 +29,13 @@ struct AuthorityFieldTests {
         #expect(head.contains("\r\nVary: Cookie, Origin, Sec-Fetch-Mode, Sec-Fetch-Site\r\n"))
     }
 
+    @Test("cookies of a caller that Connection names stay here")
+    func nominated() throws {
+        let authority = try Authority { port in .bank(port: port, logins: [cookies(port)]) }
+        let head = try authority.ask("/deep/a", "Connection: cookie\r\nCookie: a=1\r\n")
+        #expect(head.contains("\r\nCookie: sid=one\r\n"))
+    }
+
     @Test("a caller's cookie of a session's name goes where the session's own does not apply")
     func elsewhere() throws {
         let authority = try Authority { port in .bank(port: port, logins: [cookies(port)]) }

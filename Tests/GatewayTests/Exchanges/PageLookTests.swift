@@ -123,6 +123,32 @@ struct PageLookTests {
         #expect(proxy.log.count == 0)
     }
 
+    @Test("behind a login page that ends a session no more of a body goes up; then the request is sent whole")
+    func restOfBody() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try proxy(upstream.port)
+        let key = SessionKey(
+            origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank", credential: "pin")
+        #expect(proxy.services.directory.adopt(key, .bearer("t0"), wonAt: 0, now: proxy.clock.now))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabcde")
+        let first = try upstream.accept()
+        #expect(try first.head().contains("Authorization: Bearer t0\r\n"))
+        #expect(try first.read(count: 5) == Array("abcde".utf8))
+        try first.send("HTTP/1.1 200 OK\r\n\(Self.html)Content-Length: 10\r\n\r\nLOGIN")
+        // The look at the page ends, and its rest is awaited.
+        proxy.pass(.seconds(2))
+        try caller.send("fghij")
+        proxy.settle()
+        try first.send("-----")
+        #expect(!first.readByte())
+        let second = try upstream.accept()
+        #expect(try second.head().contains("Authorization: Bearer t1\r\n"))
+        #expect(try second.read(count: 10) == Array("abcdefghij".utf8))
+        try second.send(answer("200 OK", "in"))
+        #expect(try caller.message().body == "in")
+    }
+
     @Test("a stream that is no page is not held at all")
     func stream() throws {
         let upstream = try ScriptedUpstream()

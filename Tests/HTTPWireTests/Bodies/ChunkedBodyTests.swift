@@ -53,6 +53,8 @@ struct ChunkedCase: Sendable, CustomTestStringConvertible {
         ChunkedCase(raw: "5\r\nhello0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
         ChunkedCase(raw: "5\r\nhelloX\r\n0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
         ChunkedCase(raw: "5\r\nhello\n0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
+        ChunkedCase(raw: "5\r\nhello\n\n0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
+        ChunkedCase(raw: "5\r\nhelloX\n0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
         ChunkedCase(raw: "5\r\nhello\r0\r\n\r\n", data: "hello", refusal: .chunkTerminatorInvalid),
         ChunkedCase(raw: "5\r\nhello\r\n\r\n0\r\n\r\n", data: "hello", refusal: .chunkSizeInvalid),
         ChunkedCase(raw: "5 \r\nhello\r\n", refusal: .chunkExtensionInvalid),
