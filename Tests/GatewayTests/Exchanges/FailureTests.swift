@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import ChallengeHandling
 import Gateway
 import HTTPWire
 import Testing
@@ -21,6 +22,44 @@ struct FailureTests {
         defer { proxy.expectNoConnections() }
         if let head = caller.peekHead(), head.contains("problem+json") { caller.finish() }
         return try caller.readAll()
+    }
+
+    @Test(
+        "a POST whose connection had rested, and ends before the answer, is not sent again",
+        arguments: [
+            // By an express line, and by libcurl.
+            ("Content-Length: 2\r\n\r\nab", "Content-Length: 2\r\n\r\nab"),
+            (
+                "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+                "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+            ),
+        ])
+    func lostPost(first: String, second: String) throws {
+        let upstream = try ScriptedUpstream()
+        // Where a challenge may come, bodies are kept.
+        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
+        let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        func send(_ path: String, _ rest: String) throws {
+            try caller.send("POST \(path) HTTP/1.1\r\nHost: localhost\r\n\(rest)")
+        }
+        func take(_ path: String, _ rest: String, from connection: Peer) throws {
+            #expect(try connection.head().hasPrefix("POST \(path) "))
+            let body = rest.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)[1]
+            _ = try connection.read(count: body.utf8.count)
+        }
+        try send("/1", first)
+        let connection = try upstream.accept()
+        try take("/1", first, from: connection)
+        try connection.send(answer("200 OK", "one"))
+        #expect(try caller.message().body == "one")
+        try send("/2", second)
+        try take("/2", second, from: connection)
+        connection.close()
+        proxy.settle()
+        // libcurl connects anew before it asks if it may send.
+        if upstream.hasCaller { #expect(!(try upstream.accept()).readByte()) }
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
     }
 
     @Test("an upstream that closes without an answer is 502, and the caller's connection goes on")
