@@ -17,12 +17,13 @@ SECONDS_EACH ?=
 RUNS ?=
 TARGETS ?=
 JOBS ?=
+IDS ?=
 SWIFT ?= swift
 export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test verify sanitize fuzz check build install uninstall deb bench conformance clean help
+.PHONY: demo unit test verify sanitize fuzz mutants check build install uninstall deb bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -53,6 +54,10 @@ sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=
 fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2, ADDRESS=0)
 	@Tests/Scripts/setup build test
 	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/run $(TARGETS)
+
+mutants: ## break each rule on purpose, in one build, and see that a test notices: a quarter of an hour (IDS="301 302": these)
+	@Tests/Scripts/setup build test
+	@Tests/Mutants/run $(IDS)
 
 check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build check test
