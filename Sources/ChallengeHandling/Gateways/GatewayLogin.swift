@@ -41,7 +41,8 @@ public struct GatewayLogin: SessionLogin {
 
     /// Wins a session, or says why not. Submits the form once; whatever is not clearly a success or a rejection is unknown.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        var visit = GatewayVisit(name: key.challenge, conversation: conversation, markers: markers)
+        var visit = GatewayVisit(
+            name: key.challenge, conversation: conversation, markers: markers, patience: patience)
         let use: CredentialUse
         do throws(LoginFailure) {
             use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
@@ -114,6 +115,9 @@ public struct GatewayLogin: SessionLogin {
         }
     }
 
+    /// How long its pages are waited for: as long as the answer of the step that may take longest.
+    private var patience: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
+
     /// True if the login page needs no look for it.
     private var isPageNamed: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
 
@@ -146,7 +150,8 @@ public struct GatewayLogin: SessionLogin {
         var last: ExaminedResponse?
         for (address, source) in addresses where asked.insert(address).inserted {
             // Without the cookies of another address.
-            visit = GatewayVisit(name: key.challenge, conversation: visit.conversation, markers: markers)
+            visit = GatewayVisit(
+                name: key.challenge, conversation: visit.conversation, markers: markers, patience: patience)
             let page: GatewayVisit.Page
             if let target {
                 guard let found = try await visit.search(address) else {

@@ -20,6 +20,8 @@ struct GatewayVisit {
     let conversation: Conversation
     /// What tells that nobody is logged in.
     let markers: [ResponseMatcher]
+    /// How long a page is waited for.
+    let patience: Duration
     private(set) var jar = CookieJar()
     /// What was taken from answers so far.
     private(set) var extracted: [String: Secret] = [:]
@@ -28,8 +30,12 @@ struct GatewayVisit {
     /// The session whose cookies and fields go along; `nil` if one is to be won.
     private let session: Session?
 
-    init(name: String, conversation: Conversation, markers: [ResponseMatcher], session: Session? = nil) {
+    init(
+        name: String, conversation: Conversation, markers: [ResponseMatcher], patience: Duration = .seconds(10),
+        session: Session? = nil
+    ) {
         self.session = session
+        self.patience = patience
         jar = session?.cookies?.snapshot ?? CookieJar()
         self.name = name
         self.conversation = conversation
@@ -59,7 +65,8 @@ struct GatewayVisit {
         var address = address
         var isMarked = false
         for _ in 0...Self.redirectLimit {
-            var request = SideRequest(method: .get, url: address, fields: [.accept: GatewayForm.pageTypes])
+            var request = SideRequest(
+                method: .get, url: address, fields: [.accept: GatewayForm.pageTypes], timeout: patience)
             request.isLook = true
             let response = try await send(request, step)
             isMarked = isMarked || self.isMarked(response)

@@ -136,6 +136,17 @@ struct FormLoginTests {
         }
     }
 
+    @Test("pages are waited for as long as the answer to the form")
+    func patience() async throws {
+        let world = Portal.world([
+            Self.page, Portal.post(to: Portal.address).status(303), Portal.get(sends: "JSESSIONID=1"),
+        ])
+        var rules = GatewayRules.jSecurityCheck
+        rules.steps[0].timeout = .seconds(40)
+        _ = try await world.win(Portal.login(rules))
+        #expect(world.requests.sent.map(\.timeout) == [.seconds(40), .seconds(40), .seconds(40)])
+    }
+
     @Test("the form waits ten seconds and is no redirect's, with what a browser says about its page")
     func request() async throws {
         let world = Portal.world([
