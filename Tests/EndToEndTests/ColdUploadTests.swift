@@ -32,7 +32,7 @@ struct ColdUploadTests {
         func send(to url: String, _ options: [String], in folder: Folder) async throws -> Curl {
             try await Curl.run(
                 options + ["-X", "POST", "-H", "Content-Type: application/octet-stream", "-T", file, url],
-                in: folder, within: 60)
+                in: folder)
         }
     }
 
@@ -153,7 +153,7 @@ struct ColdUploadTests {
 
     @Test("at Tomcat with Basic, Digest and FORM", arguments: ["basic", "digest", "form"])
     func tomcat(kind: String) async throws {
-        let login = kind == "form" ? "gateway: j-security-check" : "scheme: \(kind)"
+        let login = kind == "form" ? "gateway: j-security-check, login: { timeout: 100s }" : "scheme: \(kind)"
         try await withTomcat("  - { name: portal, upstream: tomcat, \(login), credential: ann }") { tomcat in
             let upload = try await Upload(in: tomcat.folder)
             let idle = tomcat.peakKilobytes

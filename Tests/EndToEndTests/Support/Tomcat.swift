@@ -29,6 +29,10 @@ final class Tomcat: Sendable {
     var arrived: [Substring] { folder.text(of: "tomcat/logs/arrived").split(separator: "\n") }
     /// How many forms were submitted.
     var submissions: Int { requests.count { $0.hasPrefix("POST /form/") && $0.contains("j_security_check") } }
+    /// Whether so many forms were submitted, and not one more. Tomcat logs a request a little after it has answered.
+    func wasAsked(times count: Int) async -> Bool {
+        await eventually { submissions >= count } && submissions == count
+    }
     /// What the daemon has logged.
     var log: String { daemon.withLock { $0?.log ?? "" } }
 
@@ -44,12 +48,12 @@ final class Tomcat: Sendable {
 
     /// Requests a path of the daemon.
     func curl(_ path: String, _ options: String...) async throws -> Curl {
-        try await Curl.run(options + ["http://127.0.0.1:\(port)\(path)"], in: folder, within: 60)
+        try await Curl.run(options + ["http://127.0.0.1:\(port)\(path)"], in: folder)
     }
 
     /// Requests a path of Tomcat itself.
     func direct(_ path: String) async throws -> Curl {
-        try await Curl.run(["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder, within: 60)
+        try await Curl.run(["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder)
     }
 
     /// Ends Tomcat and starts it again: it has forgotten all sessions.
@@ -67,7 +71,7 @@ final class Tomcat: Sendable {
                 errors: folder.path(of: "tomcat.err")))
         server.withLock { $0 = child }
         let upstreamPort = upstreamPort
-        guard await eventually(within: .seconds(90), { (try? RawConnection(port: upstreamPort)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: upstreamPort)) != nil }) else {
             throw ChildError(description: "Tomcat does not start: \(folder.text(of: "tomcat.err").suffix(2000))")
         }
     }
@@ -79,7 +83,7 @@ final class Tomcat: Sendable {
               - address: 127.0.0.1:\(port)
                 upstream: tomcat
             upstreams:
-              tomcat: { url: "http://127.0.0.1:\(upstreamPort)/" }
+              tomcat: { url: "http://127.0.0.1:\(upstreamPort)/", timeouts: { login: 200s, response: 200s } }
             admin: { address: "unix:\(folder.path(of: "admin.sock"))" }
             credentials: { sources: [env] }
             challenges:
@@ -104,7 +108,8 @@ final class Tomcat: Sendable {
 /// Runs a scenario with a Tomcat and the daemon in front of it, with those challenges (a list's items, each line indented by
 /// two). The credential is `ann`.
 func withTomcat(
-    _ challenges: String = "  - { name: portal, upstream: tomcat, gateway: j-security-check, credential: ann }",
+    _ challenges: String =
+        "  - { name: portal, upstream: tomcat, gateway: j-security-check, credential: ann, login: { timeout: 100s } }",
     password: String = "s3cret&more", sourceLocation: SourceLocation = #_sourceLocation,
     _ scenario: (Tomcat) async throws -> Void
 ) async throws {
