@@ -194,7 +194,7 @@ struct GatewayHandlerTests {
         } _: { demo in
             try demo.client.registerChallengeHandler(
                 FormHandler { _ in
-                    if isSlow { try? await Task.sleep(for: .seconds(1000)) }
+                    if isSlow { await untilCancelled() }
                     return nil
                 })
             let error = try await clientError { try await demo.client.send(to: demo.url("/form/a")) }

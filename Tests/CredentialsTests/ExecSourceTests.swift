@@ -19,7 +19,7 @@ struct ExecSourceTests {
 
     private func source(
         _ script: String, environment: [String: String] = ["PATH": "/usr/bin:/bin"],
-        timeout: Duration = .seconds(30), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        timeout: Duration = .seconds(180), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         complaint: @escaping @Sendable (String) -> Void = { _ in }
     ) -> ExecSource {
         ExecSource(
@@ -128,8 +128,10 @@ struct ExecSourceTests {
         let reader = try Descriptor(opening: pipe, O_RDONLY | O_NONBLOCK)
         let reason = failure(source("sleep 600 > \(pipe) & sleep 600", timeout: .seconds(1)))
         #expect(reason?.contains("too long") == true)
+        // Nobody else holds it open.
+        _ = try Descriptor(opening: pipe, O_WRONLY | O_NONBLOCK)
         var waiting = pollfd(fd: reader.number, events: Int16(POLLIN), revents: 0)
-        #expect(unsafe poll(&waiting, 1, 30_000) == 1)
+        #expect(unsafe poll(&waiting, 1, 180_000) == 1)
         #expect(Int32(waiting.revents) & POLLHUP != 0)
     }
 

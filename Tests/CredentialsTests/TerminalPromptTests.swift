@@ -41,7 +41,7 @@ struct TerminalPromptTests {
             var byte: UInt8 = 0
             while !shown.ends(with: text.utf8) {
                 var waiting = pollfd(fd: person.number, events: Int16(POLLIN), revents: 0)
-                try #require(unsafe poll(&waiting, 1, 30_000) == 1)
+                try #require(unsafe poll(&waiting, 1, 180_000) == 1)
                 try #require(unsafe read(person.number, &byte, 1) == 1)
                 shown.append(byte)
             }

@@ -127,7 +127,7 @@ actor Client {
         let driver = try driver()
         let recorder = Recorder()
         try handle.set(.url, url)
-        try handle.set(.timeout, .seconds(20))
+        try handle.set(.timeout, .seconds(180))
         // Under a sanitizer two transfers of a test may lie further apart than libcurl's own two minutes.
         try handle.set(.maxIdleAge, 3600)
         try script(recorder, handle, driver)

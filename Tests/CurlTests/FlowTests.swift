@@ -17,7 +17,7 @@ struct FlowTests {
             recorder.onBody = { [unowned handle] _ in
                 guard pauses < 3 else { return .consumed }
                 pauses += 1
-                _ = Alarm(thread.loop, after: .milliseconds(1)) {
+                _ = Alarm(thread.loop, after: .zero) {
                     #expect(handle.unpause() == nil)
                     driver.carryOut()
                 }
@@ -45,7 +45,7 @@ struct FlowTests {
             recorder.onNeed = { [unowned handle] room in
                 guard isReady else {
                     isReady = true
-                    _ = Alarm(thread.loop, after: .milliseconds(1)) {
+                    _ = Alarm(thread.loop, after: .zero) {
                         #expect(handle.unpause() == nil)
                         driver.carryOut()
                     }

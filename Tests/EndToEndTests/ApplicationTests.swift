@@ -11,7 +11,7 @@ struct ApplicationTests {
     /// 20 requests at once, none of them with a session of its own.
     private func storm(_ application: Application, _ bank: Bank) async throws -> [Curl] {
         try await withThrowingTaskGroup(of: Curl.self) { group in
-            for _ in 0..<20 { group.addTask { try await bank.curl(application.page.path, within: 60) } }
+            for _ in 0..<20 { group.addTask { try await bank.curl(application.page.path) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
     }

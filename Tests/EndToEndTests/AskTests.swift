@@ -131,7 +131,7 @@ private final class Agent: Sendable {
 
     /// Waits for a question, answers it (`nil`: withdraws it) and returns its lines.
     func reply(_ answer: String?) async throws -> [String] {
-        guard await eventually(within: .seconds(20), { !questions.isEmpty }), let file = questions.first else {
+        guard await eventually({ !questions.isEmpty }), let file = questions.first else {
             throw ChildError(description: "nobody asks")
         }
         let lines = String(decoding: readFile(file), as: UTF8.self).split(separator: "\n").map(String.init)

@@ -156,7 +156,7 @@ struct CommandTests {
     @Test("demo --check: the demonstration works, on ports of its own, and leaves nothing behind")
     func demo() async throws {
         let folder = try Folder()
-        let demo = try await Command.countersign("demo", "--check", in: folder, within: .seconds(60))
+        let demo = try await Command.countersign("demo", "--check", in: folder)
         #expect(demo.exit == 0, "\(demo)")
         #expect(demo.output.contains("the demonstration works"))
     }

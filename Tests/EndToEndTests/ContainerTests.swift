@@ -30,7 +30,7 @@ struct ContainerTests {
             let folder = bank.folder
             let root = folder.path(of: "root")
             let assembled = try await Command.run(
-                [Repository.path(of: "config/container/assemble"), Binary.path, root], in: folder, within: .seconds(120)
+                [Repository.path(of: "config/container/assemble"), Binary.path, root], in: folder
             )
             #expect(assembled.exit == 0, "\(assembled)")
             folder.makeFolder("config")

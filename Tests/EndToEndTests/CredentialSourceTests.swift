@@ -54,12 +54,7 @@ struct CredentialSourceTests {
             let answer = try await bank.expect("/balance", status: 502)
             #expect(["login-failed", "no-credential"].contains(answer.code))
             helper.write("#!/bin/sh\necho '{\"fields\": {\"pin\": \"1234\"}}'\n", to: "helper", mode: 0o700)
-            var status = 0
-            let end = ContinuousClock.now + .seconds(15)
-            while status != 200, ContinuousClock.now < end {
-                status = try await bank.curl("/balance").status
-            }
-            #expect(status == 200)
+            #expect(try await eventually { try await bank.curl("/balance").status == 200 })
             #expect(bank.pinAnswers == 1)
         }
     }

@@ -16,11 +16,7 @@ struct HealthTests {
 
     /// Waits until `/readyz` tells that state of a check.
     private func waits(_ bank: Bank, for state: String, of check: String) async throws -> Bool {
-        for _ in 0..<200 {
-            if try await bank.admin("/readyz").json?["checks"]?[check]?.string == state { return true }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        return false
+        try await eventually { try await bank.admin("/readyz").json?["checks"]?[check]?.string == state }
     }
 
     @Test("an upstream is asked through the real login, and whoever comes finds the session")

@@ -45,7 +45,7 @@ struct IdentityTests {
         let way = socket.map { ["--unix-socket", $0] } ?? []
         let run = try await Command.run(
             ["/usr/bin/setpriv", "--clear-groups", "--reuid", user, "/usr/bin/curl", "-q", "-s", "--noproxy", "*"]
-                + ["--max-time", "20", "-w", "%{http_code} %header{x-user}\\n"] + way + urls, in: bank.folder)
+                + ["--max-time", "200", "-w", "%{http_code} %header{x-user}\\n"] + way + urls, in: bank.folder)
         return run.output.split(separator: "\n").map(String.init)
     }
 

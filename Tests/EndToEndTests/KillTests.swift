@@ -5,82 +5,87 @@ internal import FakeServers
 internal import Glibc
 import Testing
 
-@Suite("kill -9 at any moment, a hundred times")
-struct KillTests {
-    @Test("leaves the latch closed: the rejected PIN is not sent a second time")
-    func latch() async throws {
-        var configuration = BankConfiguration()
-        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "99990000"
-        try await withBank(configuration) { bank in
-            try await bank.expect("/balance", code: "login-rejected")
-            await bank.killDaemon()
-            let callers = Task {
-                while !Task.isCancelled {
-                    let caller = try? bank.connect()
-                    _ = caller?.send("GET /balance HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    try? await Task.sleep(for: .milliseconds(5))
-                }
-            }
-            for _ in 0..<100 {
-                // With a program before it, nobody waits until it is ready.
-                try await bank.startDaemon(before: ["/usr/bin/env"])
-                try await Task.sleep(for: .milliseconds(Int.random(in: 0...90)))
+extension RealTimeTests {
+    /// Any moment is one that no event tells.
+    @Suite("kill -9 at any moment, a hundred times")
+    struct KillTests {
+        @Test("leaves the latch closed: the rejected PIN is not sent a second time")
+        func latch() async throws {
+            var configuration = BankConfiguration()
+            configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "99990000"
+            try await withBank(configuration) { bank in
+                try await bank.expect("/balance", code: "login-rejected")
                 await bank.killDaemon()
-            }
-            callers.cancel()
-            await callers.value
-            try await bank.startDaemon()
-            try await bank.expect("/balance", code: "login-latched")
-            #expect(bank.pinAnswers == 1)
-        }
-    }
-
-    @Test("leaves the keyring whole, with the old value or the new, and with all that others have set")
-    func keyring() async throws {
-        try await Slots.run {
-            let folder = try Folder()
-            func command(_ words: String...) -> Child.Start {
-                Child.Start(
-                    arguments: [Binary.path, "keyring", words[0], "--keyring", folder.path(of: "keyring")]
-                        + words.dropFirst(),
-                    environment: baseEnvironment(folder).merging(["COUNTERSIGN_KEYRING_PASSPHRASE": "words"]) { $1 },
-                    folder: folder.path, output: folder.path(of: "out"), errors: folder.path(of: "err"))
-            }
-            func run(_ words: String..., input: String = "") async throws -> (exit: Int32?, output: String) {
-                var start = command(words[0])
-                start.arguments += words.dropFirst()
-                start.input = folder.write(input, to: "in-\(words[0])")
-                start.output = folder.path(of: "out-\(words[0])")
-                unsafe unlink(start.output)
-                let code = try await Child.start(start).waitForExit(within: .seconds(30))
-                return (code, folder.text(of: "out-\(words[0])"))
-            }
-            #expect(try await run("init").exit == 0)
-            #expect(try await run("set", "victim", "pin", input: "0").exit == 0)
-            for round in 1...100 {
-                var victim = command("set", "victim", "pin")
-                victim.input = folder.write("\(round)", to: "round")
-                let child = try await Child.start(victim)
-                // Another shell meanwhile, now and then.
-                if round.isMultiple(of: 25) {
-                    #expect(try await run("set", "other\(round)", "pin", input: "\(round)").exit == 0)
-                } else {
-                    try await Task.sleep(for: .milliseconds(Int.random(in: 0...110)))
+                let callers = Task {
+                    while !Task.isCancelled {
+                        let caller = try? bank.connect()
+                        _ = caller?.send("GET /balance HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                        try? await pause(for: .milliseconds(5))
+                    }
                 }
-                child.signal(SIGKILL)
-                _ = await child.waitForExit()
-                guard round.isMultiple(of: 25) else { continue }
-                let value = try await run("get", "victim", "pin")
-                #expect(value.exit == 0)
-                #expect(Int(value.output).map { (0...round).contains($0) } == true, "\(value)")
+                for _ in 0..<100 {
+                    // With a program before it, nobody waits until it is ready.
+                    try await bank.startDaemon(before: ["/usr/bin/env"])
+                    try await pause(for: .milliseconds(Int.random(in: 0...90)))
+                    await bank.killDaemon()
+                }
+                callers.cancel()
+                await callers.value
+                try await bank.startDaemon()
+                try await bank.expect("/balance", code: "login-latched")
+                #expect(bank.pinAnswers == 1)
             }
-            let list = try await run("list").output.split(separator: "\n")
-            #expect(list == ["other100 pin", "other25 pin", "other50 pin", "other75 pin", "victim pin"])
-            // What the killed ones left is small, sealed, and goes with the first change ten minutes later.
-            for file in folder.files where file.contains(".tmp-") {
-                var status = stat()
-                #expect(unsafe stat(file, &status) == 0)
-                #expect(status.st_mode & 0o077 == 0)
+        }
+
+        @Test("leaves the keyring whole, with the old value or the new, and with all that others have set")
+        func keyring() async throws {
+            try await Slots.run {
+                let folder = try Folder()
+                func command(_ words: String...) -> Child.Start {
+                    Child.Start(
+                        arguments: [Binary.path, "keyring", words[0], "--keyring", folder.path(of: "keyring")]
+                            + words.dropFirst(),
+                        environment: baseEnvironment(folder).merging(["COUNTERSIGN_KEYRING_PASSPHRASE": "words"]) {
+                            $1
+                        },
+                        folder: folder.path, output: folder.path(of: "out"), errors: folder.path(of: "err"))
+                }
+                func run(_ words: String..., input: String = "") async throws -> (exit: Int32?, output: String) {
+                    var start = command(words[0])
+                    start.arguments += words.dropFirst()
+                    start.input = folder.write(input, to: "in-\(words[0])")
+                    start.output = folder.path(of: "out-\(words[0])")
+                    unsafe unlink(start.output)
+                    let code = try await Child.start(start).waitForExit()
+                    return (code, folder.text(of: "out-\(words[0])"))
+                }
+                #expect(try await run("init").exit == 0)
+                #expect(try await run("set", "victim", "pin", input: "0").exit == 0)
+                for round in 1...100 {
+                    var victim = command("set", "victim", "pin")
+                    victim.input = folder.write("\(round)", to: "round")
+                    let child = try await Child.start(victim)
+                    // Another shell meanwhile, now and then.
+                    if round.isMultiple(of: 25) {
+                        #expect(try await run("set", "other\(round)", "pin", input: "\(round)").exit == 0)
+                    } else {
+                        try await pause(for: .milliseconds(Int.random(in: 0...110)))
+                    }
+                    child.signal(SIGKILL)
+                    _ = await child.waitForExit()
+                    guard round.isMultiple(of: 25) else { continue }
+                    let value = try await run("get", "victim", "pin")
+                    #expect(value.exit == 0)
+                    #expect(Int(value.output).map { (0...round).contains($0) } == true, "\(value)")
+                }
+                let list = try await run("list").output.split(separator: "\n")
+                #expect(list == ["other100 pin", "other25 pin", "other50 pin", "other75 pin", "victim pin"])
+                // What the killed ones left is small, sealed, and goes with the first change ten minutes later.
+                for file in folder.files where file.contains(".tmp-") {
+                    var status = stat()
+                    #expect(unsafe stat(file, &status) == 0)
+                    #expect(status.st_mode & 0o077 == 0)
+                }
             }
         }
     }

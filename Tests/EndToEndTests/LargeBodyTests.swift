@@ -20,7 +20,7 @@ struct LargeBodyTests {
     @Test("comes down byte for byte, and is never in memory whole")
     func download() async throws {
         try await withBank { bank in
-            let answer = try await bank.curl("/bytes?count=\(Self.size)", within: 60)
+            let answer = try await bank.curl("/bytes?count=\(Self.size)")
             #expect(answer.exit == 0)
             #expect(answer.body == Self.bytes)
             #expect(try bank.daemon.peakKilobytes < 60_000)
@@ -55,7 +55,7 @@ struct LargeBodyTests {
                 framing + [
                     "-H", "Content-Type: application/octet-stream", "-X", "POST", "-T", file, bank.url("/echo"),
                 ],
-                in: bank.folder, within: 60)
+                in: bank.folder)
             #expect(answer.status == 200, "\(answer.summary)")
             #expect(answer.json?["sha256"]?.string == sha256(Self.bytes))
             #expect(try bank.daemon.peakKilobytes < 60_000)

@@ -58,7 +58,7 @@ struct ListenerTests {
             func status(_ path: String, _ user: String...) async throws -> String {
                 try await Command.run(
                     (user.isEmpty ? [] : ["/usr/bin/setpriv", "--clear-groups", "--reuid"] + user) + [
-                        "/usr/bin/curl", "-q", "-s", "--noproxy", "*", "--max-time", "10", "-o", "/dev/null", "-w",
+                        "/usr/bin/curl", "-q", "-s", "--noproxy", "*", "--max-time", "200", "-o", "/dev/null", "-w",
                         "%{http_code}", "http://127.0.0.1:\(bank.port)\(path)",
                     ], in: bank.folder
                 ).output

@@ -77,10 +77,8 @@ struct LogoutTests {
         try await withBank(Self.configuration(logout: "logout: { url: /form/logout }")) { bank in
             try await bank.expect("/form/", status: 200)
             await offPool { bank.upstream.stop() }
-            let began = ContinuousClock.now
             let daemon = try bank.daemon
             #expect(await bank.stopDaemon() == 0)
-            #expect(ContinuousClock.now - began < .seconds(10))
             #expect(daemon.log.contains("logout failed") || daemon.log.contains("logouts were cut off"))
         }
     }
@@ -107,7 +105,7 @@ struct LogoutTests {
             #expect(bank.record.logouts.isEmpty)
             bank.upstream.form.configure { $0.password = "second" }
             write("second")
-            #expect(await eventually(within: .seconds(20)) { bank.record.logouts == ["form"] })
+            #expect(await eventually { bank.record.logouts == ["form"] })
             try await bank.expect("/form/", status: 200)
             #expect(bank.record.answerCount(to: "form") == 3)
         }

@@ -52,6 +52,17 @@ struct ServiceTests {
         }
     }
 
+    @Test("is ready with a login that nobody has asked for yet")
+    func start() async throws {
+        var configuration = BankConfiguration()
+        let manager = try NotifySocket()
+        configuration.environment["NOTIFY_SOCKET"] = manager.path
+        try await withBank(configuration) { bank in
+            #expect(await manager.wait(for: "READY=1", times: 1))
+            #expect(bank.pinAnswers == 0)
+        }
+    }
+
     @Test("keeps the old configuration where the new one is wrong, and says so")
     func badReload() async throws {
         let manager = try NotifySocket()
@@ -107,7 +118,7 @@ struct ServiceTests {
             let answer = try await stream
             #expect(answer.exit == 0)
             #expect(answer.text.components("data: tick") == 60)
-            #expect(await child.waitForExit(within: .seconds(5)) == 0)
+            #expect(await child.waitForExit() == 0)
             #expect(await offPool { idle.rest().end } != .open)
         }
     }
@@ -129,7 +140,7 @@ struct ServiceTests {
             #expect(answer?.status == 200)
             #expect(answer?.field("connection") == "close")
             #expect(end == .closed)
-            #expect(await child.waitForExit(within: .seconds(5)) == 0)
+            #expect(await child.waitForExit() == 0)
         }
     }
 

@@ -47,10 +47,12 @@ extension Bank {
 
     /// Requests a path as soon as somebody listens, which no log tells.
     fileprivate func curlWhenListening(_ path: String) async throws -> Curl {
-        let end = ContinuousClock.now + .seconds(10)
         var answer = try await curl(path)
         // 7: the connection was refused.
-        while answer.exit == 7, ContinuousClock.now < end { answer = try await curl(path) }
+        _ = try await eventually {
+            if answer.exit == 7 { answer = try await curl(path) }
+            return answer.exit != 7
+        }
         return answer
     }
 

@@ -42,6 +42,6 @@ struct StatusPageTests {
             "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
             "--user-data-dir=\(folder.path(of: "browser"))",
         ]
-        return try await Command.run(options + arguments, in: folder, within: .seconds(120))
+        return try await Command.run(options + arguments, in: folder)
     }
 }

@@ -10,7 +10,7 @@ struct TwoFactorTests {
     private static let seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 
     /// `period`: how long a one-time password is good, in seconds.
-    private static func kind(period: Int, seed: String = seed) -> FakeKind {
+    fileprivate static func kind(period: Int, seed: String = seed) -> FakeKind {
         FakeKind(
             script: "two-factor", arguments: [Self.seed, "--period", "\(period)"],
             challenge: """
@@ -41,18 +41,6 @@ struct TwoFactorTests {
             #expect(second.json?["cookies"]?.string == "mfa; sid")
             #expect(fake.requests.count == before + 1)
             #expect(fake.logins == ["ann ok"] && fake.codes == ["ok"])
-        }
-    }
-
-    @Test("goes on over the end of its session under 50 POSTs, with a code of another step")
-    func expiry() async throws {
-        try await withFake(Self.kind(period: 2)) { bank, fake in
-            try await bank.expect("/app/", status: 200)
-            // The step of the login has to be over: there is no second code in it.
-            try await Task.sleep(for: .seconds(2))
-            try await fake.direct("/-fake/expire?at=25")
-            try await fake.expectPostsOnce(through: bank, at: "/app/transfer")
-            #expect(fake.logins == ["ann ok", "ann ok"] && fake.codes == ["ok", "ok"])
         }
     }
 
@@ -93,4 +81,22 @@ struct TwoFactorTests {
 extension FakeServer {
     /// The outcomes of the codes that it looked at.
     fileprivate var codes: [String] { lines("code").map { String($0.split(separator: " ").last ?? "") } }
+}
+
+extension RealTimeTests {
+    /// A one-time password is one of a step of time.
+    @Suite("A login in two steps, the second a one-time password, over time")
+    struct OneTimePasswordTests {
+        @Test("goes on over the end of its session under 50 POSTs, with a code of another step")
+        func expiry() async throws {
+            try await withFake(TwoFactorTests.kind(period: 2)) { bank, fake in
+                try await bank.expect("/app/", status: 200)
+                // The step of the login has to be over: there is no second code in it.
+                try await pause(for: .seconds(2))
+                try await fake.direct("/-fake/expire?at=25")
+                try await fake.expectPostsOnce(through: bank, at: "/app/transfer")
+                #expect(fake.logins == ["ann ok", "ann ok"] && fake.codes == ["ok", "ok"])
+            }
+        }
+    }
 }

@@ -93,14 +93,13 @@ extension Bank {
     fileprivate func expectRecovery(answers: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let status = try await admin("/status")
         #expect(status.json?["latches"] == .array([]), sourceLocation: sourceLocation)
-        let end = ContinuousClock.now + .seconds(15)
-        var answer = try await curl("/balance")
-        while answer.status != 200, ContinuousClock.now < end {
+        let isServed = try await eventually {
+            let answer = try await curl("/balance")
+            if answer.status == 200 { return true }
             #expect(["login-failed", "login-timeout"].contains(answer.code), sourceLocation: sourceLocation)
-            try await Task.sleep(for: .milliseconds(50))
-            answer = try await curl("/balance")
+            return false
         }
-        #expect(answer.status == 200, "\(answer.summary)", sourceLocation: sourceLocation)
+        #expect(isServed, sourceLocation: sourceLocation)
         #expect(pinAnswers == answers, sourceLocation: sourceLocation)
     }
 }

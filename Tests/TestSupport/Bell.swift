@@ -41,11 +41,11 @@ package final class Bell: @unchecked Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Blocks until `condition` holds. Returns false where that takes a minute: then it does not come, or nobody rang for it.
+    /// Blocks until `condition` holds. Returns false where that takes five minutes: then it does not come, or nobody rang for it.
     package func wait(until condition: () -> Bool) -> Bool {
         var end = timespec()
         unsafe clock_gettime(CLOCK_REALTIME, &end)
-        end.tv_sec += 60
+        end.tv_sec += Int(limit.components.seconds)
         while true {
             let before = locked { rings }
             if condition() { return true }

@@ -3,23 +3,42 @@
 
 internal import Glibc
 
-/// Blocks until `condition` holds that another process brings about. Returns false where that takes a minute.
+/// How long a test waits for what does not come: the one bound of all waits. One that passes does not take so long on any machine.
+let limit = Duration.seconds(300)
+
+/// Blocks until `condition` holds, which nobody can ring a bell for: another process brings it about, or a thread that knows nothing of
+/// tests. Returns false where that takes five minutes.
 ///
-/// Nobody can ring for such a condition, so it is looked at 50 times a second. What happens in this process is waited for by
-/// `Bell` and `Signal`.
-package func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    for _ in 0..<3000 {
+/// It is looked at 100 times a second. What this process can tell of is waited for by `Bell` and `Signal`.
+package func blockUntil(_ condition: () throws -> Bool) rethrows -> Bool {
+    let end = ContinuousClock.now + limit
+    while true {
         if try condition() { return true }
-        usleep(20_000)
+        guard ContinuousClock.now < end else { return false }
+        usleep(10_000)
     }
-    return false
 }
 
-/// The same, suspended.
-package func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-    for _ in 0..<3000 {
+/// The same, suspended; also false where the task is cancelled.
+package func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
+    let end = ContinuousClock.now + limit
+    while true {
         if try await condition() { return true }
-        try await Task.sleep(for: .milliseconds(20))
+        guard ContinuousClock.now < end, !Task.isCancelled else { return false }
+        try? await Task.sleep(for: .milliseconds(10))
     }
-    return false
+}
+
+/// Does `round` after round, each as soon as the one before is over, until `condition` holds. Returns false where that takes five minutes.
+package func goingOn(
+    until condition: () async throws -> Bool, _ round: (Int) async throws -> Void
+) async rethrows -> Bool {
+    let end = ContinuousClock.now + limit
+    var number = 0
+    while try await !condition() {
+        guard ContinuousClock.now < end, !Task.isCancelled else { return false }
+        try await round(number)
+        number += 1
+    }
+    return true
 }

@@ -8,7 +8,7 @@ extension ManualLoopClock {
     package static func ringing() -> ManualLoopClock { ManualLoopClock { Bell.shared.ring() } }
 
     /// Blocks until every loop has nothing left to do at the present time; see `whenSettled`. Not on one of the loops. Returns
-    /// false where that takes a minute: a loop does not come to rest.
+    /// false where that takes five minutes: a loop does not come to rest.
     @discardableResult
     package func settle() -> Bool {
         let isSettled = Signal()

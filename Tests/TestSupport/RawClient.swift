@@ -17,7 +17,7 @@ package final class RawClient {
     /// Connects.
     package init(port: UInt16) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        var limit = timeval(tv_sec: 300, tv_usec: 0)
         _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let result = unsafe withLoopback(port: port) { unsafe connect(number, $0, $1) }
         guard result == 0 else { throw Problem(doing: "connect") }

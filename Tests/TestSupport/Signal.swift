@@ -19,7 +19,7 @@ package final class Signal: Sendable {
         Bell.shared.ring()
     }
 
-    /// Blocks until it is given. Returns false where that takes a minute.
+    /// Blocks until it is given. Returns false where that takes five minutes.
     @discardableResult
     package func wait() -> Bool { Bell.shared.wait { isSet } }
 

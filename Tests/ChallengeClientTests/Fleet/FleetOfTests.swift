@@ -6,10 +6,10 @@ import ChallengeHandling
 import Curl
 import EngineModel
 import EventLoop
-import Glibc
 import HTTPTypes
 import Secrets
 import Synchronization
+import TestSupport
 
 /// Hosts in this process, each with a loop and latches of its own, that share sessions through an engine in memory.
 final class FleetOfTests: Sendable {
@@ -25,13 +25,13 @@ final class FleetOfTests: Sendable {
     let engine = MemoryEngine.Shared()
     let hosts: [Host]
 
-    /// So many hosts, whose credential `pin` is one of `pins` each; their engines are made when `gate` is open.
-    init(_ pins: [String], gate: Mutable<Bool> = Mutable(true)) throws {
+    /// So many hosts, whose credential `pin` is one of `pins` each; their engines are made when `gate` is given.
+    init(_ pins: [String], gate: Signal? = nil) throws {
         let engine = engine
         hosts = try pins.map { pin in try Self.host(pin, engine, gate) }
     }
 
-    private static func host(_ pin: String, _ engine: MemoryEngine.Shared, _ gate: Mutable<Bool>) throws -> Host {
+    private static func host(_ pin: String, _ engine: MemoryEngine.Shared, _ gate: Signal?) throws -> Host {
         let credentials = Mutable(["pin": ["pin": Secret(pin)]])
         let provider = MutableCredentials(credentials)
         let digests = FleetDigests(sealing: OpenSealing(), canonical: canonical)
@@ -51,17 +51,19 @@ final class FleetOfTests: Sendable {
         let services = ClientServices(
             limits: SessionLimits(), credentials: provider, latches: latches, state: MemoryState(), wallClock: now,
             observer: SilentObserver(), ledger: CredentialLedger(digest: version), fleet: fleet)
+        let isListed = Signal()
         let thread = try EventLoopThread(name: "host") { loop in
+            defer { isListed.set() }
             guard let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 1) else {
                 return
             }
             loop.execute { [bound = LoopBound(runtime, to: loop)] in _ = bound.value.worker }
         }
-        while services.roster.loop == nil { usleep(1_000) }
+        isListed.wait()
         fleet.serves(
             FleetPlan(keys: [key]) { .init(name: "\($0.challenge) \($0.scope)", configuration: [1, 2, 3]) })
         fleet.begin(services) { runtime in
-            while !gate.value { usleep(1_000) }
+            gate?.wait()
             return MemoryEngine(engine, loop: runtime.loop)
         }
         return Host(services: services, fleet: fleet, latches: local, credentials: credentials, thread: thread)
@@ -70,8 +72,14 @@ final class FleetOfTests: Sendable {
     /// Ends them; what waits is left.
     func end() {
         for host in hosts { host.fleet.end() }
-        // What they have begun is to be over before their loops stop.
-        usleep(100_000)
+        // What they have begun for each other is to be over before their loops stop.
+        for _ in 0..<20 {
+            for host in hosts {
+                let isDone = Signal()
+                host.thread.loop.execute { isDone.set() }
+                isDone.wait()
+            }
+        }
         for host in hosts {
             host.services.roster.dismiss(worker: 0)
             host.thread.loop.stop()

@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Sessions that hosts share")
@@ -18,14 +19,15 @@ struct FleetSessionsTests {
         try await body(fleet)
     }
 
-    /// What the host's login comes to; a login of its own wins the token that `login` makes.
+    /// What the host's login comes to; a login of its own wins the token that `login` makes, once `end` is given.
     private func win(
-        _ host: FleetOfTests.Host, isRenewal: Bool = false, _ login: @escaping @Sendable () throws -> String
+        _ host: FleetOfTests.Host, isRenewal: Bool = false, until end: Signal? = nil,
+        _ login: @escaping @Sendable () throws -> String
     ) async -> Result<Session, LoginFailure>? {
         await host.fleet.win(key, isRenewal: isRenewal, host.services) {
             // As a conversation does: the ledger knows what it used.
             host.services.ledger?.note(key, ["pin": Self.version(host)])
-            try? await Task.sleep(for: .milliseconds(20))
+            await end?.wait()
             do {
                 return .success(FleetOfTests.session(try login()))
             } catch {
@@ -63,24 +65,24 @@ struct FleetSessionsTests {
 
     @Test("a login that comes while the engine is being made waits for it")
     func early() async throws {
-        let gate = Mutable(false)
+        let gate = Signal()
         let fleet = try FleetOfTests(["1234", "1234"], gate: gate)
         defer { fleet.end() }
-        let logins = Mutable(0)
-        async let first = win(fleet.hosts[0]) {
-            logins.value += 1
-            return "one"
+        let logins = Mutable<[Bool]>([])
+        let begun = fleet.hosts.map { _ in Signal() }
+        let results = zip(fleet.hosts, begun).map { host, begun in
+            Task {
+                begun.set()
+                return await win(host) {
+                    logins.value += [gate.isSet]
+                    return "one"
+                }
+            }
         }
-        async let second = win(fleet.hosts[1]) {
-            logins.value += 1
-            return "one"
-        }
-        try await Task.sleep(for: .milliseconds(50))
-        #expect(logins.value == 0)
-        gate.value = true
-        #expect(await FleetOfTests.token(of: first) == "one")
-        #expect(await FleetOfTests.token(of: second) == "one")
-        #expect(logins.value == 1)
+        for begun in begun { await begun.wait() }
+        gate.set()
+        for result in results { #expect(await FleetOfTests.token(of: result.value) == "one") }
+        #expect(logins.value == [true])
     }
 
     @Test("are taken up by a host that did not ask, in the place of what it holds")
@@ -152,13 +154,8 @@ struct FleetSessionsTests {
             #expect(host.fleet.figures.leases == before)
             // Another value is another matter.
             host.credentials.value = ["pin": ["pin": Secret("1234")]]
-            var token: String?
-            let end = ContinuousClock.now + .seconds(300)
-            while token == nil, .now < end {
-                // For a moment all hosts are told of the rejection.
-                token = await FleetOfTests.token(of: win(host) { "right" })
-            }
-            #expect(token == "right")
+            // For a moment all hosts are told of the rejection.
+            #expect(await eventually { await FleetOfTests.token(of: win(host) { "right" }) == "right" })
             #expect(host.fleet.figures.leases == before + 1)
         }
     }
@@ -168,10 +165,12 @@ struct FleetSessionsTests {
         try await withFleet(["1234", "1234"]) { fleet in
             _ = await win(fleet.hosts[0]) { "first" }
             #expect(await eventually { fleet.hosts[1].services.directory.held(key) != nil })
-            async let renewed = win(fleet.hosts[0], isRenewal: true) { "second" }
+            let end = Signal()
+            async let renewed = win(fleet.hosts[0], isRenewal: true, until: end) { "second" }
             #expect(await eventually { fleet.hosts[0].fleet.figures.leases == 2 })
             let left = await win(fleet.hosts[1], isRenewal: true) { "third" }
             #expect(left == nil)
+            end.set()
             #expect(await FleetOfTests.token(of: renewed) == "second")
             #expect(
                 await eventually {
@@ -191,14 +190,4 @@ struct FleetSessionsTests {
             #expect(await FleetOfTests.token(of: win(fleet.hosts[1]) { "second" }) == "second")
         }
     }
-}
-
-/// Waits until that is so.
-func eventually(_ condition: @Sendable () -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .seconds(300)
-    while ContinuousClock.now < end {
-        if condition() { return true }
-        try? await Task.sleep(for: .milliseconds(5))
-    }
-    return false
 }

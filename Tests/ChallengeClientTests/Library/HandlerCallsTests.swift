@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import EventLoop
+import TestSupport
 import Testing
 
 @testable import ChallengeClient
@@ -61,7 +62,7 @@ struct HandlerCallsTests {
             let running = Task {
                 try await calls.run("x") {
                     beginning.yield()
-                    try? await Task.sleep(for: .seconds(1000))
+                    await untilCancelled()
                     return 0
                 }
             }

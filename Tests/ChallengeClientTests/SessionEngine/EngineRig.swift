@@ -7,6 +7,7 @@ import EventLoop
 import Glibc
 import Secrets
 import Synchronization
+import TestSupport
 
 @testable import ChallengeClient
 
@@ -17,9 +18,9 @@ final class EngineRig: Sendable {
     /// What it is told unasked.
     let news = NewsBox()
 
-    /// A client of the engine of `plan`, which begins at once.
-    init(_ plan: RedisEnginePlan, credential: [String: String]? = nil) async throws {
-        thread = try EventLoopThread(name: "engine") { _ in }
+    /// A client of the engine of `plan`, which begins at once. Its patience and its pauses are by `clock`.
+    init(_ plan: RedisEnginePlan, credential: [String: String]? = nil, clock: ManualLoopClock? = nil) async throws {
+        thread = try EventLoopThread(name: "engine", clock: clock) { _ in }
         let (loop, news) = (thread.loop, news)
         let known = credential.map { ["engine": $0.mapValues { Secret($0) }] }
         engine = try await withCheckedThrowingContinuation { done in
@@ -42,9 +43,8 @@ final class EngineRig: Sendable {
         let engine = engine
         thread.loop.execute { engine.value.end() }
         thread.loop.stop()
-        thread.detach()
         // It is to be over before the process is, which may be with this test: what it holds would count as lost.
-        usleep(200_000)
+        thread.join()
     }
 
     /// What `body` makes of the engine, on its loop.
@@ -67,6 +67,24 @@ final class EngineRig: Sendable {
 
     func ask(_ request: EngineRequest, for name: String = "bank") async -> EngineReply? {
         await answer { engine, done in engine.ask(request, for: name) { done($0) } }
+    }
+
+    /// Asks so often for `name`, and returns once all of it is on its way, with what is told of the replies.
+    func begin(_ request: EngineRequest, for name: String = "bank", times: Int = 1) async -> Task<[EngineReply?], Never>
+    {
+        let replies = Mutex<[EngineReply?]>([])
+        await with { engine in
+            for _ in 0..<times {
+                engine.ask(request, for: name) { reply in
+                    replies.withLock { $0.append(reply) }
+                    Bell.shared.ring()
+                }
+            }
+        }
+        return Task {
+            await Bell.shared.wait { replies.withLock { $0.count } == times }
+            return replies.withLock { $0 }
+        }
     }
 
     func latches() async -> (count: UInt64, latches: [SharedLatch])? {

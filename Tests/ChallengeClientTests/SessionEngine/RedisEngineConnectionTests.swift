@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import Curl
+import EventLoop
 import Glibc
 import TestSupport
 import Testing
@@ -11,6 +12,7 @@ import Testing
 
 @Suite("Connections to a session engine", .timeLimit(.minutes(10)))
 struct RedisEngineConnectionTests {
+    private let clock = ManualLoopClock.ringing()
     private let offer = EngineRequest.offer(after: 0, session: [1, 2, 3], life: .seconds(60))
 
     @Test("by TCP, with a user and a password, in a database of its own")
@@ -145,16 +147,16 @@ struct RedisEngineConnectionTests {
     @Test("an engine that hangs is away when an answer is due, and what waits for it is answered with nothing")
     func hang() async throws {
         let server = try await RedisServer()
-        var plan = RedisEnginePlan(server)
-        plan.patience = .milliseconds(300)
-        let rig = try await EngineRig(plan)
+        let plan = RedisEnginePlan(server)
+        let rig = try await EngineRig(plan, clock: clock)
         #expect(await rig.news.next() == .connected)
         server.signal(SIGSTOP)
-        async let first = rig.ask(.fetch(after: 0))
-        async let second = rig.ask(.fetch(after: 0))
-        #expect(await [first, second] == [nil, nil])
-        #expect(await rig.reasonAway() == "it does not answer within 0.3 seconds")
+        let replies = await rig.begin(.fetch(after: 0), times: 2)
+        await clock.pass(plan.patience)
+        #expect(await replies.value == [nil, nil])
+        #expect(await rig.reasonAway() == "it does not answer within 2.0 seconds")
         server.signal(SIGCONT)
+        await clock.pass(plan.firstPause * 1.5)
         while await rig.news.next() != .connected {}
         #expect(await rig.ask(.fetch(after: 0)) == .nothing)
     }
@@ -181,12 +183,13 @@ struct RedisEngineConnectionTests {
     @Test("an engine that falls silent is found out without a request")
     func keepAlive() async throws {
         let server = try await RedisServer()
-        var plan = RedisEnginePlan(server)
-        (plan.patience, plan.keepAlive) = (.milliseconds(300), .milliseconds(100))
-        let rig = try await EngineRig(plan)
+        let plan = RedisEnginePlan(server)
+        let rig = try await EngineRig(plan, clock: clock)
         #expect(await rig.news.next() == .connected)
         server.signal(SIGSTOP)
-        #expect(await rig.reasonAway() == "it does not answer within 0.3 seconds")
+        await clock.pass(plan.keepAlive)
+        await clock.pass(plan.patience)
+        #expect(await rig.reasonAway() == "it does not answer within 2.0 seconds")
         server.signal(SIGCONT)
     }
 
@@ -196,12 +199,14 @@ struct RedisEngineConnectionTests {
         let rig = try await EngineRig(RedisEnginePlan(server))
         #expect(await rig.ask(.fetch(after: 0)) == .nothing)
         server.signal(SIGSTOP)
-        var plan = RedisEnginePlan(server)
-        plan.patience = .milliseconds(300)
-        let late = try await EngineRig(plan)
-        #expect(await late.ask(.fetch(after: 0)) == nil)
+        let plan = RedisEnginePlan(server)
+        let late = try await EngineRig(plan, clock: clock)
+        let replies = await late.begin(.fetch(after: 0))
+        await clock.pass(plan.patience)
+        #expect(await replies.value == [nil])
         #expect(await late.isThere == false)
         server.signal(SIGCONT)
+        await clock.pass(plan.firstPause * 1.5)
         while await late.news.next() != .connected {}
         await late.with { $0.end() }
         #expect(await late.ask(.fetch(after: 0)) == nil)

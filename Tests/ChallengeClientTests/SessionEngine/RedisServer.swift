@@ -221,7 +221,7 @@ private func removeFolder(_ path: String) {
 
 private func readSome(_ descriptor: Int32) throws -> String? {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    guard unsafe poll(&entry, 1, 60_000) > 0 else { throw RedisServer.Problem(doing: "read what it prints") }
+    guard unsafe poll(&entry, 1, 180_000) > 0 else { throw RedisServer.Problem(doing: "read what it prints") }
     var bytes = [UInt8](repeating: 0, count: 4096)
     let count = unsafe read(descriptor, &bytes, bytes.count)
     return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil

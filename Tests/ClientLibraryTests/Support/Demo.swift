@@ -25,7 +25,7 @@ struct Demo {
         try client.registerChallengeHandler(
             PinCodeHandler { _ in
                 asked.add("asked")
-                try? await Task.sleep(for: .seconds(1000))
+                await untilCancelled()
                 return nil
             })
         return asked

@@ -17,7 +17,7 @@ struct LogOutputTests {
         logger[metadataKey: "exchange-id"] = "7"
         logger[metadataKey: "upstream"] = "bank"
         logger.info("challenge met", metadata: ["upstream": "ledger"])
-        #expect(output.flush(within: .seconds(20)))
+        #expect(output.flush(within: .seconds(180)))
         let text = pipe.read()
         #expect(
             text.hasSuffix(
@@ -36,7 +36,7 @@ struct LogOutputTests {
         output.level = .debug
         logger.debug("heard")
         own.warning("unheard")
-        #expect(output.flush(within: .seconds(20)))
+        #expect(output.flush(within: .seconds(180)))
         #expect(pipe.read() == "<7>heard\n")
     }
 
@@ -54,9 +54,9 @@ struct LogOutputTests {
             writer: LogWriter(destination: .text(colour: false), descriptor: pipe.writing), level: .info)
         pipe.closeReading()
         output.logger(label: "a").info("into the void")
-        #expect(output.flush(within: .seconds(20)))
+        #expect(output.flush(within: .seconds(180)))
         output.logger(label: "a").info("and again")
-        #expect(output.flush(within: .seconds(20)))
+        #expect(output.flush(within: .seconds(180)))
     }
 }
 

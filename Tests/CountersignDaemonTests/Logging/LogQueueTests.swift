@@ -15,7 +15,7 @@ struct LogQueueTests {
         let queue = try LogQueue { lines, _ in written.take(lines, 0) }
         let lines = (0..<1000).map { LogLine.bytes(Array("\($0)".utf8)) }
         for line in lines { queue.append(line) }
-        #expect(queue.flush(within: .seconds(20)))
+        #expect(queue.flush(within: .seconds(180)))
         #expect(written.lines == lines)
     }
 
@@ -40,13 +40,13 @@ struct LogQueueTests {
         let line = LogLine.bytes([UInt8](repeating: 0x61, count: 100))
         queue.append(line)
         // The reader has taken the first line and stands still; now the queue fills.
-        #expect(reading.wait(within: .seconds(20)))
+        #expect(reading.wait(within: .seconds(180)))
         for _ in 0..<100 { queue.append(line) }
         let dropped = queue.dropped
         #expect((90..<100).contains(dropped))
         #expect(!queue.flush(within: .zero))
         for _ in 0..<4 { go.signal() }
-        #expect(queue.flush(within: .seconds(20)))
+        #expect(queue.flush(within: .seconds(180)))
         #expect(written.lines.count == 101 - dropped)
         #expect(written.dropped == dropped)
         // There is room again.
@@ -61,7 +61,7 @@ struct LogQueueTests {
             let queue = try LogQueue { lines, _ in if lines.count == 1 { ended.signal() } }
             queue.append(.bytes([0x61]))
         }
-        #expect(ended.wait(within: .seconds(20)))
+        #expect(ended.wait(within: .seconds(180)))
     }
 }
 

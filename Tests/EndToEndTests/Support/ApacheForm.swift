@@ -77,7 +77,7 @@ final class ApacheForm: Sendable {
                 arguments: ["/usr/sbin/apache2", "-X", "-f", configuration], environment: baseEnvironment(folder),
                 folder: folder.path, output: folder.path(of: "out"), errors: folder.path(of: "err")))
         let port = port
-        guard await eventually(within: .seconds(20), { (try? RawConnection(port: port)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: port)) != nil }) else {
             child.signal(SIGKILL)
             throw ChildError(description: "apache2: \(folder.text(of: "err"))\(folder.text(of: "error.log"))")
         }

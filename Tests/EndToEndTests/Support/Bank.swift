@@ -98,8 +98,8 @@ final class Bank: Sendable {
     func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
     /// Requests a path with curl.
-    func curl(_ path: String, _ options: String..., within seconds: Int = 20) async throws -> Curl {
-        try await Curl.run(options + [url(path)], in: folder, within: seconds)
+    func curl(_ path: String, _ options: String...) async throws -> Curl {
+        try await Curl.run(options + [url(path)], in: folder)
     }
 
     /// Requests a path with curl and expects that status, or a local reply with that code.

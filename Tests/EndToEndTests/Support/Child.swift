@@ -52,17 +52,17 @@ final class Child: Sendable {
         ended.withLock { if $0 == nil { kill(pid, number) } }
     }
 
-    /// Waits for its end and returns ``exitCode``; `nil` when the time is over first.
-    func waitForExit(within time: Duration = .seconds(15)) async -> Int32? {
-        _ = await eventually(within: time) { exitCode != nil }
+    /// Waits for its end and returns ``exitCode``; `nil` if it does not end.
+    func waitForExit() async -> Int32? {
+        _ = await eventually { exitCode != nil }
         return exitCode
     }
 
     /// Ends it: SIGTERM, and SIGKILL where that does not help. Returns ``exitCode``.
     @discardableResult
-    func end(within time: Duration = .seconds(10)) async -> Int32? {
+    func end() async -> Int32? {
         signal(SIGTERM)
-        if let code = await waitForExit(within: time) { return code }
+        if let code = await waitForExit() { return code }
         signal(SIGKILL)
         return await waitForExit()
     }

@@ -18,8 +18,7 @@ struct Command: Sendable {
 
     /// Runs a program with its working folder and its output files in that folder.
     static func run(
-        _ arguments: [String], environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder,
-        within time: Duration = .seconds(120)
+        _ arguments: [String], environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder
     ) async throws -> Command {
         let number = last.withLock { last in
             last += 1
@@ -31,9 +30,9 @@ struct Command: Sendable {
             errors: folder.path(of: "run\(number).err"))
         if let input { start.input = folder.write(input, to: "run\(number).in") }
         let child = try await Child.start(start)
-        if await child.waitForExit(within: time) == nil {
+        if await child.waitForExit() == nil {
             child.signal(SIGKILL)
-            return Command(exit: -1, output: "", errors: "\(arguments): not over after \(time)")
+            return Command(exit: -1, output: "", errors: "\(arguments): does not end")
         }
         return Command(
             exit: child.exitCode ?? -1, output: String(decoding: readFile(start.output), as: UTF8.self),
@@ -42,11 +41,10 @@ struct Command: Sendable {
 
     /// Runs `countersign`.
     static func countersign(
-        _ arguments: String..., environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder,
-        within time: Duration = .seconds(120)
+        _ arguments: String..., environment: [String: String] = [:], input: [UInt8]? = nil, in folder: Folder
     ) async throws -> Command {
         try await run(
-            [Binary.path] + arguments, environment: environment, input: input, in: folder, within: time)
+            [Binary.path] + arguments, environment: environment, input: input, in: folder)
     }
 }
 

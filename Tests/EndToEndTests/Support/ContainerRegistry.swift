@@ -18,7 +18,7 @@ final class ContainerRegistry: Sendable {
         folder = try Folder()
         let service = try await Self.start(["/usr/bin/python3", Self.script, folder.path], "service", in: folder)
         let portFile = folder.path(of: "port")
-        guard await eventually(within: .seconds(30), { !readFile(portFile).isEmpty }),
+        guard await eventually({ !readFile(portFile).isEmpty }),
             let tokenPort = UInt16(folder.text(of: "port"))
         else {
             service.signal(SIGKILL)
@@ -43,7 +43,7 @@ final class ContainerRegistry: Sendable {
             ["/usr/bin/docker-registry", "serve", configuration], "registry", in: folder)
         children = [registry, service]
         let port = port
-        guard await eventually(within: .seconds(30), { (try? RawConnection(port: port)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: port)) != nil }) else {
             for child in children { child.signal(SIGKILL) }
             throw ChildError(description: "no registry: \(folder.text(of: "registry.err"))")
         }

@@ -37,7 +37,7 @@ struct Curl: Sendable {
     private static let last = Mutex(0)
 
     /// Runs curl with those arguments, its files in that folder.
-    static func run(_ arguments: [String], in folder: Folder, within seconds: Int = 20) async throws -> Curl {
+    static func run(_ arguments: [String], in folder: Folder) async throws -> Curl {
         let number = last.withLock { last in
             last += 1
             return last
@@ -45,9 +45,9 @@ struct Curl: Sendable {
         let (head, body) = (folder.path(of: "curl\(number).head"), folder.path(of: "curl\(number).body"))
         let command = try await Command.run(
             [
-                "/usr/bin/curl", "-q", "-sS", "--noproxy", "*", "--max-time", "\(seconds)", "-D", head, "-o", body,
+                "/usr/bin/curl", "-q", "-sS", "--noproxy", "*", "--max-time", "200", "-D", head, "-o", body,
                 "-w", "%{http_code}",
-            ] + arguments, in: folder, within: .seconds(seconds + 10))
+            ] + arguments, in: folder)
         return Curl(
             exit: command.exit, status: Int(command.output) ?? 0,
             fields: parse(String(decoding: readFile(head), as: UTF8.self)), body: readFile(body),

@@ -43,8 +43,8 @@ final class DaemonProcess: Sendable {
     var log: String { folder.text(of: Self.logName) }
 
     /// Waits until the log holds that text so many times.
-    func waitForLog(_ text: String, times: Int = 1, within time: Duration = .seconds(10)) async -> Bool {
-        await eventually(within: time) { log.components(text) >= times }
+    func waitForLog(_ text: String, times: Int = 1) async -> Bool {
+        await eventually { log.components(text) >= times }
     }
 
     /// How many descriptors it holds.

@@ -17,7 +17,7 @@ struct DebianPackage: Sendable {
             "DPKG_DEB_COMPRESSOR_LEVEL": "1",
         ]
         environment["VERSION"] = version
-        let made = try await Repository.script("deb", environment: environment, in: folder, within: .seconds(120))
+        let made = try await Repository.script("deb", environment: environment, in: folder)
         guard made.exit == 0 else { throw ChildError(description: "no package: \(made.output)\(made.errors)") }
         path = made.output.split(separator: "\n").last.map(String.init) ?? ""
     }

@@ -32,7 +32,7 @@ final class FleetProxy: Sendable {
                 arguments: try await Self.command(kind, shipped, in: folder), environment: baseEnvironment(folder),
                 folder: folder.path, output: folder.path(of: "out"), errors: folder.path(of: "err")))
         let port = port
-        guard await eventually(within: .seconds(30), { (try? RawConnection(port: port)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: port)) != nil }) else {
             child.signal(9)
             throw ChildError(description: "no \(kind): \(log)")
         }

@@ -32,7 +32,7 @@ struct FleetScenario {
                 environment: [
                     "COUNTERSIGN": Binary.path, "SCRIPTS": Repository.path(of: "Tests/Scripts"),
                     "HOSTS": "\(pins.count)",
-                ], in: folder, within: .seconds(limit))
+                ], in: folder)
         }
         if run.exit == 77 { try Test.cancel("\(run.errors)") }
         let logs =

@@ -143,7 +143,7 @@ final class GuardedServer: Sendable {
         let child = try await Child.start(start)
         self.child.put(child)
         let port = port
-        guard await eventually(within: .seconds(10), { (try? RawConnection(port: port)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: port)) != nil }) else {
             child.signal(SIGKILL)
             throw ChildError(
                 description: "\(start.arguments[0]): \(folder.text(of: "error.log"))\(folder.text(of: "err"))")

@@ -39,16 +39,6 @@ func startThread(_ work: @escaping @Sendable () -> Void) {
     pthread_detach(identifier)
 }
 
-/// Waits until the condition holds, looking every few milliseconds; `false` when the time is over first.
-func eventually(within time: Duration = .seconds(10), _ condition: () throws -> Bool) async rethrows -> Bool {
-    let end = ContinuousClock.now + time
-    while true {
-        if try condition() { return true }
-        if ContinuousClock.now >= end { return false }
-        try? await Task.sleep(for: .milliseconds(5))
-    }
-}
-
 private final class Work: Sendable {
     let run: @Sendable () -> Void
 

@@ -20,7 +20,7 @@ final class RawConnection: Sendable {
     private let descriptor: Int32
 
     /// Connects to a port of 127.0.0.1; no read or write takes longer than `seconds`.
-    init(port: UInt16, seconds: Int = 20) throws {
+    init(port: UInt16, seconds: Int = 200) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         let descriptor = descriptor
         setTimes(seconds)

@@ -14,10 +14,9 @@ enum Repository {
 
     /// Runs a script of `Tests/Scripts`. It sees the tests' own PATH folders and nothing else of the environment.
     static func script(
-        _ name: String, _ arguments: [String] = [], environment: [String: String] = [:], in folder: Folder,
-        within time: Duration = .seconds(60)
+        _ name: String, _ arguments: [String] = [], environment: [String: String] = [:], in folder: Folder
     ) async throws -> Command {
         try await Command.run(
-            [path(of: "Tests/Scripts/\(name)")] + arguments, environment: environment, in: folder, within: time)
+            [path(of: "Tests/Scripts/\(name)")] + arguments, environment: environment, in: folder)
     }
 }

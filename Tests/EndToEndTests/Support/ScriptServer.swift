@@ -20,7 +20,7 @@ final class ScriptServer: Sendable {
             Child.Start(
                 arguments: [path] + arguments, environment: baseEnvironment(folder), folder: folder.path,
                 output: folder.path(of: "\(name).out"), errors: folder.path(of: "\(name).err")))
-        guard await eventually(within: .seconds(60), { output.hasPrefix("ready\n") }) else {
+        guard await eventually({ output.hasPrefix("ready\n") }) else {
             child.signal(SIGKILL)
             throw ChildError(description: "no \(script): \(output)\(folder.text(of: "\(name).err"))")
         }

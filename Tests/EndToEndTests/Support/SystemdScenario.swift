@@ -54,7 +54,7 @@ struct SystemdScenario {
         }
         arguments += ["--timeout", "\(limit)", "--", "bash", "\(place)/\(name).sh"] + parameters
         let run = try await Slots.run {
-            try await Repository.script("systemd-namespace", arguments, in: folder, within: .seconds(limit + 60))
+            try await Repository.script("systemd-namespace", arguments, in: folder)
         }
         if run.exit == 77 { try Test.cancel("\(run.errors)") }
         #expect(run.exit == 0, "\(run.output)\(run.errors)")

@@ -56,7 +56,7 @@ final class TLSFront: Sendable {
                 environment: baseEnvironment(folder), folder: folder.path, output: folder.path(of: "out"),
                 errors: folder.path(of: "err")))
         let port = port
-        guard await eventually(within: .seconds(10), { (try? RawConnection(port: port)) != nil }) else {
+        guard await eventually({ (try? RawConnection(port: port)) != nil }) else {
             child.signal(SIGKILL)
             throw ChildError(description: "nginx: \(folder.text(of: "error.log"))\(folder.text(of: "err"))")
         }

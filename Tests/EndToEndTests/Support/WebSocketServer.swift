@@ -17,7 +17,7 @@ final class WebSocketServer: Sendable {
             Child.Start(
                 arguments: [Self.script, "serve", "\(port)"] + options, environment: baseEnvironment(folder),
                 folder: folder.path, output: folder.path(of: "\(name).out"), errors: folder.path(of: "\(name).err")))
-        guard await eventually(within: .seconds(30), { folder.text(of: "\(name).out") == "ready\n" }) else {
+        guard await eventually({ folder.text(of: "\(name).out") == "ready\n" }) else {
             child.signal(SIGKILL)
             throw ChildError(description: "no WebSocket server: \(folder.text(of: "\(name).err"))")
         }
@@ -28,7 +28,7 @@ final class WebSocketServer: Sendable {
 
     /// Has a caller send messages to an address and compare what comes back; says what it says.
     static func call(_ url: String, _ options: String..., in folder: Folder) async throws -> String {
-        let run = try await Command.run([script, "call", url] + options, in: folder, within: .seconds(120))
+        let run = try await Command.run([script, "call", url] + options, in: folder)
         return run.exit == 0 ? run.output : "\(run.exit): \(run.errors)"
     }
 

@@ -15,7 +15,7 @@ package final class Recorder: Sendable {
 
     /// Waits until what has happened satisfies the condition; `false` when the time is over first.
     package func waitUntil(
-        timeout: Duration = .seconds(10), _ condition: @escaping @Sendable (Record) -> Bool
+        timeout: Duration = .seconds(300), _ condition: @escaping @Sendable (Record) -> Bool
     ) async -> Bool {
         let number = state.withLock { state in
             state.lastWaiter += 1
@@ -39,7 +39,7 @@ package final class Recorder: Sendable {
     }
 
     /// Waits until that many answers to challenges have arrived, to one check or to all.
-    package func waitUntil(answers count: Int, to check: String? = nil, timeout: Duration = .seconds(10)) async -> Bool
+    package func waitUntil(answers count: Int, to check: String? = nil, timeout: Duration = .seconds(300)) async -> Bool
     {
         await waitUntil(timeout: timeout) { $0.answerCount(to: check) >= count }
     }

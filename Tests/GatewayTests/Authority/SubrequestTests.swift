@@ -101,6 +101,7 @@ struct SubrequestTests {
         authority.proxy.clock.advance(by: 8)
         #expect(try authority.ask().contains("Cache-Control: no-store\r\n"))
         authority.proxy.wait("the renewal") { authority.proxy.log.finished == 2 }
+        authority.proxy.settle()
         #expect(try authority.ask().contains("Authorization: Bearer t2\r\n"))
     }
 

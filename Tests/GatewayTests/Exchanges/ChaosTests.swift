@@ -81,6 +81,7 @@ struct ChaosTests {
         }
         callers = []
         proxy.wait("no connections", passing: .milliseconds(100)) { proxy.gateway.figures.openConnections == 0 }
+        proxy.settle()
         isWell.set()
         for number in 0..<40 {
             let (head, body) = try proxy.fetch(get("/\(number)"))

@@ -216,6 +216,7 @@ struct EarlyAnswerTests {
         #expect(head.hasPrefix("HTTP/1.1 413 "))
         #expect(body.contains("body-not-replayable"))
         proxy.wait("the login for the next request") { proxy.log.finished == 1 }
+        proxy.settle()
     }
 
     @Test("an answer that comes early and well is passed on while the body goes on")

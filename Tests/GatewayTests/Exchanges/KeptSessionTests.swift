@@ -24,6 +24,7 @@ struct KeptSessionTests {
         let (proxy, plan, upstream) = try proxy { number, _, _ in .bearer("t\(number)") }
         proxy.services.roster.keep([plan])
         proxy.wait("the login") { proxy.log.finished == 1 }
+        proxy.settle()
         #expect(try proxy.fetch(get()).body == "in")
         #expect(upstream.requests == 1)
         proxy.services.roster.keep([plan])
@@ -55,9 +56,11 @@ struct KeptSessionTests {
         }
         proxy.services.roster.keep([plan])
         proxy.wait("the login") { proxy.log.finished == 1 }
+        proxy.settle()
         proxy.clock.advance(by: 86)
         proxy.services.roster.keep([plan])
         proxy.wait("the renewal") { proxy.log.finished == 2 }
+        proxy.settle()
         #expect(proxy.log.renewals == 1)
     }
 
@@ -69,10 +72,12 @@ struct KeptSessionTests {
         }
         proxy.services.roster.keep([plan])
         proxy.wait("the failure") { proxy.log.finished == 1 }
+        proxy.settle()
         proxy.services.roster.keep([plan])
         proxy.clock.advance(by: 6)
         proxy.services.roster.keep([plan])
         proxy.wait("the second login") { proxy.log.finished == 2 }
+        proxy.settle()
         #expect(proxy.log.count == 2)
     }
 }

@@ -56,6 +56,7 @@ struct LoginDeadlineTests {
             #expect(body.contains("\"code\":\"login-timeout\""))
         }
         proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.settle()
         // The pause after an unknown outcome.
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
         #expect(proxy.log.count == 1)
@@ -82,9 +83,11 @@ struct LoginDeadlineTests {
         proxy.wait("the login") { proxy.log.count == 1 }
         proxy.pass(.seconds(40))
         proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.settle()
         proxy.clock.advance(by: 10)
         proxy.services.roster.keep([plan])
         proxy.wait("the second login") { proxy.log.finished == 2 }
+        proxy.settle()
         #expect(try proxy.fetch(get()).body == "t2")
         #expect(upstream.requests == 1)
         hang.end(at: proxy)
@@ -105,9 +108,11 @@ struct LoginDeadlineTests {
         proxy.wait("the renewal") { proxy.log.count == 2 }
         proxy.pass(.seconds(40))
         proxy.wait("the renewal's end") { proxy.log.finished == 2 }
+        proxy.settle()
         proxy.clock.advance(by: 3)
         #expect(try proxy.fetch(get()).body == "t1")
         proxy.wait("the next renewal") { proxy.log.finished == 3 }
+        proxy.settle()
         #expect(try proxy.fetch(get()).body == "t3")
         hang.end(at: proxy)
     }

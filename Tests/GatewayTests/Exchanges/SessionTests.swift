@@ -147,6 +147,7 @@ struct SessionTests {
         proxy.clock.advance(by: 7)
         #expect(try proxy.fetch(get()).body == "t1")
         proxy.wait("the renewal") { proxy.log.finished == 2 }
+        proxy.settle()
         #expect(try proxy.fetch(get()).body == "t2")
         #expect(proxy.log.renewals == 1)
         proxy.clock.advance(by: 200)
@@ -167,6 +168,7 @@ struct SessionTests {
         for _ in 0..<10 {
             #expect(try proxy.fetch(get()).body == "t1")
             proxy.wait("the end of a renewal") { proxy.log.finished == proxy.log.count }
+            proxy.settle()
         }
         #expect(proxy.log.renewals == 1)
         proxy.clock.advance(by: 5)

@@ -21,7 +21,7 @@ struct SocketOwnersTests {
             // The kernel takes the owner of a socket's file for the socket's.
             if let uid { #expect(fchown(caller, uid, gid_t.max) == 0) }
             var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
-            _ = unsafe poll(&entry, 1, 10_000)
+            _ = unsafe poll(&entry, 1, 180_000)
             accepted = accept(listener, nil, nil)
             #expect(accepted >= 0)
         }

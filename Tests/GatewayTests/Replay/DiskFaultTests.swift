@@ -33,6 +33,7 @@ struct DiskFaultTests {
         #expect(text.contains("\"code\":\"body-not-replayable\""))
         #expect(text.contains("Send the request again"))
         proxy.wait("the login that began meanwhile") { proxy.log.finished == 1 }
+        proxy.settle()
         #expect(proxy.waiters == 0)
         let again = try proxy.connect()
         startThread(sending: post(body, inChunksOf: 10_000), to: again)

@@ -98,6 +98,7 @@ struct LongBodyTests {
         #expect(head.hasPrefix("HTTP/1.1 413 "))
         #expect(text.contains("Send the request again in a moment"))
         proxy.wait("the login that began meanwhile") { proxy.log.finished == 2 }
+        proxy.settle()
         #expect(try upload(proxy, post(body)).body == "well")
         #expect(proxy.log.count == 2)
     }

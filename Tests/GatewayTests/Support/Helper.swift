@@ -53,7 +53,7 @@ final class Helper {
         while true {
             var entry = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
             var byte: UInt8 = 0
-            guard unsafe poll(&entry, 1, 20_000) > 0, unsafe read(output, &byte, 1) == 1 else {
+            guard unsafe poll(&entry, 1, 180_000) > 0, unsafe read(output, &byte, 1) == 1 else {
                 throw Problem(doing: "read a line")
             }
             if byte == 0x0A { return String(decoding: text, as: UTF8.self) }

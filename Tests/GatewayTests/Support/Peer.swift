@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A blocking TCP socket that sends exact bytes and expects exact bytes: a caller of the gateway, or an upstream's end of
-/// a connection. Every wait ends after a minute at the latest.
+/// a connection. Every wait ends after five minutes at the latest.
 final class Peer {
     struct Problem: Error {
         var doing: String
@@ -233,9 +233,9 @@ func startThread(closing peer: Peer) {
     }
 }
 
-/// No wait on `number` lasts longer than a minute.
+/// No wait on `number` lasts longer than five minutes.
 private func limitWaiting(_ number: Int32) {
-    var limit = timeval(tv_sec: 60, tv_usec: 0)
+    var limit = timeval(tv_sec: 300, tv_usec: 0)
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }

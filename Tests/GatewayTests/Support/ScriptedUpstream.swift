@@ -21,7 +21,7 @@ final class ScriptedUpstream {
         if var size = receiveBuffer {
             _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        var limit = timeval(tv_sec: 300, tv_usec: 0)
         _ = unsafe setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard listen(listener, 64) == 0 else {
             throw Problem(doing: "listen: \(errno)")

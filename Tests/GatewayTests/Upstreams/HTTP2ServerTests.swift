@@ -19,7 +19,7 @@ struct HTTP2ServerTests {
     }
 
     private func wait(for port: UInt16) {
-        #expect(eventually { (try? Peer(port: port)) != nil }, "the server listens")
+        #expect(blockUntil { (try? Peer(port: port)) != nil }, "the server listens")
     }
 
     private func plan(_ port: UInt16, tls: Bool = true) -> UpstreamPlan {

@@ -85,6 +85,7 @@ struct UpstreamCheckTests {
         }
         gate.open()
         proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.settle()
         proxy.pass(.milliseconds(200))
         proxy.wait("the answer") { state(proxy) == .up }
         #expect(proxy.log.count == 1)
@@ -110,6 +111,7 @@ struct UpstreamCheckTests {
         isLatched.withLock { $0 = false }
         proxy.pass(.seconds(10))
         proxy.wait("the login") { proxy.log.finished >= 1 }
+        proxy.settle()
     }
 
     @Test("after a reload only those are asked that it names, and what is known of them stays")
