@@ -49,7 +49,8 @@ struct ManualLoopClockTests {
         let count = Locked(0)
         let thread = try EventLoopThread(name: "manual", clock: clock) { loop in
             let timer = LazyTimer(loop: loop)
-            timer.onExpiry = {
+            // The loop holds it as long as it is armed.
+            timer.onExpiry = { [unowned timer] in
                 count.change { $0 += 1 }
                 timer.arm(at: loop.now + .seconds(1))
             }
