@@ -51,8 +51,8 @@ public final class TokenDiscovery: Sendable {
         let written = Set(challenges.filter { $0.isScheme("Bearer") }.compactMap { $0["resource_metadata"] })
         guard let text = written.first else {
             let name = "oauth-protected-resource"
-            let (own, host) = (resource.wellKnown(name), WebURL(origin: resource.origin, path: "/.well-known/\(name)"))
-            return own == host ? [own] : [own, host]
+            let addresses = [resource, WebURL(origin: resource.origin, path: "/")].map { $0.wellKnown(name) }
+            return addresses[0] == addresses[1] ? [addresses[0]] : addresses
         }
         guard written.count == 1 else { throw failure("The challenge names several `resource_metadata`") }
         guard let address = WebURL(text), address.origin == resource.origin else {

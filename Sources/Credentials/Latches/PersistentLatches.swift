@@ -54,7 +54,7 @@ package final class PersistentLatches: LatchBook {
     package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
         let digest = digest(of: credential)
         change { $0.close(key, digest: digest, latch) }
-        withdrawAcceptance(key, of: credential)
+        withdraw(key, digest: digest)
     }
 
     /// The mark of the value that `credential` has now.
@@ -77,8 +77,11 @@ package final class PersistentLatches: LatchBook {
 
     /// Takes the mark of this value away, in the state directory as well.
     package func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
-        guard acceptance(key, of: credential) != nil else { return }
-        let digest = digest(of: credential)
+        withdraw(key, digest: digest(of: credential))
+    }
+
+    private func withdraw(_ key: LatchKey, digest: [UInt8]) {
+        guard accepted.withLock({ $0.table.acceptance(key, digest: digest) }) != nil else { return }
         changeAccepted { $0.remove(key, digest: digest) }
     }
 

@@ -18,7 +18,7 @@ struct CurlDigestTests {
         init(_ row: [String]) {
             (number, method, target, user) = (row[0], row[1], row[2], row[3])
             (password, sentUser, response) = (row[4], row[6], row[7])
-            challenges = row[5].components(separatedBy: " | ")
+            challenges = row[5].split(separator: " | ").map(String.init)
         }
     }
 
@@ -49,12 +49,5 @@ struct CurlDigestTests {
     func refused(expected: Case) throws {
         let offered = (try? AuthenticationChallenge.parse(expected.challenges)) ?? []
         #expect(DigestChallenge.strongest(of: offered) == nil)
-    }
-}
-
-extension String {
-    /// The parts between `separator`.
-    fileprivate func components(separatedBy separator: String) -> [String] {
-        split(separator: separator, omittingEmptySubsequences: false).map(String.init)
     }
 }
