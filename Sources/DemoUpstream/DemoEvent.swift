@@ -42,5 +42,5 @@ package enum DemoEvent: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Who hears of what happens, on the thread on which it does.
+/// A listener to the events, called on the thread on which it does.
 package typealias DemoTeller = @Sendable (DemoEvent) -> Void

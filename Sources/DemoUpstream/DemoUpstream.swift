@@ -42,7 +42,7 @@ package final class DemoUpstream: Sendable {
     package static func freePort() throws(DemoServerError) -> UInt16 { try DemoServer.freePort() }
 }
 
-/// What there is on the one port.
+/// All that answers on the one port.
 private struct Places: Sendable {
     private let bank: Bank
     private let areas: [any DemoArea]

@@ -80,6 +80,6 @@ struct ServerTests {
 }
 
 extension String {
-    /// How often another text stands in it.
+    /// The number of times that another text stands in it.
     fileprivate func count(of text: String) -> Int { ranges(of: text).count }
 }

@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// How long a test waits for what does not come: the one bound of all waits. One that passes does not take so long on any machine.
+/// The time that a test waits for what does not come: the one bound of all waits. One that passes does not take so long on any machine.
 let limit = Duration.seconds(300)
 
 /// Blocks until `condition` holds, which nobody can ring a bell for: another process brings it about, or a thread that knows nothing of

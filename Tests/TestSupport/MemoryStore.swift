@@ -18,13 +18,13 @@ package final class MemoryStore: StateStore {
     /// An empty store; `failure` is what everything fails with.
     package init(failure: StateError? = nil) { self.failure = failure }
 
-    /// What every save fails with for now.
+    /// The failure of every save for now.
     package var saveFailure: StateError? {
         get { state.withLock { $0.saveFailure } }
         set { state.withLock { $0.saveFailure = newValue } }
     }
 
-    /// What is kept.
+    /// All that is kept.
     package var values: [String: Secret] { state.withLock { $0.values } }
 
     /// The names under which something is kept, in order.

@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// What was said, in order, on whatever thread. Each note rings the bell of the process.
+/// The notes, in order, taken on whatever thread. Each note rings the bell of the process.
 package final class Notes: Sendable {
     private let notes = Mutex<[String]>([])
 
@@ -13,7 +13,7 @@ package final class Notes: Sendable {
     /// All notes.
     package var all: [String] { notes.withLock { $0 } }
 
-    /// How many there are.
+    /// The number of notes.
     package var count: Int { all.count }
 
     /// Adds one.

@@ -8,7 +8,7 @@ package final class RawClient {
     private let number: Int32
     private var buffer: [UInt8] = []
 
-    /// What could not be done.
+    /// The step that failed.
     package struct Problem: Error {
         /// In words.
         package let doing: String

@@ -115,7 +115,7 @@ public struct GatewayLogin: SessionLogin {
         }
     }
 
-    /// How long its pages are waited for: as long as the answer of the step that may take longest.
+    /// The time that its pages are waited for: as long as the answer of the step that may take longest.
     private var patience: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
 
     /// True if the login page needs no look for it.

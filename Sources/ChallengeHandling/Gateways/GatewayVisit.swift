@@ -20,7 +20,7 @@ struct GatewayVisit {
     let conversation: Conversation
     /// What tells that nobody is logged in.
     let markers: [ResponseMatcher]
-    /// How long a page is waited for.
+    /// The time that a page is waited for.
     let patience: Duration
     private(set) var jar = CookieJar()
     /// What was taken from answers so far.

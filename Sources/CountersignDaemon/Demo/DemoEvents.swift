@@ -4,7 +4,7 @@
 internal import DemoUpstream
 internal import Synchronization
 
-/// What has happened upstream since the demonstration began, as far as it is remembered.
+/// The events upstream since the demonstration began, as far as it is remembered.
 final class DemoEvents: Sendable {
     private let events = Mutex<[DemoEvent]>([])
     /// A demonstration that runs for weeks must not grow.
@@ -16,7 +16,7 @@ final class DemoEvents: Sendable {
 
     func count(where matches: (DemoEvent) -> Bool) -> Int { events.withLock { $0.count(where: matches) } }
 
-    /// What should not have happened.
+    /// Those that should not have happened.
     var mistakes: [DemoEvent] {
         events.withLock { events in
             events.filter { event in

@@ -3,14 +3,14 @@
 
 /// Something below a path of its own, behind a login or without one.
 protocol DemoArea: Sendable {
-    /// What its paths begin with.
+    /// The beginning of its paths.
     var path: String { get }
 
     /// Answers a request below `path`; `inside` is what the login protects.
     func respond(to request: DemoRequest, inside: (DemoRequest) -> DemoResponse) -> DemoResponse
 }
 
-/// What nobody protects.
+/// The area that nobody protects.
 struct OpenArea: DemoArea {
     let path = "/open/"
 

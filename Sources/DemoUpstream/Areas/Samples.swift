@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 internal import Crypto
 
-/// What the areas hold.
+/// The resources of the areas.
 enum Samples {
     /// How the request arrived: method, path, query, fields, and the size and digest of the body. No secret comes back.
     static func echo(_ request: DemoRequest) -> DemoResponse {

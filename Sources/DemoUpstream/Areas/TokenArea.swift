@@ -11,7 +11,7 @@ final class TokenArea: DemoArea {
     private let now: DemoClock
     /// The ends of tokens, in milliseconds since 1970.
     private let tokens = Mutex<[String: Int64]>([:])
-    /// How long one lives, in seconds.
+    /// The lifetime of one, in seconds.
     private static let life: Int64 = 300
 
     init(now: @escaping DemoClock, tell: @escaping DemoTeller) {

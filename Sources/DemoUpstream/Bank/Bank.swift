@@ -125,7 +125,7 @@ final class Bank: Sendable {
 
     // MARK: The resource
 
-    /// What a request lacks (RFC 6750 §3); `nil` where it may pass.
+    /// The challenge to a request without the right token (RFC 6750 §3); `nil` where it may pass.
     private func refused(_ request: DemoRequest, needs scope: String) -> DemoResponse? {
         guard let text = request.authorization("Bearer") else {
             tell(.unauthorized(path: request.path, challenge: "no token"))

@@ -3,7 +3,7 @@
 
 internal import ChallengeHandling
 
-/// What the bank remembers.
+/// The memory of the bank.
 struct BankState {
     /// A grant code, good once and for one client.
     struct Code {

@@ -6,7 +6,7 @@ internal import ChallengeHandling
 /// The security check PinCodeAttempts for one client, as IBM's sample has it: PIN 1234, three attempts, then a minute's block.
 /// A success holds ten minutes. Times are milliseconds since 1970.
 struct PinCheck {
-    /// What it says to a request.
+    /// Its word to a request.
     enum Outcome: Equatable {
         /// It demands an answer.
         case challenge(remaining: Int64, message: String?)

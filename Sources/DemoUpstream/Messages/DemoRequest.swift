@@ -10,7 +10,7 @@ package struct DemoRequest: Sendable {
     package let method: String
     /// The path, as it came (not decoded).
     package let path: String
-    /// What follows the question mark, as it came; empty without one.
+    /// The text behind the question mark, as it came; empty without one.
     package let query: String
     /// The fields in order.
     package let fields: [(name: String, value: String)]
@@ -65,7 +65,7 @@ package struct DemoRequest: Sendable {
     /// A body that is JSON.
     var json: JSONValue? { JSONValue(parsing: body) }
 
-    /// What follows the scheme in `Authorization`; the scheme without regard to case (RFC 9110 §11.4).
+    /// The text behind the scheme in `Authorization`; the scheme without regard to case (RFC 9110 §11.4).
     func authorization(_ scheme: String) -> String? {
         let parts = (field("Authorization") ?? "").split(separator: " ", maxSplits: 1)
         return parts.count == 2 && parts[0].lowercased() == scheme.lowercased() ? String(parts[1]) : nil

@@ -9,10 +9,10 @@ package struct DemoResponse: Sendable {
     package let status: Int
     /// The fields in order; those of the connection and of the body's length are added when it is written.
     package let fields: [(name: String, value: String)]
-    /// What it carries.
+    /// Its content.
     package let body: Body
 
-    /// What a response carries.
+    /// The content of a response.
     package enum Body: Sendable {
         /// Bytes, sent at once.
         case bytes([UInt8])

@@ -19,7 +19,7 @@ struct FleetSessionsTests {
         try await body(fleet)
     }
 
-    /// What the host's login comes to; a login of its own wins the token that `login` makes, once `end` is given.
+    /// The result of the host's login; a login of its own wins the token that `login` makes, once `end` is given.
     private func win(
         _ host: FleetOfTests.Host, isRenewal: Bool = false, until end: Signal? = nil,
         _ login: @escaping @Sendable () throws -> String

@@ -10,7 +10,7 @@ struct FleetScenario {
     var pins = ["1234", "1234", "1234"]
     /// Further lines of the section `sessions`.
     var sessions: [String] = []
-    /// How long it may run, in seconds.
+    /// The time limit, in seconds.
     var limit = 90
 
     /// Runs `Tests/Scenarios/fleet/NAME.sh`, which must end with `step end`. Where this machine allows no such namespaces the test is

@@ -17,7 +17,7 @@ struct SystemdScenario {
         LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
 
         """
-    /// How long it may run, in seconds.
+    /// The time limit, in seconds.
     var limit = 100
 
     /// Runs `Tests/Scenarios/systemd/NAME.sh`, which must end with `step end`. Where this machine allows no such namespaces the test is

@@ -23,7 +23,7 @@ struct DesyncTests {
             self.bytes = bytes + Array("\r\n".utf8)
         }
 
-        /// What the fields announce, where all agree on it.
+        /// The body that the fields announce, where all agree on it.
         var body: [UInt8] {
             guard verdict == "compliant" else { return [] }
             if text.contains("⏎ Transfer-Encoding: chunked") { return Array("2\r\nok\r\n0\r\n\r\n".utf8) }
@@ -52,7 +52,7 @@ struct DesyncTests {
         }
     }
 
-    /// What became of a request: the answer's first line, and the heads that came upstream.
+    /// The outcome of a request: the answer's first line, and the heads that came upstream.
     private struct Outcome {
         var status: String
         var heads: [String]

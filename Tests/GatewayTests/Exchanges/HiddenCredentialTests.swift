@@ -18,7 +18,7 @@ private final class SlowOffice: Sendable {
     }
     private let state = Mutex(State())
 
-    /// How many such requests came: `ann /path`, or `nobody /path` for those without a password.
+    /// The number of such requests that came: `ann /path`, or `nobody /path` for those without a password.
     func count(_ request: String) -> Int { state.withLock { $0.asked[request] ?? 0 } }
 
     /// Has such requests answered once the signal is given, those that come after that as well.

@@ -36,7 +36,7 @@ final class LoginLog: LoginObserver {
     var count: Int { begun.withLock { $0.count } }
     var renewals: Int { begun.withLock { $0.count { $0.isRenewal } } }
     var causes: [LoginCause] { begun.withLock { $0 } }
-    /// How many are over; the table is told of each a little later.
+    /// The number of those that are over; the table is told of each a little later.
     var finished: Int { ended.load(ordering: .acquiring) }
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) { begun.withLock { $0.append(cause) } }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# What every scenario here begins with: names for what its hosts do, and the demonstration's upstream behind 10.9.0.1:8082.
+# The beginning of every scenario here: names for what its hosts do, and the demonstration's upstream behind 10.9.0.1:8082.
 # Redis has no data of its own unless `save` says so: what it knows is gone with it, as in a fleet that uses it for this alone.
 set -eEu
 trap 'echo "failed: $BASH_COMMAND"' ERR
@@ -35,7 +35,7 @@ knows_engine() { [ "$(metric "$1" countersign_session_engine_up)" = "$2" ]; }
 # storm NUMBER COUNT: requests at once; prints how many had which status.
 storm() { host "$1" curl -Z --parallel-immediate --parallel-max "$2" -s -o /dev/null -w '%{http_code}\n' --max-time 30 "http://127.0.0.1:8080/balance?[1-$2]" | sort | uniq -c | awk '{ print $1 "x" $2 }'; }
 balance() { host "$1" curl -s -o "answer$1" -w '%{http_code}' --max-time 30 http://127.0.0.1:8080/balance; }
-# How many PINs have reached the upstream.
+# The number of PINs that have reached the upstream.
 logins() { grep -c 'answer to PinCodeAttempts' demo.log || true; }
 engine() {
     redis-server --bind 10.9.0.1 --port 6379 --save "" --daemonize no --protected-mode no --dir "$PWD" >>redis.log 2>&1 &
