@@ -102,7 +102,9 @@ final class SimulatedFleet {
         let password = server.changePassword()
         if chance() < 0.7 { server.restart() }
         for host in hosts {
-            if chance() < 0.2 { after(pick(0...8_000)) { host.learn(password + 1_000) } }
+            if chance() < 0.2 {
+                after(pick(0...8_000)) { [unowned self] in if !isCalm { host.learn(password + 1_000) } }
+            }
             after(pick(0...15_000)) { [unowned self] in if server.password == password { host.learn(password) } }
         }
     }
