@@ -7,6 +7,8 @@ extension FleetMachine {
     struct UnderWay: Sendable {
         let request: EngineRequest
         let sentAt: Int64
+        /// Whether news of this session came meanwhile. They come on a way of their own, so the answer may be the older of the two.
+        var isOvertaken = false
     }
 
     /// A session that nobody waits for.
@@ -75,7 +77,7 @@ extension FleetMachine {
         switch asked.request {
         case .acquire(_, let token, _):
             if let attempt, attempt.token == token, case .asking = attempt.step {
-                acquired(reply, latches, sentAt: asked.sentAt, moment)
+                acquired(reply, latches, asked, moment)
             } else {
                 unwanted(reply, token, moment)
             }
@@ -129,6 +131,7 @@ extension FleetMachine {
         othersUntil = 0
         let isFirst = generation > toldOf
         toldOf = max(toldOf, generation)
+        underWay?.isOvertaken = true
         if case .pausing = attempt?.step {
             attempt?.tries = 0
             attempt?.step = .asking(isLast: false)

@@ -78,11 +78,14 @@ extension FleetMachine {
     }
 
     /// The answer to a request for the lease.
-    mutating func acquired(_ reply: EngineReply?, _ latches: UInt64, sentAt: Int64, _ moment: FleetMoment) {
+    mutating func acquired(_ reply: EngineReply?, _ latches: UInt64, _ asked: UnderWay, _ moment: FleetMoment) {
         guard let attempt else { return }
         switch reply {
+        case .wait where asked.isOvertaken, .failed where asked.isOvertaken:
+            // What it says to wait for may be what the news told the end of, and nobody tells it twice: it is asked for once more.
+            self.attempt?.tries = 0
         case .granted(let generation, let count) where generation > attempt.after:
-            let lease = Lease(generation, from: sentAt, life: times.lease, since: moment.now)
+            let lease = Lease(generation, from: asked.sentAt, life: times.lease, since: moment.now)
             guard count > latches else { return begin(lease, moment) }
             self.attempt?.step = .reading(lease)
             actions.append(.readLatches)

@@ -61,6 +61,28 @@ struct FleetAttemptTests {
         #expect(host.on(.told(generation: 1)) == [FleetHost.acquire()])
     }
 
+    @Test(
+        "asks again at once when news came before an answer that is older than they are",
+        arguments: [.wait(.seconds(4)), .failed([9], for: .seconds(10))] as [EngineReply])
+    func wasOvertaken(reply: EngineReply) {
+        var host = FleetHost()
+        _ = host.want()
+        #expect(host.on(.told(generation: 1)).isEmpty)
+        #expect(host.answer(reply) == [FleetHost.acquire()])
+        #expect(host.answer(.session(generation: 1, [2])) == [.finish(.session(generation: 1, [2]))])
+        #expect(host.machine.due == nil)
+    }
+
+    @Test("waits where what was asked after the news is answered so, too")
+    func waitsAfterNews() {
+        var host = FleetHost()
+        _ = host.want()
+        _ = host.on(.told(generation: 1))
+        _ = host.answer(.wait(.seconds(4)))
+        #expect(host.answer(.wait(.seconds(4))).isEmpty)
+        #expect(host.machine.due == 5_501)
+    }
+
     @Test("leaves a renewal to the host that is at it, and asks no more meanwhile")
     func leaves() {
         var host = FleetHost(present: 3)
