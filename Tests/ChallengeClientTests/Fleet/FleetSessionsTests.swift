@@ -19,15 +19,15 @@ struct FleetSessionsTests {
         try await body(fleet)
     }
 
-    /// The result of the host's login; a login of its own wins the token that `login` makes, once `end` is given.
+    /// The result of the host's login; a login of its own wins the token that `login` makes, once `end` is over.
     private func win(
-        _ host: FleetOfTests.Host, isRenewal: Bool = false, until end: Signal? = nil,
+        _ host: FleetOfTests.Host, isRenewal: Bool = false, until end: @escaping @Sendable () async -> Void = {},
         _ login: @escaping @Sendable () throws -> String
     ) async -> Result<Session, LoginFailure>? {
         await host.fleet.win(key, isRenewal: isRenewal, host.services) {
             // As a conversation does: the ledger knows what it used.
             host.services.ledger?.note(key, ["pin": Self.version(host)])
-            await end?.wait()
+            await end()
             do {
                 return .success(FleetOfTests.session(try login()))
             } catch {
@@ -48,8 +48,9 @@ struct FleetSessionsTests {
             let tokens = await withTaskGroup(of: String?.self) { group in
                 for host in fleet.hosts {
                     group.addTask {
+                        // A host that wants one only when it has the others' would want another.
                         await FleetOfTests.token(
-                            of: win(host) {
+                            of: win(host, until: { await fleet.engine.isWanted(by: 3) }) {
                                 logins.value += 1
                                 return "one"
                             })
@@ -73,7 +74,7 @@ struct FleetSessionsTests {
         let results = zip(fleet.hosts, begun).map { host, begun in
             Task {
                 begun.set()
-                return await win(host) {
+                return await win(host, until: { await fleet.engine.isWanted(by: 2) }) {
                     logins.value += [gate.isSet]
                     return "one"
                 }
@@ -166,7 +167,7 @@ struct FleetSessionsTests {
             _ = await win(fleet.hosts[0]) { "first" }
             #expect(await eventually { fleet.hosts[1].services.directory.held(key) != nil })
             let end = Signal()
-            async let renewed = win(fleet.hosts[0], isRenewal: true, until: end) { "second" }
+            async let renewed = win(fleet.hosts[0], isRenewal: true, until: { await end.wait() }) { "second" }
             #expect(await eventually { fleet.hosts[0].fleet.figures.leases == 2 })
             let left = await win(fleet.hosts[1], isRenewal: true) { "third" }
             #expect(left == nil)

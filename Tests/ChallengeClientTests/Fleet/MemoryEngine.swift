@@ -5,6 +5,7 @@ import ChallengeHandling
 import EngineModel
 import EventLoop
 import Synchronization
+import TestSupport
 
 /// One host's connection to a session engine in memory.
 final class MemoryEngine: SessionEngine {
@@ -14,6 +15,8 @@ final class MemoryEngine: SessionEngine {
             var model = EngineModel()
             var ears: [@Sendable (EngineModel.News) -> Void] = []
             var requests = 0
+            /// Each is of one host that wants one session.
+            var tokens: Set<String> = []
         }
 
         private let state = Mutex(State())
@@ -21,6 +24,17 @@ final class MemoryEngine: SessionEngine {
 
         /// How many requests came.
         var requests: Int { state.withLock { $0.requests } }
+
+        /// Suspends until so many hosts have asked for a lease.
+        func isWanted(by hosts: Int) async {
+            await Bell.shared.wait { self.state.withLock { $0.tokens.count } >= hosts }
+        }
+
+        fileprivate func note(_ request: EngineRequest) {
+            guard case .acquire(_, let token, _) = request else { return }
+            state.withLock { _ = $0.tokens.insert(token.text) }
+            Bell.shared.ring()
+        }
 
         fileprivate func listen(_ ear: @escaping @Sendable (EngineModel.News) -> Void) {
             state.withLock { $0.ears.append(ear) }
@@ -63,6 +77,8 @@ final class MemoryEngine: SessionEngine {
 
     func ask(_ request: EngineRequest, for name: String, _ answered: @escaping (EngineReply?) -> Void) {
         let reply = shared.change { $0.carryOut(request, for: name, now: $1) }
+        // News of what others do next may overtake the answer, as between two connections.
+        shared.note(request)
         later { answered(reply) }
     }
 
