@@ -49,8 +49,8 @@ struct OwnLoginTests {
         let login = try #require(logins.first { $0.name == "portal" })
         let url = try #require(WebURL("http://127.0.0.1:1/"))
         let detector = try #require(login.trigger.detector)
-        #expect(detector.examine(ExaminedResponse(status: 418, url: url), hasSession: false) == .challenge)
-        #expect(detector.examine(ExaminedResponse(status: 200, url: url), hasSession: false) == .notAChallenge)
+        #expect(detector.examine(ExaminedResponse(status: 418, url: url), hasSession: false) == .challenged())
+        #expect(detector.examine(ExaminedResponse(status: 200, url: url), hasSession: false) == .pass)
         // The same after a reload, so that its session is.
         #expect(login.key.credential.isEmpty)
     }

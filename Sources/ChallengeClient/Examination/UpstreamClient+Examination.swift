@@ -8,18 +8,12 @@ internal import HTTPWire
 
 /// What an examination found.
 struct Finding {
-    /// What an answer means, by the slot of the login that it means something to.
-    enum Meaning {
-        case challenge(slot: Int, canGrow: Bool)
-        case conflict
-        case look
-        case pass
-        case refused(slot: Int)
-        case stale(slot: Int)
-    }
-
-    /// What the exchange is to make of it.
-    var meaning: Meaning
+    /// What the answer asks for.
+    var challenge = Challenge.pass
+    /// The slot of the login that it asks; of no meaning where it passes.
+    var slot = 0
+    /// True if it asks for what a session just won need not be, so that this one does not speak against another round.
+    var mayRepeat = false
     /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
     var refusal: RefusedUse?
     /// True if a challenge passes because sessions just won were refused at this route.
@@ -34,7 +28,7 @@ extension UpstreamClient {
     /// The most bytes of scope that a route gathers, and that one answer may name.
     private static let mostScopeBytes = 1024
 
-    /// What a response that may be a challenge means for the exchange.
+    /// What a response that may be a challenge asks for.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
         used: [UInt64], empty: SlotSet
@@ -44,30 +38,26 @@ extension UpstreamClient {
             guard let detector = standing.login.trigger.detector else { continue }
             // An empty session is none: the request carried nothing of it.
             let generation = slot < used.count && !empty.contains(slot) ? used[slot] : 0
-            switch detector.examine(response, hasSession: generation != 0) {
-            case .notAChallenge:
+            let challenge = detector.examine(response, hasSession: generation != 0)
+            switch challenge {
+            case .pass:
                 continue
             case .needsBody:
                 needsBody = needsBody || response.body == nil
-            case .conflict:
-                return Finding(meaning: .conflict)
-            case .stale:
-                return Finding(meaning: .stale(slot: slot))
-            case .challenge:
-                return finding(.challenge(slot: slot, canGrow: false), standing.key, generation, request, target)
+            case .replay, .stale:
+                return Finding(challenge: challenge, slot: slot, mayRepeat: true)
             case .refused:
-                return finding(.refused(slot: slot), standing.key, generation, request, target)
-            case .insufficientScope(let words):
+                return finding(challenge, slot, standing.key, generation, request, target)
+            case .challenged(let words):
                 // A key, a token request and a line of the log are made of them.
-                guard Self.isShort(words) else { return Finding(meaning: .pass) }
+                guard Self.isShort(words) else { return Finding() }
                 let asked = standing.scope
                 var grown = asked.union(Scope(words))
-                // What it lacks was asked for and granted already: another login would bring the same.
-                guard grown != asked || generation == 0 else { return Finding(meaning: .pass) }
                 // What was to be asked for anyway was not there yet: nothing is learned by that.
                 guard grown != asked else {
-                    return finding(
-                        .challenge(slot: slot, canGrow: false), standing.key, generation, request, target)
+                    // What it lacks was asked for and granted already: another login would bring the same.
+                    if !words.isEmpty, generation != 0 { return Finding() }
+                    return finding(challenge, slot, standing.key, generation, request, target)
                 }
                 // A resource that names other words each time would make the scope grow without end.
                 if !Self.isShort(grown.words) { grown = standing.login.defaultScope.union(Scope(words)) }
@@ -77,25 +67,26 @@ extension UpstreamClient {
                 let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
                 routes.remember(route, for: key)
                 plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: grown), for: key)
-                return Finding(meaning: .challenge(slot: slot, canGrow: true), route: route)
+                return Finding(challenge: challenge, slot: slot, mayRepeat: true, route: route)
             }
         }
-        return Finding(meaning: needsBody ? .look : .pass)
+        return Finding(challenge: needsBody ? .needsBody : .pass)
     }
 
     /// A challenge, or the refusal of a session, unless it is known that this route refuses that session.
     private func finding(
-        _ meaning: Finding.Meaning, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
+        _ challenge: Challenge, _ slot: Int, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
         let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
         let isKnown = plan.refusals.passes(place, generation: generation, now: runtime.loop.now)
         // A request that went without, as its session was being won or confirmed, goes again with what is held then.
         if isKnown, generation != 0 || !runtime.directory.isThere(key) {
-            return Finding(meaning: .pass, isKnownRefusal: true)
+            return Finding(isKnownRefusal: true)
         }
         return Finding(
-            meaning: meaning, refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
+            challenge: challenge, slot: slot,
+            refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
     }
 
     /// Returns whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).

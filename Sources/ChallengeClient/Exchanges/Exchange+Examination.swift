@@ -93,25 +93,25 @@ extension Exchange {
         refusal = finding.refusal
         isKnownRefusal = finding.isKnownRefusal
         if let grown = finding.route { self.route = grown }
-        switch finding.meaning {
-        case .conflict: return .conflict
-        case .look: return .look
+        let slot = finding.slot
+        switch finding.challenge {
+        case .replay: return .conflict
+        case .needsBody: return .look
         case .pass: return .pass
-        case .refused(let slot):
-            // Another login would bring the same: the credential is over, or this resource is not for it.
+        case .refused:
             challenge = response
             return .suspect(slot: slot)
-        case .stale(let slot):
+        case .stale:
             if trial?.slot == slot { judge(.outdated) }
             challenge = response
             return .challenge(slot: slot, canGrow: true)
-        case .challenge(let slot, let canGrow):
+        case .challenged:
             challenge = response
-            if trial?.slot == slot { return .suspect(slot: slot) }
-            if !canGrow, mayBeResource(slot, at: route) { return .suspect(slot: slot) }
-            // What was won a moment ago may be used up by now: that is no word about this one resource.
+            if trial?.slot == slot || !finding.mayRepeat && mayBeResource(slot, at: route) {
+                return .suspect(slot: slot)
+            }
             let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
-            return .challenge(slot: slot, canGrow: canGrow || isSpent || wentWithout(slot))
+            return .challenge(slot: slot, canGrow: finding.mayRepeat || isSpent || wentWithout(slot))
         }
     }
 
@@ -126,7 +126,7 @@ extension Exchange {
     private func markAccepted(_ trial: HeldSession, at slot: RouteSessions.Slot) {
         guard let use = trial.session.use, let client else { return }
         var wasAsked = false
-        if let challenge, case .challenge? = slot.login.trigger.detector?.examine(challenge, hasSession: false) {
+        if let challenge, case .challenged? = slot.login.trigger.detector?.examine(challenge, hasSession: false) {
             wasAsked = true
         }
         let latches = runtime.services.latches

@@ -85,7 +85,7 @@ struct GuardedSideRequests: SideRequests {
             method: request.method, url: request.url)
         for (slot, session) in zip(pages, sessions) {
             let verdict = slot.login.trigger.detector?.examine(examined, hasSession: session?.session.isEmpty == false)
-            guard verdict == .challenge else { continue }
+            guard verdict == .challenged() else { continue }
             return (answer, Met(slot: slot, generation: session?.generation, challenge: examined))
         }
         for value in answer.fields[values: .setCookie] {

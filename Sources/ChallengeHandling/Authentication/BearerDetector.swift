@@ -21,21 +21,21 @@ public struct BearerDetector: ChallengeDetector {
 
     /// 401 with `Bearer`, and 403 with its `insufficient_scope`. Other parameters say nothing here; `resource_metadata` (RFC
     /// 9728) is for `TokenDiscovery`, where the configuration allows servers by name.
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.status == 401 || response.status == 403,
             let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),
             let challenge = challenges.first(where: isMeant)
-        else { return .notAChallenge }
+        else { return .pass }
         switch (response.status, challenge["error"]) {
         case (401, nil), (401, "invalid_token"):
             // A token that cannot grow is the same one again.
-            return hasSession && !canGrow ? .refused : .challenge
+            return hasSession && !canGrow ? .refused : .challenged()
         case (403, "insufficient_scope"):
             // Without words there is nothing to ask for that the session does not have.
             let scope = Scope(text: challenge["scope"] ?? "")
-            return scope.isEmpty || !canGrow ? .notAChallenge : .insufficientScope(scope.words)
+            return scope.isEmpty || !canGrow ? .pass : .challenged(scope: scope.words)
         default:
-            return .notAChallenge
+            return .pass
         }
     }
 

@@ -22,12 +22,12 @@ public struct GatewayDetector: ChallengeDetector {
 
     /// A login page, a redirect to it, or neither. Whether the request carried the session does not matter: where the page
     /// is, the session is not (any more).
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         var look = ResponseLook(response)
         return switch look.matchAny(signs) {
-        case .matches: .challenge
+        case .matches: .challenged()
         case .needsBody: .needsBody
-        case .doesNot: .notAChallenge
+        case .doesNot: .pass
         }
     }
 }

@@ -52,9 +52,9 @@ struct HandledChallengesDetector: ChallengeDetector {
 
     var kind: String { "\(type(of: handler))" }
 
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        guard response.status == 401 else { return .notAChallenge }
-        return handler.firstChallenge(in: response.fields, at: response.url) == nil ? .notAChallenge : .challenge
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard response.status == 401 else { return .pass }
+        return handler.firstChallenge(in: response.fields, at: response.url) == nil ? .pass : .challenged()
     }
 }
 

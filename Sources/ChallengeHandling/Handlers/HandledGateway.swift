@@ -51,9 +51,9 @@ package struct HandledGatewayDetector: ChallengeDetector {
     package var looksAtPages: Bool { true }
 
     /// A challenge where the handler says so, first by the head alone.
-    package func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        if handler.canHandleResponse(response) { return .challenge }
-        return response.body == nil && mayHaveBody(response) ? .needsBody : .notAChallenge
+    package func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        if handler.canHandleResponse(response) { return .challenged() }
+        return response.body == nil && mayHaveBody(response) ? .needsBody : .pass
     }
 
     private func mayHaveBody(_ response: ExaminedResponse) -> Bool {

@@ -32,7 +32,7 @@ struct MobileFirstCalls {
                 report("\(step): no answer, \(error.reason)")
                 throw .failed(LoginFailure(error, step: step, challenge: name))
             }
-            guard !MobileFirstResource.isConflict(status: response.status, fields: response.fields) else {
+            guard !MobileFirstDetector.isConflict(status: response.status, fields: response.fields) else {
                 report("\(step): 409, conflict")
                 continue
             }

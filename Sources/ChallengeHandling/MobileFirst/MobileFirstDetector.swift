@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What a response of a MobileFirst resource means to the login of its upstream.
+internal import HTTPTypes
+
+/// Finds what a resource of MobileFirst 8.0 asks of the login of its upstream.
 public struct MobileFirstDetector: ChallengeDetector {
     /// A detector.
     public init() {}
@@ -10,19 +12,13 @@ public struct MobileFirstDetector: ChallengeDetector {
     public var kind: String { "mobilefirst" }
 
     /// Bearer challenges, `insufficient_scope`, `MFP-Conflict`.
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        ChallengeVerdict(MobileFirstResource.examine(status: response.status, fields: response.fields))
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        if Self.isConflict(status: response.status, fields: response.fields) { return .replay }
+        return BearerDetector().examine(response, hasSession: hasSession)
     }
-}
 
-extension ChallengeVerdict {
-    init(_ verdict: ResourceVerdict) {
-        self =
-            switch verdict {
-            case .conflict: .conflict
-            case .insufficientScope(let words): .insufficientScope(words)
-            case .notAChallenge: .notAChallenge
-            case .tokenInvalid, .tokenMissing: .challenge
-            }
+    /// Whether the answer is MobileFirst's "send it again"; the field's value says nothing.
+    static func isConflict(status: Int, fields: HTTPFields) -> Bool {
+        status == 409 && fields.contains { $0.name.canonicalName == "mfp-conflict" }
     }
 }

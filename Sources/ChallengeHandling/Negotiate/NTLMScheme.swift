@@ -12,8 +12,8 @@ public struct NTLMScheme: AuthenticationScheme {
     public var name: String { "ntlm" }
 
     /// `NTLM`, which has no realm, so that one that is meant counts for other schemes only. What a connection was refused with would be the same on the next.
-    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
-        challenges.contains { $0.isScheme("NTLM") } ? .repetition : nil
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
+        challenges.contains { $0.isScheme("NTLM") } ? .refused : nil
     }
 
     /// A session by the credential's fields `username` (`user` or `DOMAIN\user`) and `password`.

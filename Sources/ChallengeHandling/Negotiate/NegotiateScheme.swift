@@ -22,8 +22,8 @@ public struct NegotiateScheme: AuthenticationScheme {
 
     /// `Negotiate`, which has no realm (RFC 4559 §4.1), so that one that is meant counts for other schemes only. A refused token says nothing of the credential: the next one may be
     /// right, after a restart of the server with another key, say.
-    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
-        challenges.contains { $0.isScheme("Negotiate") } ? .challenge : nil
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
+        challenges.contains { $0.isScheme("Negotiate") } ? .challenged() : nil
     }
 
     /// A session whose tokens need no further word of the server. What the KDC rejects closes the latch.

@@ -16,18 +16,18 @@ public struct RegistryDetector: ChallengeDetector {
 
     /// 401 with `Bearer` and a realm. Registries answer with 401 also where the token is good and covers too little, and tell
     /// that by `insufficient_scope` or not at all.
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard let challenge = RegistryChallenge(status: response.status, fields: response.fields),
             realm == nil || challenge.realm == realm
-        else { return .notAChallenge }
+        else { return .pass }
         let words = challenge.scope.words
         switch challenge.error {
         case nil where !hasSession, "insufficient_scope":
-            return words.isEmpty ? (hasSession ? .notAChallenge : .challenge) : .insufficientScope(words)
+            return words.isEmpty && hasSession ? .pass : .challenged(scope: words)
         case nil, "invalid_token":
-            return .challenge
+            return .challenged()
         default:
-            return .notAChallenge
+            return .pass
         }
     }
 }

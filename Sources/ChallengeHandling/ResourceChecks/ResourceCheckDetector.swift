@@ -15,19 +15,19 @@ public struct ResourceCheckDetector: ChallengeDetector {
 
     /// A 401, or a 403 with a composite challenge, whose body names one of the checks; in the composite dialect also one that
     /// names none but those every client answers by itself.
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         let isComposite = ResourceCheckMessage.isComposite(response.fields)
         guard isComposite ? response.status == 401 || response.status == 403 : response.status == 401 else {
-            return .notAChallenge
+            return .pass
         }
-        guard isComposite || Self.isJSON(response.fields) else { return .notAChallenge }
+        guard isComposite || Self.isJSON(response.fields) else { return .pass }
         guard let body = response.body else { return .needsBody }
         guard let message = ResourceCheckMessage(status: response.status, fields: response.fields, body: body) else {
-            return .notAChallenge
+            return .pass
         }
         let isOurs = message.challenges.keys.contains { checks.contains($0) }
         let isRoutine = isComposite && message.challenges.keys.allSatisfy { ClientRealms.names.contains($0) }
-        return isOurs || isRoutine ? .challenge : .notAChallenge
+        return isOurs || isRoutine ? .challenged() : .pass
     }
 
     private static func isJSON(_ fields: HTTPFields) -> Bool {

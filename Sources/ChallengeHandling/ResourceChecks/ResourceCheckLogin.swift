@@ -56,7 +56,7 @@ public struct ResourceCheckLogin: SessionLogin {
             let examined = ExaminedResponse(
                 status: found.status, fields: found.fields, body: found.body, url: place)
             let detector = ResourceCheckDetector(checks: handlers.map(\.securityCheck))
-            guard detector.examine(examined, hasSession: false) == .challenge else {
+            guard detector.examine(examined, hasSession: false) == .challenged() else {
                 talk.report("no challenge that this answers, so there is nothing to add yet")
                 return .nothingAsked(at: place, now: conversation.now())
             }

@@ -7,9 +7,9 @@ public protocol AuthenticationScheme: Sendable {
     var name: String { get }
     /// Whether its answer needs nothing of a challenge, so that it can go ahead of any (Basic).
     var needsNoChallenge: Bool { get }
-    /// What `challenges` mean to it, those of `realm` only where one is given; `nil` where it is not offered, or not in a
-    /// way that we can answer.
-    func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer?
+    /// What `challenges`, those of `realm` only where one is given, ask of a request that carried an answer of this scheme: of one
+    /// without, they ask for that. `nil` where it is not offered, or not in a way that we can answer.
+    func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge?
     /// The session that answers what `offer` was found among, or why there is none here (no ticket), so that the next of the
     /// list is tried; throws where none weaker may be.
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer
@@ -18,16 +18,6 @@ public protocol AuthenticationScheme: Sendable {
 extension AuthenticationScheme {
     /// Most answers are made of a challenge.
     public var needsNoChallenge: Bool { false }
-}
-
-/// What a scheme finds in the challenges of a response.
-public enum SchemeOffer: Sendable, Equatable {
-    /// A challenge.
-    case challenge
-    /// A challenge; whoever has answered it already could only send the same again.
-    case repetition
-    /// What was sent last was right and too old (`stale` of Digest).
-    case stale
 }
 
 /// What a scheme makes of an occasion.

@@ -15,11 +15,11 @@ public struct BasicScheme: AuthenticationScheme {
     public var needsNoChallenge: Bool { true }
 
     /// A challenge after which the same can only be sent again.
-    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         let isOffered = challenges.contains { challenge in
             challenge.isScheme("Basic") && challenge.token68 == nil && (realm == nil || challenge["realm"] == realm)
         }
-        return isOffered ? .repetition : nil
+        return isOffered ? .refused : nil
     }
 
     /// A session of one constant field.

@@ -12,12 +12,12 @@ public struct BearerScheme: AuthenticationScheme {
     public var name: String { "bearer" }
 
     /// A token is missing, is good no more, or needs more scope.
-    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         let isOffered = challenges.contains { challenge in
             challenge.isScheme("Bearer") && (realm == nil || challenge["realm"] == realm)
                 && [nil, "invalid_token", "insufficient_scope"].contains(challenge["error"])
         }
-        return isOffered ? .challenge : nil
+        return isOffered ? .challenged() : nil
     }
 
     /// A session with a token. Its login looks the credential up by itself, since a token endpoint's word closes a latch of

@@ -12,8 +12,8 @@ public struct DigestScheme: AuthenticationScheme {
     public var name: String { "digest" }
 
     /// By the strongest challenge that we can answer.
-    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
-        DigestChallenge.strongest(of: challenges, realm: realm).map { $0.isStale ? .stale : .challenge }
+    public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
+        DigestChallenge.strongest(of: challenges, realm: realm).map { $0.isStale ? .stale : .challenged() }
     }
 
     /// A session whose fields are computed for each request.

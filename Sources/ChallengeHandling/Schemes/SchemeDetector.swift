@@ -16,19 +16,15 @@ public struct SchemeDetector: ChallengeDetector {
     /// A 401 with a challenge of one of the schemes. Fields that do not follow the grammar are not answered: half of a list
     /// could be the weaker half.
     /// Where bearer is one of the schemes, a 403 that asks for more scope is one, too.
-    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         if response.status == 403, hasSession, plan.schemes.contains(where: { $0.name == "bearer" }) {
             return BearerDetector(realm: plan.realm).examine(response, hasSession: true)
         }
-        guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .notAChallenge }
+        guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .pass }
         // A request outside of what was known of the realm went without the session, whatever is held.
         let wasOutside = plan.realm.flatMap { plan.spaces?.learn($0, at: response.url) } ?? false
-        guard hasSession, !wasOutside else { return .challenge }
-        return switch offer {
-        case .challenge: .challenge
+        guard hasSession, !wasOutside else { return .challenged() }
         // Of several schemes it may have been another that was refused here.
-        case .repetition: plan.schemes.count == 1 ? .refused : .challenge
-        case .stale: .stale
-        }
+        return offer == .refused && plan.schemes.count > 1 ? .challenged() : offer
     }
 }

@@ -41,7 +41,7 @@ public struct SchemePlan: Sendable {
     var needsNoChallenge: Bool { schemes.count == 1 && schemes[0].needsNoChallenge && realm == nil }
 
     /// What the first of the schemes finds in the fields of a 401; `nil` where none is offered.
-    package func offer(in fields: HTTPFields) -> SchemeOffer? {
+    package func offer(in fields: HTTPFields) -> Challenge? {
         let challenges = Self.challenges(in: fields)
         for scheme in schemes {
             if let offer = scheme.offer(among: challenges, realm: realm) { return offer }

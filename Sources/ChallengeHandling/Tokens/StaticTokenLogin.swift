@@ -52,7 +52,7 @@ public struct StaticTokenLogin: SessionLogin {
         }
         guard let address else { return .unknown }
         // First without: an address that has become open proves nothing.
-        guard case .challenge? = await verdict(at: address, with: nil, conversation) else { return .unknown }
+        guard case .challenged? = await verdict(at: address, with: nil, conversation) else { return .unknown }
         switch await verdict(at: address, with: held, conversation) {
         case .refused?: return .over
         case nil: return .unknown
@@ -64,7 +64,7 @@ public struct StaticTokenLogin: SessionLogin {
 
     private func verdict(
         at address: WebURL, with session: Session?, _ conversation: Conversation
-    ) async -> ChallengeVerdict? {
+    ) async -> Challenge? {
         let occasion = SchemeOccasion(name: key.challenge, url: address, use: nil, conversation: conversation)
         guard let response = try? await SchemeProbe(address, occasion).ask(with: session) else { return nil }
         let examined = ExaminedResponse(status: response.status, fields: response.fields, url: address)

@@ -181,7 +181,7 @@ public struct DiscoveredTokenLogin: SessionLogin {
             return .nothingAsked(at: target, now: conversation.now(), isBrief: true)
         }
         let met = ExaminedResponse(status: response.status, fields: response.fields, method: .head, url: target)
-        guard BearerDetector(realm: nil).examine(met, hasSession: false) == .challenge else {
+        guard BearerDetector(realm: nil).examine(met, hasSession: false) == .challenged() else {
             return .nothingAsked(at: target, now: conversation.now())
         }
         return try await makeLogin(discovery.endpoint(after: met, in: conversation)).win(conversation)

@@ -139,10 +139,7 @@ struct UpstreamDiagnosis {
             method: .get, url: url)
         let standing = plan.logins.standing(at: Location(url))
         let taker = standing.first { login in
-            switch login.trigger.detector?.examine(response, hasSession: false) {
-            case .challenge, .insufficientScope: true
-            default: false
-            }
+            if case .challenged? = login.trigger.detector?.examine(response, hasSession: false) { true } else { false }
         }
         let met = "GET \(url.path) without a login: \(answer.status)\(Self.words(of: answer))"
         if let taker {

@@ -13,7 +13,7 @@ struct GatewayDetectorTests {
     private func examine(
         _ rules: GatewayRules = .jSecurityCheck, _ status: Int = 200, _ fields: HTTPFields = html, _ body: String?,
         method: HTTPRequest.Method = .get
-    ) throws -> ChallengeVerdict {
+    ) throws -> Challenge {
         let response = ExaminedResponse(
             status: status, fields: fields, body: body.map { Array($0.utf8) }, method: method,
             url: try #require(WebURL("https://www.example.com/app/home")))
@@ -30,11 +30,11 @@ struct GatewayDetectorTests {
     func javaEE() throws {
         for status in [200, 401, 403, 404, 500, 503] {
             #expect(try examine(.jSecurityCheck, status, nil) == .needsBody)
-            #expect(try examine(.jSecurityCheck, status, Self.form) == .challenge)
+            #expect(try examine(.jSecurityCheck, status, Self.form) == .challenged())
         }
-        #expect(try examine("<form action='/app/J_Security_Check;jsessionid=A?x=1'>") == .challenge)
-        #expect(try examine(.jSecurityCheck, 200, [.contentType: "application/xhtml+xml"], Self.form) == .challenge)
-        #expect(try examine(.jSecurityCheck, 200, Self.html, Self.form, method: .post) == .challenge)
+        #expect(try examine("<form action='/app/J_Security_Check;jsessionid=A?x=1'>") == .challenged())
+        #expect(try examine(.jSecurityCheck, 200, [.contentType: "application/xhtml+xml"], Self.form) == .challenged())
+        #expect(try examine(.jSecurityCheck, 200, Self.html, Self.form, method: .post) == .challenged())
     }
 
     @Test(
@@ -46,53 +46,53 @@ struct GatewayDetectorTests {
             "<form action='/j_security_check/help'>", "<a href='j_security_check'>", "",
         ])
     func mentioned(_ body: String) throws {
-        for status in [200, 401, 500, 503] { #expect(try examine(.jSecurityCheck, status, body) == .notAChallenge) }
+        for status in [200, 401, 500, 503] { #expect(try examine(.jSecurityCheck, status, body) == .pass) }
     }
 
     @Test("the body is asked for only where a response can be a whole page")
     func types() throws {
         for type in ["application/json", "text/plain", "image/png", "text/event-stream", "text/htmlx"] {
-            #expect(try examine(.jSecurityCheck, 200, [.contentType: type], nil) == .notAChallenge)
+            #expect(try examine(.jSecurityCheck, 200, [.contentType: type], nil) == .pass)
         }
-        #expect(try examine(.jSecurityCheck, 200, [:], nil) == .notAChallenge)
-        for status in [204, 205, 206, 304] { #expect(try examine(.jSecurityCheck, status, nil) == .notAChallenge) }
-        #expect(try examine(.jSecurityCheck, 200, Self.html, nil, method: .head) == .notAChallenge)
+        #expect(try examine(.jSecurityCheck, 200, [:], nil) == .pass)
+        for status in [204, 205, 206, 304] { #expect(try examine(.jSecurityCheck, status, nil) == .pass) }
+        #expect(try examine(.jSecurityCheck, 200, Self.html, nil, method: .head) == .pass)
         #expect(try examine(.jSecurityCheck, 200, [.contentType: "TEXT/HTML"], nil) == .needsBody)
     }
 
     @Test("Tomcat's 403 for a request too large to be saved is a challenge, another 403 is not")
     func tooLarge() throws {
         let text = "The request body was too large to be cached during the authentication process"
-        #expect(try examine(.jSecurityCheck, 403, "<p>\(text)</p>") == .challenge)
-        #expect(try examine(.jSecurityCheck, 200, "<p>\(text)</p>") == .notAChallenge)
-        #expect(try examine(.jSecurityCheck, 403, "<p>Forbidden</p>") == .notAChallenge)
+        #expect(try examine(.jSecurityCheck, 403, "<p>\(text)</p>") == .challenged())
+        #expect(try examine(.jSecurityCheck, 200, "<p>\(text)</p>") == .pass)
+        #expect(try examine(.jSecurityCheck, 403, "<p>Forbidden</p>") == .pass)
     }
 
     @Test("Liberty's redirect is told by its cookie, and one that is only removed tells nothing")
     func liberty() throws {
-        func redirect(_ cookie: String) throws -> ChallengeVerdict {
+        func redirect(_ cookie: String) throws -> Challenge {
             try examine(.jSecurityCheck, 302, [.location: "/app/login.jsp", .setCookie: cookie], nil)
         }
-        #expect(try redirect("WASReqURL=https:///app/home; Path=/; HttpOnly") == .challenge)
-        #expect(try redirect("WASReqURL=; Path=/; Expires=Thu, 01 Dec 1994 16:00:00 GMT") == .notAChallenge)
-        #expect(try redirect("WASReqURL=x; Max-Age=0") == .notAChallenge)
-        #expect(try redirect("JSESSIONID=1") == .notAChallenge)
+        #expect(try redirect("WASReqURL=https:///app/home; Path=/; HttpOnly") == .challenged())
+        #expect(try redirect("WASReqURL=; Path=/; Expires=Thu, 01 Dec 1994 16:00:00 GMT") == .pass)
+        #expect(try redirect("WASReqURL=x; Max-Age=0") == .pass)
+        #expect(try redirect("JSESSIONID=1") == .pass)
     }
 
     @Test("WebSEAL's page is told by its form or by TAM_OP=login, and not by another operation")
     func webSEAL() throws {
         let form = #"<form method="POST" action="/pkmslogin.form?token=Unknown">"#
-        #expect(try examine(.webSEAL, 200, form) == .challenge)
-        #expect(try examine(.webSEAL, 200, "<script>'/pkmslogin.form'</script>") == .notAChallenge)
-        func redirect(_ query: String) throws -> ChallengeVerdict {
+        #expect(try examine(.webSEAL, 200, form) == .challenged())
+        #expect(try examine(.webSEAL, 200, "<script>'/pkmslogin.form'</script>") == .pass)
+        func redirect(_ query: String) throws -> Challenge {
             try examine(.webSEAL, 302, [.location: "https://login.example.com/page?\(query)#f"], nil)
         }
-        #expect(try redirect("TAM_OP=login&USERNAME=unauthenticated") == .challenge)
-        #expect(try redirect("ERROR_CODE=0x00000000&TAM_OP=login") == .challenge)
-        #expect(try redirect("TAM_OP=login_success") == .notAChallenge)
-        #expect(try redirect("URL=TAM_OP%3Dlogin") == .notAChallenge)
-        #expect(try examine(.webSEAL, 500, "<p>Request Caching Failed 0x38CF013D</p>") == .challenge)
-        #expect(try examine(.webSEAL, 500, "<p>Internal Error</p>") == .notAChallenge)
+        #expect(try redirect("TAM_OP=login&USERNAME=unauthenticated") == .challenged())
+        #expect(try redirect("ERROR_CODE=0x00000000&TAM_OP=login") == .challenged())
+        #expect(try redirect("TAM_OP=login_success") == .pass)
+        #expect(try redirect("URL=TAM_OP%3Dlogin") == .pass)
+        #expect(try examine(.webSEAL, 500, "<p>Request Caching Failed 0x38CF013D</p>") == .challenged())
+        #expect(try examine(.webSEAL, 500, "<p>Internal Error</p>") == .pass)
     }
 
     @Test("all signs of a matcher must be there, without regard to case, and any matcher is enough")
@@ -102,42 +102,43 @@ struct GatewayDetectorTests {
             statuses: [200, 403], fields: [FieldMatcher(name: server, contains: "webseal")],
             bodyContains: ["PLEASE log in"], contentTypes: ["text/plain"])
         let fields: HTTPFields = [.contentType: "text/plain", server: "IBM WebSEAL/9"]
-        #expect(try examine(matching(matcher), 200, fields, "Oh, please LOG in now") == .challenge)
+        #expect(try examine(matching(matcher), 200, fields, "Oh, please LOG in now") == .challenged())
         #expect(try examine(matching(matcher), 200, fields, nil) == .needsBody)
-        #expect(try examine(matching(matcher), 200, fields, "please log out") == .notAChallenge)
-        #expect(try examine(matching(matcher), 404, fields, nil) == .notAChallenge)
-        #expect(try examine(matching(matcher), 200, [.contentType: "text/plain"], nil) == .notAChallenge)
+        #expect(try examine(matching(matcher), 200, fields, "please log out") == .pass)
+        #expect(try examine(matching(matcher), 404, fields, nil) == .pass)
+        #expect(try examine(matching(matcher), 200, [.contentType: "text/plain"], nil) == .pass)
         #expect(
-            try examine(matching(matcher), 200, [.contentType: "text/html", server: "webseal"], nil) == .notAChallenge)
+            try examine(matching(matcher), 200, [.contentType: "text/html", server: "webseal"], nil) == .pass)
         var rules = matching(matcher)
         rules.detect.append(ResponseMatcher(statuses: [302], redirectTo: ["/Login"]))
-        #expect(try examine(rules, 302, [.location: "https://www.example.com/app/login.html"], nil) == .challenge)
-        #expect(try examine(rules, 302, [.location: "/home"], nil) == .notAChallenge)
-        #expect(try examine(rules, 201, [.location: "/login"], nil) == .notAChallenge)
+        #expect(try examine(rules, 302, [.location: "https://www.example.com/app/login.html"], nil) == .challenged())
+        #expect(try examine(rules, 302, [.location: "/home"], nil) == .pass)
+        #expect(try examine(rules, 201, [.location: "/login"], nil) == .pass)
         let cookie = matching(ResponseMatcher(fields: [FieldMatcher(name: server)], cookies: ["a", "b"]))
         let set = HTTPFields([
             HTTPField(name: .setCookie, value: "a=1"), HTTPField(name: .setCookie, value: "b=2; Path=/"),
             HTTPField(name: server, value: "x"),
         ])
-        #expect(try examine(cookie, 418, set, nil) == .challenge)
-        #expect(try examine(cookie, 418, [.setCookie: "a=1", server: "x"], nil) == .notAChallenge)
+        #expect(try examine(cookie, 418, set, nil) == .challenged())
+        #expect(try examine(cookie, 418, [.setCookie: "a=1", server: "x"], nil) == .pass)
     }
 
     @Test("the names of a form's inputs can tell it, and they must be in one form")
     func formFields() throws {
         let rules = matching(ResponseMatcher(formAction: "/login", formFields: ["user", "pass"]))
-        #expect(try examine(rules, 200, "<form action=/login><input name=user><input name=pass></form>") == .challenge)
+        let form = "<form action=/login><input name=user><input name=pass></form>"
+        #expect(try examine(rules, 200, form) == .challenged())
         #expect(
             try examine(
                 rules, 200, "<form action=/login><input name=user></form><form action=/x><input name=pass></form>")
-                == .notAChallenge)
+                == .pass)
     }
 }
 
 extension GatewayDetectorTests {
-    fileprivate func examine(_ body: String) throws -> ChallengeVerdict { try examine(.jSecurityCheck, 200, body) }
+    fileprivate func examine(_ body: String) throws -> Challenge { try examine(.jSecurityCheck, 200, body) }
 
-    fileprivate func examine(_ rules: GatewayRules, _ status: Int, _ body: String?) throws -> ChallengeVerdict {
+    fileprivate func examine(_ rules: GatewayRules, _ status: Int, _ body: String?) throws -> Challenge {
         try examine(rules, status, [.contentType: "text/html; charset=UTF-8"], body)
     }
 }

@@ -45,14 +45,14 @@ struct BearerSchemeTests {
     @Test(
         "is a challenge where a token is missing or good no more, and asks for more where one is too small",
         arguments: [
-            (401, "Bearer", false, .challenge), (401, "Bearer error=\"invalid_token\"", true, .challenge),
-            (401, "Bearer error=\"invalid_request\"", true, .notAChallenge), (403, "Bearer", true, .notAChallenge),
-            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", true, .insufficientScope(["a", "b"])),
+            (401, "Bearer", false, .challenged()), (401, "Bearer error=\"invalid_token\"", true, .challenged()),
+            (401, "Bearer error=\"invalid_request\"", true, .pass), (403, "Bearer", true, .pass),
+            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", true, .challenged(scope: ["a", "b"])),
             // Without a session, 403 was said to somebody else.
-            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .notAChallenge),
-            (401, "Basic realm=\"r\"", false, .challenge), (403, "Basic realm=\"r\"", true, .notAChallenge),
-        ] as [(Int, String, Bool, ChallengeVerdict)])
-    func verdicts(status: Int, value: String, hasSession: Bool, verdict: ChallengeVerdict) {
+            (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .pass),
+            (401, "Basic realm=\"r\"", false, .challenged()), (403, "Basic realm=\"r\"", true, .pass),
+        ] as [(Int, String, Bool, Challenge)])
+    func verdicts(status: Int, value: String, hasSession: Bool, verdict: Challenge) {
         let found = SchemeDetector(Self.plan()).examine(response(status, [value]), hasSession: hasSession)
         #expect(found == verdict)
     }
@@ -60,8 +60,8 @@ struct BearerSchemeTests {
     @Test("of another realm is none")
     func realm() {
         let detector = SchemeDetector(Self.plan(realm: "Here"))
-        #expect(detector.examine(response(401, ["Bearer realm=\"There\""]), hasSession: false) == .notAChallenge)
-        #expect(detector.examine(response(401, ["Bearer realm=\"Here\""]), hasSession: false) == .challenge)
+        #expect(detector.examine(response(401, ["Bearer realm=\"There\""]), hasSession: false) == .pass)
+        #expect(detector.examine(response(401, ["Bearer realm=\"Here\""]), hasSession: false) == .challenged())
     }
 
     @Test("a larger scope is asked for where a 403 named it")

@@ -253,8 +253,8 @@ struct SchemeLoginTests {
 private struct Ticketless: AuthenticationScheme {
     var name: String { "ticket" }
 
-    func offer(among challenges: [AuthenticationChallenge], realm: String?) -> SchemeOffer? {
-        challenges.contains { $0.isScheme("Ticket") } ? .challenge : nil
+    func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
+        challenges.contains { $0.isScheme("Ticket") } ? .challenged() : nil
     }
 
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer { .useless("no ticket") }

@@ -40,13 +40,13 @@ struct ResourceCheckTests {
         let detector = ResourceCheckDetector(checks: ["PinCodeAttempts"])
         let ours = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#
         #expect(detector.examine(try response(401, Self.json, nil), hasSession: false) == .needsBody)
-        #expect(detector.examine(try response(401, Self.json, ours), hasSession: false) == .challenge)
+        #expect(detector.examine(try response(401, Self.json, ours), hasSession: false) == .challenged())
         for (status, fields, body) in [
             (401, Self.json, #"{"challenges":{"Other":{}}}"#), (401, Self.json, #"{"error":"no"}"#),
             (401, Self.json, "nonsense"), (200, Self.json, ours), (403, Self.json, ours),
             (401, [.contentType: "text/plain"] as HTTPFields, ours),
         ] {
-            #expect(detector.examine(try response(status, fields, body), hasSession: true) == .notAChallenge)
+            #expect(detector.examine(try response(status, fields, body), hasSession: true) == .pass)
         }
     }
 
@@ -58,9 +58,9 @@ struct ResourceCheckTests {
         let routine = Self.wrapped(#"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"k3v"}}}"#)
         let other = Self.wrapped(#"{"challenges":{"wl_antiXSRFRealm":{},"Other":{}}}"#)
         for status in [401, 403] {
-            #expect(detector.examine(try response(status, Self.composite, ours), hasSession: false) == .challenge)
-            #expect(detector.examine(try response(status, Self.composite, routine), hasSession: false) == .challenge)
-            #expect(detector.examine(try response(status, Self.composite, other), hasSession: false) == .notAChallenge)
+            #expect(detector.examine(try response(status, Self.composite, ours), hasSession: false) == .challenged())
+            #expect(detector.examine(try response(status, Self.composite, routine), hasSession: false) == .challenged())
+            #expect(detector.examine(try response(status, Self.composite, other), hasSession: false) == .pass)
         }
     }
 

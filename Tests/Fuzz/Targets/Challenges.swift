@@ -98,25 +98,17 @@ private func plain(_ challenge: AuthenticationChallenge) -> String {
 private let page = WebURL(origin: Origin(scheme: .https, host: "u.example"), path: "/")
 
 private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation) {
-    switch MobileFirstResource.examine(status: status, fields: fields) {
-    case .notAChallenge: break
-    case .conflict: throw Violation(description: "a conflict without its field")
-    case .insufficientScope(let words):
-        try require(status == 403 && !words.isEmpty && Scope(words).words == words, "scope words \(words)")
-    case .tokenInvalid, .tokenMissing:
-        try require(status == 401, "a token is asked for by \(status)")
-    }
     let response = ExaminedResponse(status: status, fields: fields, url: page)
-    for hasSession in [false, true] {
-        for detector in [BearerDetector(), RegistryDetector()] as [any ChallengeDetector] {
-            switch detector.examine(response, hasSession: hasSession) {
-            case .notAChallenge: break
-            case .challenge: try require(status == 401, "a token is asked for by \(status)")
-            case .insufficientScope(let words):
-                try require(!words.isEmpty && Scope(words).words == words, "scope words \(words)")
-            case .conflict, .needsBody, .refused, .stale:
-                throw Violation(description: "no meaning of a token's challenge")
-            }
+    let detectors: [any ChallengeDetector] = [BearerDetector(), MobileFirstDetector(), RegistryDetector()]
+    for (detector, hasSession) in detectors.flatMap({ [($0, false), ($0, true)] }) {
+        switch detector.examine(response, hasSession: hasSession) {
+        case .pass: break
+        case .challenged(let words):
+            let isLack = !words.isEmpty && !(detector is RegistryDetector)
+            try require(status == (isLack ? 403 : 401), "a token is asked for by \(status)")
+            try require(Scope(words).words == words, "scope words \(words)")
+        case .needsBody, .refused, .replay, .stale:
+            throw Violation(description: "no meaning of a token's challenge")
         }
     }
 }

@@ -55,7 +55,7 @@ private struct KeepingDetector: ChallengeDetector {
 
     var kind: String { detector.kind }
 
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         if response.url.path == "/where" {
             isKept.set()
             goesOn.wait()

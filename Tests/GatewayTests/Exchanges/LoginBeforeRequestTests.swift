@@ -13,8 +13,8 @@ private struct LoginBoxDetector: ChallengeDetector {
     let kind = "box"
     var looksAtPages: Bool { true }
 
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        response.fields[.location] == "/login" || response.status == 401 ? .challenge : .notAChallenge
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        response.fields[.location] == "/login" || response.status == 401 ? .challenged() : .pass
     }
 }
 

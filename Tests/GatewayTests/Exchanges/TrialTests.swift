@@ -15,11 +15,11 @@ import Testing
 struct PasswordDetector: ChallengeDetector {
     let kind = "basic"
 
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.status == 401, response.fields[.wwwAuthenticate]?.hasPrefix("Basic") == true else {
-            return .notAChallenge
+            return .pass
         }
-        return hasSession ? .refused : .challenge
+        return hasSession ? .refused : .challenged()
     }
 }
 

@@ -9,9 +9,9 @@ struct PageDetector: ChallengeDetector {
     let kind = "gateway"
     let looksAtPages = true
 
-    func examine(_ response: ExaminedResponse, hasSession: Bool) -> ChallengeVerdict {
-        guard response.fields[.contentType] == "text/html" else { return .notAChallenge }
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard response.fields[.contentType] == "text/html" else { return .pass }
         guard let body = response.body else { return .needsBody }
-        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenge : .notAChallenge
+        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenged() : .pass
     }
 }
