@@ -12,7 +12,7 @@ struct Finding {
     var challenge = Challenge.pass
     /// The slot of the login that it asks; of no meaning where it passes.
     var slot = 0
-    /// True if it asks for what a session just won need not be, so that this one does not speak against another round.
+    /// True if a session just won does not speak against another round: it asks for more scope, or for a fresh one.
     var mayRepeat = false
     /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
     var refusal: RefusedUse?

@@ -22,10 +22,9 @@ extension Exchange {
     }
 
     /// The exchange ends because its body is gone. The caller is told to send it again, so the session is won meanwhile.
-    func giveUpReplay(_ verdict: ExchangeMachine.Verdict) {
+    func giveUpReplay(at slot: Int) {
         guard let client, let route else { return }
         runtime.services.replay?.figures.wasNotReplayable()
-        guard case .challenge(let slot, _) = verdict, slot < route.slots.count else { return }
         guard route.slots[slot].login.refusal == nil else { return }
         let rejected = slot < used.count && used[slot] != 0 ? used[slot] : nil
         runtime.winUnawaited(

@@ -67,7 +67,7 @@ extension Exchange {
 
     /// Lets the answer pass. Only a confirmed session is remembered as refused at this route: else the table has it for a moment.
     private func keepSession(isConfirmed: Bool) -> ExchangeMachine.Action {
-        if !isConfirmed { refusal = nil }
+        if !isConfirmed { finding.refusal = nil }
         challengedSlot = machine.heldSlot
         noteChallenge(.passed)
         return machine.sessionKept()
@@ -76,8 +76,7 @@ extension Exchange {
     private func sessionIsOver() -> ExchangeMachine.Action {
         guard let slot = machine.heldSlot else { return .doNothing }
         let action = machine.sessionOver(canReplay: body.canReplay)
-        noteChallenge(at: slot, then: action)
-        if machine.isUnreplayable { giveUpReplay(.challenge(slot: slot, canGrow: false)) }
+        challengeMet(at: slot, then: action)
         return action
     }
 

@@ -24,11 +24,10 @@ extension Exchange {
             perform(machine.switched())
             return
         }
-        var verdict = ExchangeMachine.Verdict.pass
         if !route.slots.isEmpty, !request.keepsCredentials, let response = examined(transfer, at: route) {
-            verdict = self.verdict(on: response, of: client, at: route)
+            examine(response, of: client, at: route)
         }
-        settle(verdict, status: transfer.answer.status)
+        settle(status: transfer.answer.status)
     }
 
     /// Judges an answer by the beginning of its body, as far as it is here.
@@ -38,26 +37,44 @@ extension Exchange {
             transfer.body.withSpan { bytes in
                 bytes.copy(ByteRange(start: 0, end: min(bytes.count, ExaminedResponse.bodyLimit)))
             }, response.fields[values: .contentEncoding], limit: ExaminedResponse.bodyLimit)
-        settle(verdict(on: response, of: client, at: route), status: response.status)
+        examine(response, of: client, at: route)
+        settle(status: response.status)
     }
 
     /// What became of the session that was tried, and then the answer itself.
-    private func settle(_ verdict: ExchangeMachine.Verdict, status: Int) {
+    private func settle(status: Int) {
+        let (asked, slot) = (finding.challenge, finding.slot)
+        let isUndecided = finding.isKnownRefusal || status == 429 || status >= 500
         // What is not the challenge again proves the session, unless the server judged nothing at all.
-        if let trial, verdict != .look, verdict != .suspect(slot: trial.slot) {
-            judge(isKnownRefusal || status == 429 || status >= 500 ? .undecided : .accepted)
+        if let trial, asked != .needsBody, asked != .refused || slot != trial.slot {
+            judge(isUndecided ? .undecided : .accepted)
         }
         // Also where another exchange's login had won the session meanwhile: what was noted of the old one is no refusal.
-        if verdict == .pass, !isKnownRefusal, status < 500, status != 429, let client,
-            let slot = machine.wonSlot ?? notedSlot
-        {
+        if asked == .pass, !isUndecided, let client, let slot = machine.wonSlot ?? notedSlot {
             if let place = place(of: slot) { client.plan.refusals.forget(place) }
             notedSlot = nil
         }
-        let action = machine.headReceived(verdict, canReplay: body.canReplay)
-        if case .challenge(let slot, _) = verdict { noteChallenge(at: slot, then: action) }
-        if machine.isUnreplayable { giveUpReplay(verdict) }
+        let action = machine.headReceived(
+            asked, slot: slot, mayRepeat: finding.mayRepeat, canReplay: body.canReplay)
+        switch asked {
+        case .challenged, .stale: challengeMet(at: slot, then: action)
+        case .needsBody, .pass, .refused, .replay: break
+        }
         perform(action)
+    }
+
+    /// A challenge of the login in `slot` was met, and `action` is what the machine makes of it.
+    func challengeMet(at slot: Int, then action: ExchangeMachine.Action) {
+        challengedSlot = slot
+        switch action {
+        // What comes of it is known when the request is sent again, or not.
+        case .discard: break
+        case .deliver: noteChallenge(.passed)
+        case .fail(let error) where error.kind == .bodyNotReplayable:
+            noteChallenge(.notReplayable)
+            giveUpReplay(at: slot)
+        default: noteChallenge(.failed)
+        }
     }
 
     /// This route, as refusals of the session of `slot` are remembered for it.
@@ -85,34 +102,28 @@ extension Exchange {
             url: client.address(of: target))
     }
 
-    private func verdict(
-        on response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions
-    ) -> ExchangeMachine.Verdict {
-        let finding = client.examine(
+    /// Finds what the response asks for, in the light of what is known of the session that the request carried.
+    private func examine(_ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions) {
+        finding = client.examine(
             response, request: request, target: target, route: route, used: used, empty: emptiness.used)
-        refusal = finding.refusal
-        isKnownRefusal = finding.isKnownRefusal
         if let grown = finding.route { self.route = grown }
         let slot = finding.slot
         switch finding.challenge {
-        case .replay: return .conflict
-        case .needsBody: return .look
-        case .pass: return .pass
-        case .refused:
-            challenge = response
-            return .suspect(slot: slot)
+        case .needsBody, .pass, .replay: return
+        case .refused: break
         case .stale:
             if trial?.slot == slot { judge(.outdated) }
-            challenge = response
-            return .challenge(slot: slot, canGrow: true)
         case .challenged:
-            challenge = response
+            // The session is over, or this resource is not for it.
             if trial?.slot == slot || !finding.mayRepeat && mayBeResource(slot, at: route) {
-                return .suspect(slot: slot)
+                finding.challenge = .refused
+                break
             }
+            // What was won a moment ago may be used up by now: that is no word about this one resource.
             let isSpent = attentive?.wearsOut == true && machine.roundCount < Self.mostSpent
-            return .challenge(slot: slot, canGrow: finding.mayRepeat || isSpent || wentWithout(slot))
+            finding.mayRepeat = finding.mayRepeat || isSpent || wentWithout(slot)
         }
+        challenge = response
     }
 
     /// Returns whether the request was sent without the session of `slot` that this exchange was told of a moment ago: a credential that

@@ -40,9 +40,8 @@ package final class Exchange: TransferOwner {
     /// What the answer has to prove.
     var checks: [any AnswerCheck] = []
     private var swallowed = 0
-    var refusal: RefusedUse?
-    /// True if the answer is a challenge that passes because this route refuses sessions just won.
-    var isKnownRefusal = false
+    /// What was found in the answer to the request as it was last sent.
+    var finding = Finding()
     /// The slot of a refused session for which `RefusalMemory` was told of a login.
     var notedSlot: Int?
     /// The session that this exchange tries for all, and its slot.
@@ -203,7 +202,7 @@ package final class Exchange: TransferOwner {
         // The answer is final: nothing is sent again, however long it lasts.
         if request.hasBody { body.stopKeeping() }
         notedSlot = nil
-        if let refusal { client.plan.refusals.noteRefusal(refusal, now: runtime.loop.now) }
+        if let refusal = finding.refusal { client.plan.refusals.noteRefusal(refusal, now: runtime.loop.now) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
     }
@@ -226,7 +225,7 @@ package final class Exchange: TransferOwner {
         challenge = nil
         if let notedSlot, let client, let place = place(of: notedSlot) { client.plan.refusals.forget(place) }
         notedSlot = nil
-        refusal = nil
+        finding = Finding()
         route = nil
     }
 
@@ -244,8 +243,7 @@ package final class Exchange: TransferOwner {
         releaseTransfer()
         let resumed = body.rewind()
         assert(resumed, "the machine lets nothing be sent again that is not held")
-        refusal = nil
-        isKnownRefusal = false
+        finding = Finding()
         swallowed = 0
         if challengedSlot != nil { noteChallenge(.answered) }
         let now = runtime.wallClock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 
 /// The course of one exchange: which transfer is sent when, what is held and what passes, when it is over.
 ///
@@ -72,23 +72,6 @@ package struct ExchangeMachine: Sendable, Equatable {
         case win(slot: Int)
     }
 
-    /// What a response head means.
-    package enum Verdict: Sendable, Equatable {
-        /// A challenge that the login of that slot can answer. `canGrow`: it asks for more than was asked for before,
-        /// so that a session just won does not speak against another round.
-        case challenge(slot: Int, canGrow: Bool)
-        /// MobileFirst asks to send the same again.
-        case conflict
-        /// The login that it asks for is out of the question.
-        case failed(ExchangeError)
-        /// It may be a challenge: the beginning of its body tells.
-        case look
-        /// Not our concern.
-        case pass
-        /// A challenge of the login of that slot, whose session the request carried: it may be about the resource alone.
-        case suspect(slot: Int)
-    }
-
     private var state = State.idle
     private var rounds = 0
     private var conflicts = 0
@@ -96,8 +79,6 @@ package struct ExchangeMachine: Sendable, Equatable {
     private var resends = 0
     /// The slot whose session was won during this exchange, last.
     package private(set) var wonSlot: Int?
-    /// Whether the exchange has ended because its body could not be sent again.
-    package private(set) var isUnreplayable = false
 
     /// An exchange at its beginning.
     package init() {}
@@ -161,31 +142,30 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .fail(error)
     }
 
-    /// The final response head is here, or what was looked at behind it. `canReplay`: the request's body is still held from its
-    /// first byte.
-    package mutating func headReceived(_ verdict: Verdict, canReplay: Bool) -> Action {
+    /// The final response head is here, or what was looked at behind it, and asks that of the login of `slot`. `mayRepeat`: a session
+    /// just won does not speak against another round. `canReplay`: the request's body is still held from its first byte.
+    package mutating func headReceived(
+        _ challenge: Challenge, slot: Int = 0, mayRepeat: Bool = false, canReplay: Bool
+    ) -> Action {
         guard state == .sending || state == .looking else { return .doNothing }
-        switch verdict {
-        case .look:
+        switch challenge {
+        case .needsBody:
             guard state == .sending else { break }
             state = .looking
             return .look
-        case .failed(let error):
-            state = .ended
-            return .fail(error)
-        case .challenge(let slot, let canGrow):
+        case .challenged, .stale:
             // One resource is not the session (CONTRIBUTING, rule 4): a refusal in spite of a session just won is the answer.
-            guard canGrow || wonSlot != slot, rounds < Self.mostRounds else { break }
-            guard canReplay else { return endUnreplayable() }
+            guard mayRepeat || wonSlot != slot, rounds < Self.mostRounds else { break }
+            guard canReplay else { return failed(.bodyNotReplayable) }
             // Another scope is another session: that the one for the smaller scope was won just now says nothing of it.
-            if canGrow { wonSlot = nil }
+            if mayRepeat { wonSlot = nil }
             rounds += 1
             state = .settling(then: .win(slot: slot))
             return .discard
-        case .suspect(let slot):
+        case .refused:
             state = .holding(slot: slot)
             return .confirm(slot: slot)
-        case .conflict:
+        case .replay:
             guard conflicts < Self.mostConflicts, canReplay else { break }
             conflicts += 1
             state = .settling(then: .resend)
@@ -208,7 +188,7 @@ package struct ExchangeMachine: Sendable, Equatable {
     package mutating func sessionOver(canReplay: Bool) -> Action {
         guard case .holding(let slot) = state else { return .doNothing }
         state = .sending
-        return headReceived(.challenge(slot: slot, canGrow: false), canReplay: canReplay)
+        return headReceived(.challenged(), slot: slot, canReplay: canReplay)
     }
 
     /// The request was answered without the upstream, by what the sessions are.
@@ -221,7 +201,7 @@ package struct ExchangeMachine: Sendable, Equatable {
     /// The upstream refused to say 100 before it gets the body (RFC 9110 §15.5.18): the request is sent again without that.
     package mutating func expectationRefused(canReplay: Bool) -> Action {
         guard state == .sending else { return .doNothing }
-        guard canReplay else { return endUnreplayable() }
+        guard canReplay else { return failed(.bodyNotReplayable) }
         return .send
     }
 
@@ -291,11 +271,5 @@ package struct ExchangeMachine: Sendable, Equatable {
             state = .ended
             return .fail(error)
         }
-    }
-
-    private mutating func endUnreplayable() -> Action {
-        state = .ended
-        isUnreplayable = true
-        return .fail(.bodyNotReplayable)
     }
 }

@@ -84,8 +84,8 @@ struct GuardedSideRequests: SideRequests {
             status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
             method: request.method, url: request.url)
         for (slot, session) in zip(pages, sessions) {
-            let verdict = slot.login.trigger.detector?.examine(examined, hasSession: session?.session.isEmpty == false)
-            guard verdict == .challenged() else { continue }
+            let asked = slot.login.trigger.detector?.examine(examined, hasSession: session?.session.isEmpty == false)
+            guard asked == .challenged() else { continue }
             return (answer, Met(slot: slot, generation: session?.generation, challenge: examined))
         }
         for value in answer.fields[values: .setCookie] {

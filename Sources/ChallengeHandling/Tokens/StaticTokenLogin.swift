@@ -52,8 +52,8 @@ public struct StaticTokenLogin: SessionLogin {
         }
         guard let address else { return .unknown }
         // First without: an address that has become open proves nothing.
-        guard case .challenged? = await verdict(at: address, with: nil, conversation) else { return .unknown }
-        switch await verdict(at: address, with: held, conversation) {
+        guard case .challenged? = await challenge(at: address, with: nil, conversation) else { return .unknown }
+        switch await challenge(at: address, with: held, conversation) {
         case .refused?: return .over
         case nil: return .unknown
         default:
@@ -62,7 +62,7 @@ public struct StaticTokenLogin: SessionLogin {
         }
     }
 
-    private func verdict(
+    private func challenge(
         at address: WebURL, with session: Session?, _ conversation: Conversation
     ) async -> Challenge? {
         let occasion = SchemeOccasion(name: key.challenge, url: address, use: nil, conversation: conversation)

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import ChallengeHandling
 import TestSupport
 import Testing
 
@@ -95,7 +96,7 @@ struct ExchangeMachineModelTests {
                     action =
                         Bool.random(using: &random) ? machine.sessionKept() : machine.sessionOver(canReplay: true)
                 case .look, .send:
-                    action = machine.headReceived(stubborn(&random), canReplay: true)
+                    action = head(&machine, &random, canReplay: true)
                 case .discard, .deliver:
                     action = machine.answerComplete()
                 case .complete, .doNothing, .fail, .finish, .handOver, .truncate:
@@ -112,37 +113,37 @@ struct ExchangeMachineModelTests {
     func growth() {
         var machine = ExchangeMachine()
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.headReceived(.challenged(), canReplay: true)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: true)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .discard)
+        #expect(machine.headReceived(.challenged(), mayRepeat: true, canReplay: true) == .discard)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: false)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+        #expect(machine.headReceived(.challenged(), canReplay: true) == .discard)
     }
 
     @Test("a conflict for a body that is no longer held goes to the caller")
     func conflictUnreplayable() {
         var machine = ExchangeMachine()
         _ = machine.start(missing: nil)
-        #expect(machine.headReceived(.conflict, canReplay: false) == .deliver)
+        #expect(machine.headReceived(.replay, canReplay: false) == .deliver)
     }
 
     @Test("an answer that is held for a session in doubt is delivered, or sent again once after its login")
     func suspect() {
         var machine = ExchangeMachine()
         _ = machine.start(missing: nil)
-        #expect(machine.headReceived(.suspect(slot: 1), canReplay: false) == .confirm(slot: 1))
+        #expect(machine.headReceived(.refused, slot: 1, canReplay: false) == .confirm(slot: 1))
         #expect(machine.isHolding)
         #expect(machine.answerComplete() == .doNothing)
         #expect(machine.sessionKept() == .deliver)
         machine = ExchangeMachine()
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.suspect(slot: 1), canReplay: true)
+        _ = machine.headReceived(.refused, slot: 1, canReplay: true)
         #expect(machine.sessionOver(canReplay: true) == .discard)
         #expect(machine.answerComplete() == .win(slot: 1))
         #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
-        #expect(machine.headReceived(.challenge(slot: 1, canGrow: false), canReplay: true) == .deliver)
+        #expect(machine.headReceived(.challenged(), slot: 1, canReplay: true) == .deliver)
     }
 
     @Test("a session that ended as soon as it was won fails the exchange")
@@ -165,9 +166,8 @@ struct ExchangeMachineModelTests {
         case 1: watch.note(machine.sessionReady(missing: slot(&random), wonNow: false), after: "found")
         case 2: watch.note(machine.sessionFailed(error), after: "login failed")
         case 3...7:
-            let verdict = stubborn(&random)
-            let action = machine.headReceived(verdict, canReplay: Int.random(in: 0..<8, using: &random) > 0)
-            watch.note(action, after: "head")
+            let canReplay = Int.random(in: 0..<8, using: &random) > 0
+            watch.note(head(&machine, &random, canReplay: canReplay), after: "head")
         case 8:
             watch.note(machine.answerWhole(isRefusal: Bool.random(using: &random)), after: "whole")
         case 9, 10: watch.note(machine.answerComplete(), after: "complete")
@@ -184,14 +184,21 @@ struct ExchangeMachineModelTests {
         Bool.random(using: &random) ? Int.random(in: 0..<3, using: &random) : nil
     }
 
-    private func stubborn(_ random: inout SplitMix) -> ExchangeMachine.Verdict {
-        switch Int.random(in: 0..<14, using: &random) {
-        case 0: .pass
-        case 10, 11: .look
-        case 12, 13: .suspect(slot: Int.random(in: 0..<3, using: &random))
-        case 1...3: .conflict
-        default:
-            .challenge(slot: Int.random(in: 0..<3, using: &random), canGrow: Bool.random(using: &random))
-        }
+    /// The answer of a server that is hardly ever content.
+    private func head(
+        _ machine: inout ExchangeMachine, _ random: inout SplitMix, canReplay: Bool
+    ) -> ExchangeMachine.Action {
+        let challenge: Challenge =
+            switch Int.random(in: 0..<14, using: &random) {
+            case 0: .pass
+            case 1...3: .replay
+            case 4: .stale
+            case 10, 11: .needsBody
+            case 12, 13: .refused
+            default: .challenged()
+            }
+        return machine.headReceived(
+            challenge, slot: Int.random(in: 0..<3, using: &random), mayRepeat: Bool.random(using: &random),
+            canReplay: canReplay)
     }
 }

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import ChallengeHandling
 import Testing
 
 @Suite("The course of an exchange")
@@ -42,17 +43,39 @@ struct ExchangeMachineTests {
     @Test("a challenge is swallowed, answered after its end, and the request is sent again")
     mutating func challenged() {
         _ = machine.start(missing: nil)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+        #expect(machine.headReceived(.challenged(), canReplay: true) == .discard)
         #expect(machine.answerComplete() == .win(slot: 0))
         #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
         #expect(machine.headReceived(.pass, canReplay: true) == .deliver)
+    }
+
+    @Test("a session that the server calls too old is won anew, and counts as just won only if nothing else is said")
+    mutating func stale() {
+        _ = machine.start(missing: nil)
+        for mayRepeat in [false, true] {
+            #expect(machine.headReceived(.stale, slot: 1, mayRepeat: mayRepeat, canReplay: true) == .discard)
+            #expect(machine.answerComplete() == .win(slot: 1))
+            #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
+        }
+        #expect(machine.headReceived(.stale, slot: 1, canReplay: true) == .deliver)
+    }
+
+    @Test("an answer is looked at once: what its beginning leaves open passes")
+    mutating func looks() {
+        _ = machine.start(missing: nil)
+        #expect(machine.headReceived(.needsBody, canReplay: true) == .look)
+        #expect(machine.isLooking)
+        var other = machine
+        #expect(machine.headReceived(.challenged(), slot: 1, canReplay: true) == .discard)
+        #expect(machine.answerComplete() == .win(slot: 1))
+        #expect(other.headReceived(.needsBody, canReplay: true) == .deliver)
     }
 
     @Test("a connection lost in the middle of a challenge is not followed by a replay")
     mutating func lostWhileSettling() {
         let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.headReceived(.challenged(), canReplay: true)
         #expect(machine.failed(lost) == .fail(lost))
         #expect(machine.sessionReady(missing: nil, wonNow: true) == .doNothing)
     }
@@ -60,64 +83,64 @@ struct ExchangeMachineTests {
     @Test("a refusal in spite of a session just won goes to the caller")
     mutating func refusedAfterWinning() {
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.headReceived(.challenged(), canReplay: true)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: true)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .deliver)
+        #expect(machine.headReceived(.challenged(), canReplay: true) == .deliver)
     }
 
     @Test("a session that another exchange had won before does not count as just won")
     mutating func olderSession() {
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.headReceived(.challenged(), canReplay: true)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: false)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+        #expect(machine.headReceived(.challenged(), canReplay: true) == .discard)
     }
 
     @Test("a session for a larger scope that another had won before does not count as just won either")
     mutating func olderSessionOfLargerScope() {
         _ = machine.start(missing: nil)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true)
+        _ = machine.headReceived(.challenged(), canReplay: true)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: true)
-        _ = machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true)
+        _ = machine.headReceived(.challenged(), mayRepeat: true, canReplay: true)
         _ = machine.answerComplete()
         _ = machine.sessionReady(missing: nil, wonNow: false)
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: true) == .discard)
+        #expect(machine.headReceived(.challenged(), canReplay: true) == .discard)
     }
 
     @Test("a scope that grows with every answer ends after eight rounds")
     mutating func endlessScopes() {
         _ = machine.start(missing: nil)
         for _ in 0..<ExchangeMachine.mostRounds {
-            #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .discard)
+            #expect(machine.headReceived(.challenged(), mayRepeat: true, canReplay: true) == .discard)
             #expect(machine.answerComplete() == .win(slot: 0))
             #expect(machine.sessionReady(missing: nil, wonNow: true) == .send)
         }
-        #expect(machine.headReceived(.challenge(slot: 0, canGrow: true), canReplay: true) == .deliver)
+        #expect(machine.headReceived(.challenged(), mayRepeat: true, canReplay: true) == .deliver)
     }
 
     @Test("seven conflicts are sent again, the eighth goes to the caller")
     mutating func conflicts() {
         _ = machine.start(missing: nil)
         for _ in 0..<7 {
-            #expect(machine.headReceived(.conflict, canReplay: true) == .discard)
+            #expect(machine.headReceived(.replay, canReplay: true) == .discard)
             #expect(machine.answerComplete() == .send)
         }
-        #expect(machine.headReceived(.conflict, canReplay: true) == .deliver)
+        #expect(machine.headReceived(.replay, canReplay: true) == .deliver)
     }
 
     @Test("a challenge for a body that is no longer held fails, and says so")
     mutating func notReplayable() {
         _ = machine.start(missing: nil)
-        let action = machine.headReceived(.challenge(slot: 0, canGrow: false), canReplay: false)
+        let action = machine.headReceived(.challenged(), canReplay: false)
         guard case .fail(let error) = action else {
             Issue.record("\(action)")
             return
         }
         #expect(error.kind == .bodyNotReplayable)
-        #expect(machine.isUnreplayable)
+        #expect(machine.hasEnded)
     }
 
     @Test("sessions needed ahead are won one after the other before anything is sent")

@@ -68,9 +68,9 @@ struct DetectorTests {
             (#"realm="r",error="insufficient_scope""#, true, .pass),
             (#"realm="r",error="invalid_request""#, true, .pass), (#"scope="a""#, false, .pass),
         ] as [(String, Bool, Challenge)])
-    func registry(parameters: String, hasSession: Bool, verdict: Challenge) throws {
+    func registry(parameters: String, hasSession: Bool, challenge: Challenge) throws {
         let asked = try response(401, [.wwwAuthenticate: "Bearer \(parameters)"])
-        #expect(RegistryDetector().examine(asked, hasSession: hasSession) == verdict)
+        #expect(RegistryDetector().examine(asked, hasSession: hasSession) == challenge)
         #expect(RegistryDetector(realm: "other").examine(asked, hasSession: hasSession) == .pass)
         #expect(RegistryDetector().examine(try response(403, asked.fields), hasSession: hasSession) == .pass)
     }

@@ -52,9 +52,9 @@ struct BearerSchemeTests {
             (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .pass),
             (401, "Basic realm=\"r\"", false, .challenged()), (403, "Basic realm=\"r\"", true, .pass),
         ] as [(Int, String, Bool, Challenge)])
-    func verdicts(status: Int, value: String, hasSession: Bool, verdict: Challenge) {
+    func challenges(status: Int, value: String, hasSession: Bool, challenge: Challenge) {
         let found = SchemeDetector(Self.plan()).examine(response(status, [value]), hasSession: hasSession)
-        #expect(found == verdict)
+        #expect(found == challenge)
     }
 
     @Test("of another realm is none")
