@@ -88,6 +88,10 @@ static inline CURLcode ccurl_get_long(CURL *_Nonnull easy, CURLINFO info, long *
     return curl_easy_getinfo(easy, info, value);
 }
 
+static inline CURLcode ccurl_get_offset(CURL *_Nonnull easy, CURLINFO info, curl_off_t *_Nonnull value) {
+    return curl_easy_getinfo(easy, info, value);
+}
+
 static inline CURLcode ccurl_get_socket(CURL *_Nonnull easy, CURLINFO info, curl_socket_t *_Nonnull value) {
     return curl_easy_getinfo(easy, info, value);
 }

@@ -34,6 +34,12 @@ extension EasyHandle {
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
 
+    /// Whether the request that was sent last has a body of length 0, whatever the transfer is to send.
+    package var announcesNoBody: Bool {
+        var length: curl_off_t = -1
+        return unsafe ccurl_get_offset(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &length) == CURLE_OK && length == 0
+    }
+
     /// What the check of the server's certificate came to: 0 for good, 1 where there was none, else one of OpenSSL's
     /// `X509_V_ERR_…`.
     package var verifyResult: Int { long(CURLINFO_SSL_VERIFYRESULT) }

@@ -114,6 +114,11 @@ extension Exchange {
         case .stale:
             if trial?.slot == slot { judge(.outdated) }
         case .challenged:
+            // It asks for nothing ahead of the body, and for all of it then: another round would meet the same.
+            if request.goesUnbound, route.slots[slot].login.bindsConnections {
+                finding.challenge = .pass
+                return
+            }
             // The session is over, or this resource is not for it.
             if trial?.slot == slot || !finding.mayRepeat && mayBeResource(slot, at: route) {
                 finding.challenge = .refused

@@ -255,6 +255,7 @@ package final class Exchange: TransferOwner {
             sessions = route.fields(trying: trial.session, in: trial.slot)
             used[trial.slot] = trial.session.generation
         }
+        if request.goesUnbound { leaveUnbound(at: route) }
         attentive = sessions.isAttentive ? sessions : nil
         heldCookies = HeldCookies()
         if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
@@ -324,33 +325,6 @@ package final class Exchange: TransferOwner {
         guard self.transfer === transfer, !machine.isHolding else { return }
         deliverTrailers(of: transfer)
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
-    }
-
-    /// Finishes, sends again after a challenge, or tells the caller what went wrong.
-    package func transferEnded(_ transfer: Transfer, error: CurlError?) {
-        if machine.isLooking { look(at: transfer) }
-        guard let client, self.transfer === transfer, !machine.isHolding else { return }
-        if transfer.isExpectationRefused {
-            request.expectsContinue = false
-            client.noteExpectation(isHonored: false)
-            perform(machine.expectationRefused(canReplay: body.canReplay))
-        } else if error != nil, body.isBroken {
-            perform(machine.failed(.bodyLost))
-        } else if let fault = transfer.fault {
-            perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
-        } else if let error {
-            let failure = ExchangeError(client.failure(error, of: transfer), upstream: client.plan)
-            // RFC 9110 §9.2.2: others are sent again only where it is known that nothing came of them.
-            let canResend = transfer.isStale || transfer.mayNotBeTaken(error) && request.method.isIdempotent
-            perform(machine.connectionEnded(failure, canResend: canResend && body.canReplay))
-        } else {
-            deliverTrailers(of: transfer)
-            perform(machine.answerComplete())
-        }
-    }
-
-    private func deliverTrailers(of transfer: Transfer) {
-        if machine.hasDelivered, transfer.hasTrailers { caller?.exchangeDelivers(trailersOf: transfer) }
     }
 
     /// The request's body, from where the transfer stopped reading.

@@ -198,8 +198,9 @@ package struct ExchangeMachine: Sendable, Equatable {
         return .finish
     }
 
-    /// The upstream refused to say 100 before it gets the body (RFC 9110 §15.5.18): the request is sent again without that.
-    package mutating func expectationRefused(canReplay: Bool) -> Action {
+    /// The upstream has not taken the request in the way that it was sent: it refused to say 100 before it gets the body (RFC 9110
+    /// §15.5.18), or has no NTLM for it. The request is sent again in another way.
+    package mutating func requestUntaken(canReplay: Bool) -> Action {
         guard state == .sending else { return .doNothing }
         guard canReplay else { return failed(.bodyNotReplayable) }
         return .send

@@ -26,6 +26,9 @@ package struct ExchangeRequest {
     /// no body.
     package var expectsContinue: Bool
 
+    /// Whether it goes without the credential of a session that authenticates connections: the upstream asks for none there.
+    var goesUnbound = false
+
     /// A request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,

@@ -56,6 +56,10 @@ extension Transfer: TransferDelegate {
             head.removeAll()
             return true
         }
+        if authenticatesConnection, isAheadOfBody {
+            isLeftUnbound = true
+            return false
+        }
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         if answerBody.isUntilEnd, scanner.head.majorVersion == 1 { easy.watchClosure() }
         isHeadComplete = true
@@ -72,6 +76,12 @@ extension Transfer: TransferDelegate {
         guard scanner.head.status == 401 else { return false }
         let fields = head.withSpan { ScannedHead(scanner.head, in: $0).fields }
         return fields[values: .wwwAuthenticate].contains { $0.lowercased().hasPrefix("ntlm ") }
+    }
+
+    /// Whether the head answers the request as libcurl sends it first to authenticate a connection, without its body. Only a challenge
+    /// has a meaning there: any other answer is to a request that the caller has not made.
+    private var isAheadOfBody: Bool {
+        scanner.head.status != 401 && !upload.isComplete && !upload.hasBegun && easy.announcesNoBody
     }
 
     private func takeTrailer(_ line: UnsafeRawBufferPointer) -> Bool {

@@ -62,6 +62,9 @@ package final class Transfer {
     var received = 0
     /// Whether it failed because the upstream will not say 100 (RFC 9110 §15.5.18).
     var isExpectationRefused = false
+    /// Whether it failed because the upstream answered what libcurl sends ahead of a body to authenticate the connection, and asked for
+    /// nothing. The request itself was not sent.
+    var isLeftUnbound = false
     /// Whether it failed because the connection that it got had ended before; nothing was sent.
     var isStale = false
     private var isHeadTold = false
@@ -128,6 +131,7 @@ package final class Transfer {
         fault = nil
         isHeadComplete = false
         isExpectationRefused = false
+        isLeftUnbound = false
         isStale = false
         isHeadTold = false
         isWholeTold = false

@@ -130,7 +130,7 @@ package final class UpstreamClient {
     ) throws(CurlError) -> Transfer {
         let pool = try pool(of: route.connections)
         if request.isUpgrade { return try makeLine(for: owner, in: pool, isUpgrade: true) }
-        if let credential = sessions.connection, !request.keepsCredentials {
+        if let credential = sessions.connection, !request.keepsCredentials, !request.goesUnbound {
             return try transfer(for: owner, by: pool.driver, authenticatingBy: credential)
         }
         if goesExpress, request.goesExpress {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+package import Curl
+internal import HTTPWire
+
+// What the end of a transfer means for its exchange.
+extension Exchange {
+    /// Finishes, sends again after a challenge, or tells the caller what went wrong.
+    package func transferEnded(_ transfer: Transfer, error: CurlError?) {
+        if machine.isLooking { look(at: transfer) }
+        guard let client, self.transfer === transfer, !machine.isHolding else { return }
+        if transfer.isExpectationRefused {
+            request.expectsContinue = false
+            client.noteExpectation(isHonored: false)
+            perform(machine.requestUntaken(canReplay: body.canReplay))
+        } else if transfer.isLeftUnbound {
+            // No credential was looked at, so nothing is known of it.
+            if trial != nil { judge(.undecided) }
+            request.goesUnbound = true
+            perform(machine.requestUntaken(canReplay: body.canReplay))
+        } else if error != nil, body.isBroken {
+            perform(machine.failed(.bodyLost))
+        } else if let fault = transfer.fault {
+            perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
+        } else if let error {
+            let failure = ExchangeError(client.failure(error, of: transfer), upstream: client.plan)
+            // RFC 9110 §9.2.2: others are sent again only where it is known that nothing came of them.
+            let canResend = transfer.isStale || transfer.mayNotBeTaken(error) && request.method.isIdempotent
+            perform(machine.connectionEnded(failure, canResend: canResend && body.canReplay))
+        } else {
+            deliverTrailers(of: transfer)
+            perform(machine.answerComplete())
+        }
+    }
+
+    /// The request goes without what binds a connection, so that a challenge that comes now is the first.
+    func leaveUnbound(at route: RouteSessions) {
+        for slot in used.indices where route.slots[slot].login.bindsConnections { used[slot] = 0 }
+    }
+
+    /// Trailers go where the answer went.
+    func deliverTrailers(of transfer: Transfer) {
+        if machine.hasDelivered, transfer.hasTrailers { caller?.exchangeDelivers(trailersOf: transfer) }
+    }
+}
