@@ -35,6 +35,19 @@ struct DiscoveryTests {
         }
     }
 
+    @Test("get a secret in the way that their server says, and are told the scope that the resource names")
+    func asTold() async throws {
+        var kind = Self.kind(Ports.next())
+        kind.arguments += ["--post", "--greedy"]
+        try await withFake(kind) { bank, fake in
+            // The suite of the Model Context Protocol allows three token requests (scope-retry-limit).
+            for _ in 0..<3 { try await bank.expect("/app/a", status: 403) }
+            #expect(fake.logins == ["ann ok", "ann ok"])
+            let asked = fake.server.filter { $0.hasPrefix("POST ") }
+            #expect(asked == ["POST /tenant/token 200 all", "POST /tenant/token 200 all"])
+        }
+    }
+
     @Test("get no secret where the configuration does not allow their server")
     func notAllowed() async throws {
         let kind = Self.kind(Ports.next(), issuer: "http://127.0.0.1:1/tenant")

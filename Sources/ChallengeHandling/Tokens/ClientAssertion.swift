@@ -15,7 +15,7 @@ struct ClientAssertion {
     /// Signs one at `now` (milliseconds since 1970) with the credential's field `private-key`; the field `key-id`, where
     /// there is one, tells the server which key that is. Throws `no-credential` where the key cannot be used.
     init(
-        clientID: Secret, audience: WebURL, _ use: CredentialUse, keys: any SigningKeys, now: Int64
+        clientID: Secret, audience: String, _ use: CredentialUse, keys: any SigningKeys, now: Int64
     ) throws(LoginFailure) {
         let pem = try use.field("private-key")
         do throws(StateError) {
@@ -25,7 +25,7 @@ struct ClientAssertion {
             let name = JSONValue.string(clientID.revealText())
             let seconds = now / 1000
             let payload: JSONValue = [
-                "iss": name, "sub": name, "aud": .string("\(audience)"), "iat": .integer(seconds),
+                "iss": name, "sub": name, "aud": .string(audience), "iat": .integer(seconds),
                 "exp": .integer(seconds + Self.life), "jti": .string(Self.freshName()),
             ]
             let signed =

@@ -23,7 +23,7 @@ public struct TokenConfiguration: Sendable, Equatable {
         case privateKeyJWT
     }
 
-    /// A further parameter of the token request. One of a standard name takes its place.
+    /// A further parameter of the token request. One of a standard name takes its place, and an empty one leaves it out.
     public struct Parameter: Sendable, Equatable {
         /// Its name.
         public let name: String
@@ -45,6 +45,11 @@ public struct TokenConfiguration: Sendable, Equatable {
     public var clientAuthentication: ClientAuthentication
     /// For whom the token is to be, where the endpoint wants it named (`audience`, RFC 8693 §2.1).
     public var audience: String?
+    /// The resource that the token is to be good for (RFC 8707), where one is known; an audience or a parameter that is configured takes its
+    /// place.
+    public var resource: String?
+    /// Who a client's assertion is for; `nil`: the endpoint.
+    public var assertionAudience: String?
     /// Further parameters.
     public var parameters: [Parameter]
     /// Where the token goes.

@@ -13,42 +13,74 @@ public final class TokenDiscovery: Sendable {
     fileprivate let name: String
     private let resource: WebURL
     private let servers: [AuthorizationServer]
+    private let takesScope: Bool
     /// What was found last, for renewals: it is asked for again when the resource challenges again.
-    private let known = Mutex<WebURL?>(nil)
+    private let known = Mutex<DiscoveredEndpoint?>(nil)
 
     /// A search for the challenge `name` of the configuration; `resource` is the upstream's address, `servers` are those
-    /// allowed, the preferred first.
-    public init(name: String, resource: WebURL, servers: [AuthorizationServer]) {
+    /// allowed, the preferred first. `takesScope`: whether the resource's word on its scope counts, as no other is configured.
+    public init(name: String, resource: WebURL, servers: [AuthorizationServer], takesScope: Bool = false) {
         self.name = name
         self.resource = resource
         self.servers = servers
+        self.takesScope = takesScope
     }
 
     /// True if an endpoint was found before.
     fileprivate var isFound: Bool { known.withLock { $0 != nil } }
+
+    /// The scope that the resource has named is not asked for any more, until it names one again.
+    fileprivate func forgetScope() { known.withLock { $0 = $0?.unscoped } }
 
     /// The token endpoint. `challenge` is the response that asked for a token; without one, what was found last is taken, or
     /// the resource's metadata looked for where they have to be (RFC 9728 §3.1). Throws `login-failed` for whatever is not
     /// as it has to be.
     func endpoint(
         after challenge: ExaminedResponse?, in conversation: Conversation
-    ) async throws(LoginFailure) -> WebURL {
-        if challenge == nil, let known = known.withLock({ $0 }) { return known }
+    ) async throws(LoginFailure) -> DiscoveredEndpoint {
+        if !asksAnew(challenge), let known = known.withLock({ $0 }) { return known }
         let addresses = try metadataAddresses(in: challenge)
-        let server = try await server(at: addresses, for: challenge?.url ?? resource, in: conversation)
-        let endpoint = try await endpoint(of: server, in: conversation)
+        let (server, metadata) = try await server(at: addresses, for: challenge?.url ?? resource, in: conversation)
+        var endpoint = try await endpoint(of: server, for: metadata, in: conversation)
         conversation.report(
-            ConversationStep(challenge: name, text: "token endpoint found: \(endpoint.origin)\(endpoint.path)"))
-        known.withLock { $0 = endpoint }
+            ConversationStep(challenge: name, text: "token endpoint found: \(endpoint.url.origin)\(endpoint.url.path)"))
+        known.withLock { known in
+            let former = known?.server == server ? known?.scope : nil
+            endpoint.scope = scope(in: challenge, metadata, former: former ?? .empty)
+            known = endpoint
+        }
         return endpoint
+    }
+
+    /// What is asked for on the resource's word: what its challenge names, else what its metadata does, besides what other
+    /// challenges have named before. A 403 names what one request wants more; that is no word on all others.
+    private func scope(in response: ExaminedResponse?, _ metadata: JSONValue, former: Scope) -> Scope {
+        guard takesScope else { return .empty }
+        if let response, response.status != 401 { return former }
+        var named = Scope(bearerChallenges(in: response).compactMap { $0["scope"] }.flatMap { Scope(text: $0).words })
+        if named.isEmpty, case .array(let values)? = metadata["scopes_supported"] {
+            named = Scope(values.compactMap(\.stringValue))
+        }
+        guard named.isShort else { return former }
+        let all = former.union(named)
+        return all.isShort ? all : named
+    }
+
+    /// Whether the resource is asked once more where its tokens come from. A 403 that says nothing of that is only about the scope.
+    private func asksAnew(_ response: ExaminedResponse?) -> Bool {
+        guard let response else { return false }
+        return response.status == 401 || bearerChallenges(in: response).contains { $0["resource_metadata"] != nil }
+    }
+
+    private func bearerChallenges(in response: ExaminedResponse?) -> [AuthenticationChallenge] {
+        let values = response?.fields[values: .wwwAuthenticate] ?? []
+        return ((try? AuthenticationChallenge.parse(values)) ?? []).filter { $0.isScheme("Bearer") }
     }
 
     /// Where the challenge says that the resource's metadata is (RFC 9728 §5.1); if it does not say, where that of the resource has
     /// to be (§3.1), and that of all its host, which clients of the Model Context Protocol look for next.
     private func metadataAddresses(in response: ExaminedResponse?) throws(LoginFailure) -> [WebURL] {
-        let challenges =
-            response.flatMap { try? AuthenticationChallenge.parse($0.fields[values: .wwwAuthenticate]) } ?? []
-        let written = Set(challenges.filter { $0.isScheme("Bearer") }.compactMap { $0["resource_metadata"] })
+        let written = Set(bearerChallenges(in: response).compactMap { $0["resource_metadata"] })
         guard let text = written.first else {
             let name = "oauth-protected-resource"
             let addresses = [resource, WebURL(origin: resource.origin, path: "/")].map { $0.wellKnown(name) }
@@ -63,10 +95,10 @@ public final class TokenDiscovery: Sendable {
         return [address]
     }
 
-    /// The first of the allowed servers that the resource at `url` names (RFC 9728 §3.2, 3.3).
+    /// The first of the allowed servers that the resource at `url` names (RFC 9728 §3.2, 3.3), and all that it says.
     private func server(
         at addresses: [WebURL], for url: WebURL, in conversation: Conversation
-    ) async throws(LoginFailure) -> AuthorizationServer {
+    ) async throws(LoginFailure) -> (AuthorizationServer, JSONValue) {
         let what = "The resource's metadata"
         var found: JSONValue?
         for address in addresses where found == nil {
@@ -84,13 +116,13 @@ public final class TokenDiscovery: Sendable {
         guard let server = servers.first(where: { issuers.contains($0.issuer) }) else {
             throw failure("\(what) names none of `token.issuers` for its authorization server")
         }
-        return server
+        return (server, metadata)
     }
 
     /// What the server says of itself (RFC 8414 §3.2, 3.3).
     private func endpoint(
-        of server: AuthorizationServer, in conversation: Conversation
-    ) async throws(LoginFailure) -> WebURL {
+        of server: AuthorizationServer, for resource: JSONValue, in conversation: Conversation
+    ) async throws(LoginFailure) -> DiscoveredEndpoint {
         let what = "The metadata of the authorization server \(server.issuer)"
         for address in server.metadataAddresses {
             guard let metadata = try await fetch(address, "server metadata", in: conversation) else { continue }
@@ -103,7 +135,13 @@ public final class TokenDiscovery: Sendable {
             guard endpoint.origin == server.url.origin else {
                 throw failure("\(what) names a token endpoint at another origin, which is not asked with a secret")
             }
-            return endpoint
+            var methods = ["client_secret_basic"]
+            if case .array(let values)? = metadata["token_endpoint_auth_methods_supported"] {
+                methods = values.compactMap(\.stringValue)
+            }
+            return DiscoveredEndpoint(
+                url: endpoint, server: server, resource: resource["resource"]?.stringValue ?? "", methods: methods,
+                scope: .empty)
         }
         throw failure("\(what) is not there (status 404)")
     }
@@ -157,13 +195,13 @@ public struct DiscoveredTokenLogin: SessionLogin {
     private let discovery: TokenDiscovery
     private let challenge: ExaminedResponse?
     private let target: WebURL?
-    private let makeLogin: @Sendable (WebURL) -> any SessionLogin
+    private let makeLogin: @Sendable (DiscoveredEndpoint) -> any SessionLogin
 
     /// A login by what `makeLogin` makes for the endpoint that `discovery` finds after `challenge`. `target`: the address of the
     /// request that waits for it before any challenge, and is asked for one.
     public init(
         _ discovery: TokenDiscovery, challenge: ExaminedResponse?, target: WebURL? = nil,
-        makeLogin: @escaping @Sendable (WebURL) -> any SessionLogin
+        makeLogin: @escaping @Sendable (DiscoveredEndpoint) -> any SessionLogin
     ) {
         self.discovery = discovery
         self.challenge = challenge
@@ -174,7 +212,7 @@ public struct DiscoveredTokenLogin: SessionLogin {
     /// Wins a session, or says why not.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         guard challenge == nil, let target, !discovery.isFound else {
-            return try await makeLogin(discovery.endpoint(after: challenge, in: conversation)).win(conversation)
+            return try await win(conversation, after: challenge)
         }
         let occasion = SchemeOccasion(name: discovery.name, url: target, use: nil, conversation: conversation)
         guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look() else {
@@ -184,6 +222,20 @@ public struct DiscoveredTokenLogin: SessionLogin {
         guard BearerDetector(realm: nil).examine(met, hasSession: false) == .challenged() else {
             return .nothingAsked(at: target, now: conversation.now())
         }
-        return try await makeLogin(discovery.endpoint(after: met, in: conversation)).win(conversation)
+        return try await win(conversation, after: met)
+    }
+
+    private func win(
+        _ conversation: Conversation, after challenge: ExaminedResponse?
+    ) async throws(LoginFailure) -> Session {
+        let found = try await discovery.endpoint(after: challenge, in: conversation)
+        do throws(LoginFailure) {
+            return try await makeLogin(found).win(conversation)
+        } catch {
+            // The resource may name more than this client is granted: then what the server gives by itself has to do.
+            guard error.concernsScope, !found.scope.isEmpty else { throw error }
+            discovery.forgetScope()
+            return try await makeLogin(found.unscoped).win(conversation)
+        }
     }
 }

@@ -31,14 +31,19 @@ struct TokenRequest {
             if let token { form.append(("refresh_token", token)) }
         }
         if !login.scope.isEmpty { form.append(("scope", Secret("\(login.scope)"))) }
-        if let audience = configuration.audience { form.append(("audience", Secret(audience))) }
+        if let audience = configuration.audience {
+            form.append(("audience", Secret(audience)))
+        } else if let resource = configuration.resource {
+            form.append(("resource", Secret(resource)))
+        }
         let proof = try ClientProof(configuration, use, keys: keys, now: now)
         form += proof.form
         for parameter in configuration.parameters {
             let value = try use.text(parameter.value)
             // RFC 6749 §3.2: none may occur twice.
             form.removeAll { $0.name == parameter.name }
-            form.append((parameter.name, value))
+            // Without a value it counts as left out there, too.
+            if !value.isEmpty { form.append((parameter.name, value)) }
         }
         sideRequest = .form(configuration.url, form)
         if let authorization = proof.authorization { sideRequest.fields[.authorization] = authorization }
@@ -70,7 +75,9 @@ struct ClientProof {
         case .body:
             form = [("client_id", id), ("client_secret", try use.field("client-secret"))]
         case .privateKeyJWT:
-            let assertion = try ClientAssertion(clientID: id, audience: configuration.url, use, keys: keys, now: now)
+            let assertion = try ClientAssertion(
+                clientID: id, audience: configuration.assertionAudience ?? "\(configuration.url)", use, keys: keys,
+                now: now)
             form = [
                 ("client_assertion_type", Secret("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
                 ("client_assertion", assertion.compact),

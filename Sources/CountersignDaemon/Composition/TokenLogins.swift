@@ -73,7 +73,7 @@ struct TokenLogins {
             TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
         }
         let login = standing(BearerDetector(realm: scheme.realm), logout: revocation) { occasion in
-            tokenLogin(grant, at: url, scope: occasion.scope)
+            tokenLogin(configuration(grant, at: url), scope: occasion.scope)
         }
         return (login, [url.origin])
     }
@@ -81,26 +81,42 @@ struct TokenLogins {
     /// By the endpoint that the resource's own words lead to.
     private func discovered(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
         guard !token.issuers.isEmpty else { return nil }
-        let discovery = TokenDiscovery(name: challenge.name, resource: upstream.url, servers: token.issuers)
+        // A refresh token has its scope from whoever granted it (RFC 6749 §6).
+        let discovery = TokenDiscovery(
+            name: challenge.name, resource: upstream.url, servers: token.issuers,
+            takesScope: scope.isEmpty && grant != .refreshToken)
         let login = standing(BearerDetector(realm: scheme.realm)) { occasion in
-            DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { url in
-                tokenLogin(grant, at: url, scope: occasion.scope)
+            DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { found in
+                tokenLogin(configuration(grant, at: found), scope: occasion.scope.union(found.scope))
             }
         }
         return (login, token.issuers.map(\.url.origin))
     }
 
-    private func tokenLogin(_ grant: TokenConfiguration.Grant, at url: WebURL, scope: Scope) -> TokenLogin {
-        TokenLogin(
-            configuration(grant, at: url), key: latch(at: url.origin), scope: scope, configuredScope: self.scope,
-            retryRejectedAfter: retry, keys: material.keys,
-            refreshTokens: material.refreshTokens(credential, at: url.origin))
+    private func tokenLogin(_ configuration: TokenConfiguration, scope: Scope) -> TokenLogin {
+        let origin = configuration.url.origin
+        return TokenLogin(
+            configuration, key: latch(at: origin), scope: scope, configuredScope: self.scope, retryRejectedAfter: retry,
+            keys: material.keys, refreshTokens: material.refreshTokens(credential, at: origin))
+    }
+
+    private var clientAuthentication: TokenConfiguration.ClientAuthentication? {
+        token.clientAuthentication.map { TokenConfiguration.ClientAuthentication($0) }
+    }
+    private var parameters: [TokenConfiguration.Parameter] {
+        token.parameters.map { .init(name: $0.name, value: $0.value) }
     }
 
     private func configuration(_ grant: TokenConfiguration.Grant, at url: WebURL) -> TokenConfiguration {
         TokenConfiguration(
-            url: url, grant: grant, clientAuthentication: .init(token.clientAuthentication), audience: token.audience,
-            parameters: token.parameters.map { .init(name: $0.name, value: $0.value) }, placement: placement)
+            url: url, grant: grant, clientAuthentication: clientAuthentication ?? .basic, audience: token.audience,
+            parameters: parameters, placement: placement)
+    }
+
+    private func configuration(_ grant: TokenConfiguration.Grant, at found: DiscoveredEndpoint) -> TokenConfiguration {
+        TokenConfiguration(
+            found, grant: grant, clientAuthentication: clientAuthentication, audience: token.audience,
+            parameters: parameters, placement: placement)
     }
 
     private var registry: (login: StandingLogin, tokenOrigins: [Origin])? {

@@ -91,7 +91,7 @@ extension SchemeSettings {
         terms.add("token.scope", Set(token.scope).sorted())
         terms.add("token.audience", token.audience)
         terms.add("token.parameters", token.parameters.map { ($0.name, $0.value.source) })
-        terms.add("token.client-auth", token.clientAuthentication.rawValue)
+        terms.add("token.client-auth", (token.clientAuthentication ?? .basic).rawValue)
         terms.add("token.field", token.field.canonicalName)
         terms.add("token.prefix", token.prefix)
     }

@@ -74,7 +74,7 @@ extension TokenSettings {
         return TokenSettings(
             grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
             parameters: parameters,
-            clientAuthentication: authentication ?? .basic, field: field ?? .authorization,
+            clientAuthentication: authentication, field: field ?? .authorization,
             prefix: prefix ?? (field.map { $0 == .authorization } ?? true ? "Bearer" : ""))
     }
 

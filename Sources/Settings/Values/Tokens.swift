@@ -46,8 +46,8 @@ package struct TokenSettings: Sendable, Equatable {
     package var audience: String?
     /// More parameters of the token request, in the order of the file.
     package var parameters: [NamedTemplate]
-    /// How the client authenticates.
-    package var clientAuthentication: ClientAuthentication
+    /// How the client authenticates; `nil`: as its server would have it, where that says so, and else by Basic.
+    package var clientAuthentication: ClientAuthentication?
     /// The field of the request that carries the token.
     package var field: HTTPField.Name
     /// The word before the token in that field, a space between; empty for none.

@@ -61,8 +61,8 @@ struct MCPScenarioTests {
         let challenge = ExaminedResponse(
             status: 401,
             fields: [.wwwAuthenticate: isTold ? "Bearer resource_metadata=\"\(scenario.told)\"" : "Bearer"], url: url)
-        let login = DiscoveredTokenLogin(discovery, challenge: challenge) { url in
-            TokenScript.login(TokenConfiguration(url: url, grant: .clientCredentials))
+        let login = DiscoveredTokenLogin(discovery, challenge: challenge) { found in
+            TokenScript.login(TokenConfiguration(found, grant: .clientCredentials))
         }
         let world = World.tokens(steps)
         guard scenario.isFound else {

@@ -32,8 +32,8 @@ struct TokenDiscoveryTests {
             ExaminedResponse(
                 status: 401, fields: [.wwwAuthenticate: parameter.isEmpty ? "Bearer" : "Bearer \(parameter)"], url: url)
         }
-        return DiscoveredTokenLogin(discovery, challenge: response) { url in
-            TokenScript.login(TokenConfiguration(url: url, grant: .clientCredentials))
+        return DiscoveredTokenLogin(discovery, challenge: response) { found in
+            TokenScript.login(TokenConfiguration(found, grant: .clientCredentials))
         }
     }
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import TestSupport
+import Testing
+
+@Suite("Token requests of clients of the Model Context Protocol")
+struct MCPTokenRequestTests {
+    struct Scenario: Sendable, CustomTestStringConvertible {
+        let name, grant, credential, scope, supported, methods, reason: String
+        /// What the configuration says of the client's proof, and what the suite and we expect it to be.
+        let configuredProof, suiteProof, proof: String
+        /// Status and scope of each challenge.
+        let challenges: [(status: Int, scope: String)]
+        /// The scope of each token request, as the suite expects it and as it is here.
+        let suite, ours: [String]
+        var testDescription: String { "\(name), \(grant)" }
+
+        init(_ row: [String]) {
+            (name, grant, credential, configuredProof) = (row[0], row[1], row[2], row[3])
+            (scope, supported, methods) = (row[4], row[6], row[7])
+            challenges = Self.parts(row[5]).map { part in
+                (Int(part.prefix(3)) ?? 0, String(part.dropFirst(4)))
+            }
+            (suite, ours, suiteProof, proof) = (Self.parts(row[8]), Self.parts(row[10]), row[9], row[11])
+            reason = row[12]
+        }
+
+        private static func parts(_ column: String) -> [String] {
+            column.split(separator: ", ").map { $0 == "-" ? "" : String($0) }
+        }
+    }
+
+    private static let scenarios = JudgeTable("mcp-token-requests").rows.map(Scenario.init)
+    private static let resource = "https://api.example.com/mcp"
+    private static let issuer = "https://id.example.com"
+    private static let told = "https://api.example.com/.well-known/oauth-protected-resource/mcp"
+
+    private func get(_ address: String, _ body: String) -> ScriptedStep {
+        ScriptedStep(.get, address, .success(SideResponse(status: 200, body: Array(body.utf8))))
+    }
+
+    private func list(_ words: String) -> String {
+        JSONValue.array(words.split(separator: " ").map { .string(String($0)) }).serialized
+    }
+
+    /// What leads to the endpoint, and the request there.
+    private func steps(_ scenario: Scenario, asking scope: String) -> [ScriptedStep] {
+        let supported = scenario.supported == "-" ? "" : #","scopes_supported":\#(list(scenario.supported))"#
+        let methods =
+            scenario.methods == "-" ? "" : #","token_endpoint_auth_methods_supported":\#(list(scenario.methods))"#
+        return [
+            get(
+                Self.told,
+                #"{"resource":"\#(Self.resource)","authorization_servers":["\#(Self.issuer)"]\#(supported)}"#),
+            get(
+                "\(Self.issuer)/.well-known/oauth-authorization-server",
+                #"{"issuer":"\#(Self.issuer)","token_endpoint":"\#(TokenScript.address)"\#(methods)}"#),
+            TokenScript.asked(scenario.grant) { request in
+                request.form("scope") == (scope.isEmpty ? nil : scope) && request.form("resource") == Self.resource
+                    && Self.proof(in: request) == scenario.proof
+            },
+        ]
+    }
+
+    /// How the client says who it is; an assertion has to be for the server by its name.
+    private static func proof(in request: SideRequest) -> String {
+        if request.fields[.authorization]?.hasPrefix("Basic ") == true {
+            return request.form("client_id") == nil && request.form("client_secret") == nil ? "basic" : "twice"
+        }
+        if let assertion = request.form("client_assertion") {
+            let parts = assertion.split(separator: ".").map { Base64.decode(String($0)) ?? [] }
+            let audience = parts.count == 3 ? JSONValue(parsing: parts[1])?["aud"] : nil
+            return audience == .string(issuer) ? "private-key-jwt" : "for \(audience?.stringValue ?? "nobody")"
+        }
+        return request.form("client_secret") != nil ? "body" : request.form("client_id") != nil ? "none" : "nothing"
+    }
+
+    @Test(
+        "name the scope, the resource and the client as the suite expects it, but where the table says why not",
+        arguments: scenarios)
+    func requests(scenario: Scenario) async throws {
+        let url = try #require(WebURL(Self.resource))
+        let grant = try #require(TokenConfiguration.Grant(rawValue: scenario.grant))
+        let proofs: [String: TokenConfiguration.ClientAuthentication] = [
+            "basic": .basic, "body": .body, "private-key-jwt": .privateKeyJWT,
+        ]
+        let configured = scenario.scope == "-" ? Scope.empty : Scope(text: scenario.scope)
+        let discovery = TokenDiscovery(
+            name: "api", resource: url, servers: [try #require(AuthorizationServer(Self.issuer))],
+            takesScope: configured.isEmpty && grant != .refreshToken)
+        let fields: [String: [String: String?]] = [
+            "secret": ["private-key": nil], "key": ["client-secret": nil],
+            "public": ["private-key": nil, "client-secret": nil],
+        ]
+        let credential = TokenScript.credential(try #require(fields[scenario.credential]))
+        let world = World.tokens(scenario.ours.flatMap { steps(scenario, asking: $0) }, credential)
+        for (status, scope) in scenario.challenges {
+            let error = status == 403 ? ", error=\"insufficient_scope\"" : ""
+            let named = scope == "-" ? "" : ", scope=\"\(scope)\""
+            let challenge = ExaminedResponse(
+                status: status, fields: [.wwwAuthenticate: "Bearer resource_metadata=\"\(Self.told)\"\(named)\(error)"],
+                url: url)
+            // What a 403 names is learned by the client, and comes with the occasion.
+            let asked = status == 403 ? configured.union(Scope(text: scope)) : configured
+            let login = DiscoveredTokenLogin(discovery, challenge: challenge) { found in
+                TokenLogin(
+                    TokenConfiguration(
+                        found, grant: grant, clientAuthentication: proofs[scenario.configuredProof]),
+                    key: TokenScript.key, scope: asked.union(found.scope), configuredScope: configured,
+                    keys: ScriptedKeys(),
+                    refreshTokens: RefreshTokens(credential: "api-client", origin: TokenScript.origin))
+            }
+            _ = try await login.win(world.conversation)
+        }
+        #expect(world.requests.missing.isEmpty)
+    }
+
+    @Test("differ from the suite's only for a reason", arguments: scenarios)
+    func reasons(scenario: Scenario) {
+        let isSame = scenario.suite == scenario.ours && scenario.suiteProof == scenario.proof
+        #expect(isSame == (scenario.reason == "-"))
+    }
+}
+
+extension JSONValue {
+    fileprivate var serialized: String { String(decoding: serialized(), as: UTF8.self) }
+}
