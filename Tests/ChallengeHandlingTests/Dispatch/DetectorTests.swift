@@ -48,6 +48,15 @@ struct DetectorTests {
         #expect(BearerDetector().examine(lacking, hasSession: true) == .challenged(scope: ["a", "b"]))
     }
 
+    @Test("where no other token can be had, one that a server does not take is refused, and none is asked for")
+    func fixedIsRefused() throws {
+        for value in ["Bearer realm=\"bank\"", "Bearer error=\"invalid_token\""] {
+            let asked = try response(401, [.wwwAuthenticate: value])
+            #expect(BearerDetector(canGrow: false).examine(asked, hasSession: true) == .refused)
+            #expect(BearerDetector(canGrow: false).examine(asked, hasSession: false) == .challenged())
+        }
+    }
+
     @Test("where a token's metadata is kept is nobody's business")
     func metadata() throws {
         let value = "Bearer resource_metadata=\"https://evil.example/.well-known/oauth-protected-resource\""
@@ -65,7 +74,8 @@ struct DetectorTests {
                 .challenged(scope: ["repository:a:pull"])
             ),
             (#"realm="r",scope="repository:a:pull",error="invalid_token""#, true, .challenged()),
-            (#"realm="r",error="insufficient_scope""#, true, .pass),
+            (#"realm="r",error="insufficient_scope""#, true, .pass), (#"realm="r""#, true, .challenged()),
+            (#"realm="r",error="insufficient_scope""#, false, .challenged()),
             (#"realm="r",error="invalid_request""#, true, .pass), (#"scope="a""#, false, .pass),
         ] as [(String, Bool, Challenge)])
     func registry(parameters: String, hasSession: Bool, challenge: Challenge) throws {

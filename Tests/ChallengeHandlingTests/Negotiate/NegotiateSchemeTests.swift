@@ -107,6 +107,20 @@ struct NegotiateSchemeTests {
         #expect(office.last?.cache == nil)
     }
 
+    @Test("a token that was refused makes way for the next one, while NTLM would send the same again")
+    func again() {
+        let url = WebURL(origin: Origin(scheme: .https, host: "a"), path: "/")
+        let schemes: [(any AuthenticationScheme, Challenge)] = [
+            (NegotiateScheme(office: Office(), host: "a"), .challenged()), (NTLMScheme(isSupported: true), .refused),
+        ]
+        let response = ExaminedResponse(status: 401, fields: [.wwwAuthenticate: "Negotiate, NTLM"], url: url)
+        for (scheme, challenge) in schemes {
+            let detector = SchemeDetector(SchemePlan(name: "a", schemes: [scheme], key: nil, address: url))
+            #expect(detector.examine(response, hasSession: true) == challenge)
+            #expect(detector.examine(response, hasSession: false) == .challenged())
+        }
+    }
+
     @Test("without a ticket there is no session")
     func noTicket() async throws {
         let office = Office(failing: TicketError(.rejected, reason: "Preauthentication failed"))
