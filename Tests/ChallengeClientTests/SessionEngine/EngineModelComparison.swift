@@ -25,7 +25,7 @@ struct EngineModelComparison {
 
     private func compare(seed: UInt64) async throws -> Comparison {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let rig = try await EngineRig(server)
         var comparison = Comparison(seed: seed)
         await rig.follow("a", "b", "c")
         #expect(await rig.news.next() == .connected)

@@ -39,6 +39,11 @@ final class EngineRig: Sendable {
         }
     }
 
+    /// A client of `server` for which no time passes: it waits for as long as an answer takes.
+    convenience init(_ server: RedisServer) async throws {
+        try await self.init(RedisEnginePlan(server), clock: ManualLoopClock())
+    }
+
     deinit {
         let engine = engine
         thread.loop.execute { engine.value.end() }

@@ -103,7 +103,8 @@ struct RedisEngineConnectionTests {
     @Test("an engine that is killed is away, and is back with what it has kept")
     func restart() async throws {
         let server = try await RedisServer(keepsData: true)
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let plan = RedisEnginePlan(server)
+        let rig = try await EngineRig(plan, clock: clock)
         await rig.follow("bank")
         #expect(await rig.news.next() == .connected)
         guard case .done(let generation)? = await rig.ask(offer) else {
@@ -116,8 +117,8 @@ struct RedisEngineConnectionTests {
         #expect(await rig.isThere == false)
         #expect(await rig.ask(.fetch(after: 0)) == nil)
         try await server.start()
-        // Why it was away may have changed meanwhile.
-        while await rig.news.next() != .connected {}
+        await clock.pass(plan.firstPause * 1.5)
+        #expect(await rig.news.next() == .connected)
         #expect(await rig.isThere)
         #expect(await rig.ask(.fetch(after: 0)) == .session(generation: generation, [1, 2, 3]))
         _ = await rig.ask(.drop(generation: generation))
@@ -127,13 +128,17 @@ struct RedisEngineConnectionTests {
     @Test("an engine that has lost its data gives no generation out twice")
     func dataLoss() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let plan = RedisEnginePlan(server)
+        let rig = try await EngineRig(plan, clock: clock)
         let generation = try #require(await rig.granted(LeaseToken("a")))
         #expect(await rig.close([SharedLatch(digest: "d", challenge: "c", latch: .closed)]))
         let count = try #require(await rig.latches()?.count)
         server.kill()
+        while await rig.reasonAway().isEmpty {}
         try await server.start()
-        while await rig.ask(.fetch(after: 0)) != .nothing {}
+        await clock.pass(plan.firstPause * 1.5)
+        while await rig.news.next() != .connected {}
+        #expect(await rig.ask(.fetch(after: 0)) == .nothing)
         // Who was logging in meanwhile publishes, as nobody else has come.
         let publish = EngineRequest.publish(
             token: LeaseToken("a"), generation: generation, session: [1], life: .seconds(60))
@@ -164,13 +169,16 @@ struct RedisEngineConnectionTests {
     @Test("follows thousands of sessions, also those that were named in one turn, and again after a restart")
     func thousands() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let plan = RedisEnginePlan(server)
+        let rig = try await EngineRig(plan, clock: clock)
         #expect(await rig.news.next() == .connected)
         await rig.with { engine in for number in 0..<5_000 { engine.follow("\(number)") } }
         while try await server.command("PUBSUB", "NUMSUB", "{countersign}:news:4999").contains("0") {}
         server.kill()
+        #expect(!(await rig.reasonAway()).isEmpty)
         try await server.start()
-        while await rig.news.next() != .connected {}
+        await clock.pass(plan.firstPause * 1.5)
+        #expect(await rig.news.next() == .connected)
         for name in ["0", "2500", "4999"] {
             guard case .done(let generation)? = await rig.ask(offer, for: name) else {
                 Issue.record("not done")
@@ -196,7 +204,7 @@ struct RedisEngineConnectionTests {
     @Test("what is asked before the first connection waits for it, and no longer than for an answer")
     func early() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let rig = try await EngineRig(server)
         #expect(await rig.ask(.fetch(after: 0)) == .nothing)
         server.signal(SIGSTOP)
         let plan = RedisEnginePlan(server)

@@ -11,7 +11,7 @@ struct RedisEngineLatchTests {
     @Test("come back as they were closed, until they are opened by their challenge")
     func roundTrip() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let rig = try await EngineRig(server)
         let none = try #require(await rig.latches())
         #expect(none.count == 0 && none.latches.isEmpty)
         let now = wallClock()
@@ -48,7 +48,7 @@ struct RedisEngineLatchTests {
     @Test("one whose time is over is none, and is not closed")
     func expired() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let rig = try await EngineRig(server)
         let now = wallClock()
         #expect(
             await rig.close([
@@ -67,7 +67,7 @@ struct RedisEngineLatchTests {
     @Test("are bounded: beyond, those go that closed first")
     func bounded() async throws {
         let server = try await RedisServer()
-        let rig = try await EngineRig(RedisEnginePlan(server))
+        let rig = try await EngineRig(server)
         let now = wallClock()
         let latches = (0..<1_030).map { number in
             SharedLatch(
