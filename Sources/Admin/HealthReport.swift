@@ -36,23 +36,6 @@ package struct HealthReport: Sendable {
         }
     }
 
-    /// A latch that is closed.
-    package struct ClosedLatch: Sendable {
-        /// The challenge's name.
-        package var challenge: String
-        /// The credential's name.
-        package var credential: String
-        /// What happened.
-        package var latch: Latch
-
-        /// A latch.
-        package init(challenge: String, credential: String, latch: Latch) {
-            self.challenge = challenge
-            self.credential = credential
-            self.latch = latch
-        }
-    }
-
     /// Whether every worker's loop has turned of late.
     package var isAlive = true
     /// What is known of the upstreams that are asked from time to time.
@@ -172,12 +155,16 @@ extension HealthReport.Login {
     }
 }
 
-extension HealthReport.ClosedLatch {
+extension ClosedLatch {
+    /// The credential's name, for people.
+    var credential: String { key?.credential ?? "of the fleet" }
+
     fileprivate var json: JSONValue {
         [
             "challenge": .string(challenge), "credential": .string(credential),
             "reason": .string(latch.reason.rawValue), "closed_at": .integer(latch.closedAt / 1000),
             "opens_at": latch.opensAt.map { .integer($0 / 1000) } ?? .null,
+            "detail": .string("\(refusal.why) \(refusal.remedy)"),
         ]
     }
 }

@@ -15,8 +15,9 @@ extension HealthReport {
             logins: standings.map { Login(upstream: "bank", challenge: "pin", scope: "pay", standing: $0) },
             latches: [
                 ClosedLatch(
-                    challenge: "pin", credential: "ann",
-                    latch: Latch(reason: .rejected, closedAt: 5_000, opensAt: nil))
+                    Latch(reason: .rejected, closedAt: 5_000, opensAt: nil), challenge: "pin",
+                    key: LatchKey(
+                        origin: Origin(scheme: .https, host: "bank"), challenge: "pin", credential: "ann"))
             ], figures: ["exchanges": 7], now: 100_000, version: "1.2")
     }
 }
@@ -87,7 +88,13 @@ struct HealthReportTests {
         #expect(logins[4]["renews_in"] == .null)
         #expect(
             document["latches"] == [
-                ["challenge": "pin", "credential": "ann", "reason": "rejected", "closed_at": 5, "opens_at": .null]
+                [
+                    "challenge": "pin", "credential": "ann", "reason": "rejected", "closed_at": 5, "opens_at": .null,
+                    "detail": """
+                    The server rejected the credential "ann" at 1970-01-01 00:00:05 UTC, so it is not sent again. Change the \
+                    credential, or run `countersign unlatch pin`.
+                    """,
+                ]
             ])
     }
 

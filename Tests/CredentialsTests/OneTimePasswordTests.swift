@@ -17,7 +17,7 @@ struct OneTimePasswordTests {
         "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNA="
 
     private func password(_ seed: String, at seconds: Int64) throws -> String {
-        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStore(), now: { seconds * 1000 })
+        let passwords = TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(), now: { seconds * 1000 })
         return try passwords.password(from: Secret(seed), of: "ann").revealText()
     }
 
@@ -63,7 +63,7 @@ struct OneTimePasswordTests {
 
     @Test("a check uses no step up, and fails where the password would")
     func check() throws {
-        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStore(), now: { 61_000 })
+        let passwords = TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(), now: { 61_000 })
         for _ in 0..<2 { try passwords.check(Secret(Self.sha1), of: "ann") }
         _ = try passwords.password(from: Secret(Self.sha1), of: "ann")
         #expect(throws: TemplateError.oneTimePasswordUsed(credential: "ann", nextAt: 90_000)) {
@@ -74,9 +74,10 @@ struct OneTimePasswordTests {
 
     @Test("no step is used twice, not after a restart either, and the next one is told")
     func once() throws {
-        let (state, clock) = (MemoryStore(), Clock(61_000))
+        let clock = Clock(61_000)
+        let store = try SealedAttemptStore(store: MemoryStore())
         func passwords() -> TimedPasswords {
-            TimedPasswords(digests: CryptoDigests(), state: state, now: { clock.now })
+            TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(store: store), now: { clock.now })
         }
         let first = passwords()
         _ = try first.password(from: Secret(Self.sha1), of: "ann")
@@ -100,7 +101,7 @@ struct OneTimePasswordTests {
     @Test("a clock that was hours ahead blocks nobody once it is right")
     func wrongClock() throws {
         let clock = Clock(100_000_000)
-        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStore(), now: { clock.now })
+        let passwords = TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(), now: { clock.now })
         _ = try passwords.password(from: Secret(Self.sha1), of: "ann")
         clock.now = 10_000_000
         _ = try passwords.password(from: Secret(Self.sha1), of: "ann")
@@ -108,7 +109,7 @@ struct OneTimePasswordTests {
 
     @Test("of many who ask at once, one gets the step")
     func together() async throws {
-        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStore(), now: { 61_000 })
+        let passwords = TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(), now: { 61_000 })
         let got = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
                 group.addTask { (try? passwords.password(from: Secret(Self.sha1), of: "ann")) != nil }
@@ -121,11 +122,11 @@ struct OneTimePasswordTests {
     @Test("the store gives them to credentials with a seed, and latches do not know them")
     func credentials() async throws {
         let source = Seeds()
-        let passwords = TimedPasswords(digests: CryptoDigests(), state: MemoryStore(), now: { 59_000 })
+        let passwords = TimedPasswords(digests: CryptoDigests(), attempts: LocalGate(), now: { 59_000 })
         let store = CredentialStore(sources: [source], oneTimePasswords: passwords)
         let ann = try #require(try await store.credential(named: "ann"))
         #expect(try TextTemplate("{totp}").render(ann).revealText() == "287082")
-        let latches = try PersistentLatches(store: MemoryStore())
+        let latches = LocalGate(store: try SealedAttemptStore(store: MemoryStore()))
         let key = LatchKey(origin: Origin(scheme: .https, host: "h"), challenge: "c", credential: "ann")
         latches.close(key, for: ann, Latch(reason: .rejected, closedAt: 0))
         let plain = try #require(try source.credential(named: "ann"))

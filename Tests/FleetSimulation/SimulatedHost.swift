@@ -66,10 +66,10 @@ final class SimulatedHost {
         switch table.request(SimulatedFleet.key, rejected: rejected, waiter: caller, now: wall) {
         case .use(let held), .prove(let held): use(held, caller, since, rounds)
         case .wait: waiting[caller] = since
-        case .lead:
+        case .go:
             waiting[caller] = since
             want(isRenewal: false)
-        case .refuse, .overloaded: break
+        case .no, .overloaded: break
         }
     }
 

@@ -51,7 +51,7 @@ extension StatusPage {
         for closed in latches {
             page.element("<tr><td>", closed.challenge, "</td>")
             page.element("<td>", closed.credential, "</td>")
-            page.element("<td>", closed.latch.reason.rawValue, "</td>")
+            page.element("<td>", closed.refusal.why, "</td>")
             let age = now.saturatingSubtract(closed.latch.closedAt)
             page.element("<td>", "\(readableTime(milliseconds: age)) ago", "</td>")
             let opens = closed.latch.opensAt.map { "in \(readableTime(milliseconds: $0.saturatingSubtract(now)))" }

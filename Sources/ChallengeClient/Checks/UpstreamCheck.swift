@@ -73,9 +73,10 @@ package final class UpstreamCheck {
         var target = ByteQueue()
         client.plan.writeTarget(plan.path.utf8.span, into: &target)
         for slot in client.route(method: .get, target: target).slots where slot.login.trigger.detector != nil {
-            if runtime.directory.held(slot.key) != nil { continue }
+            if runtime.gate.held(slot.key) != nil { continue }
             let names = Set([slot.login.name] + slot.login.asks)
-            if runtime.services.hasClosedLatch(names) {
+            let closed = runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.ledger)
+            if closed.contains(where: { names.contains($0.challenge) }) {
                 return "a latch of \(slot.login.name) is closed: no login is begun for a check"
             }
         }

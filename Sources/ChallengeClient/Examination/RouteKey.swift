@@ -17,6 +17,9 @@ struct RouteKey: Hashable, Sendable {
     /// The path as text.
     var pathText: String { String(decoding: path, as: UTF8.self) }
 
+    /// The method and the path as text.
+    var text: String { "\(method.rawValue) \(pathText)" }
+
     /// A number for the route of a request, the same as that of its key: found without making one.
     static func fingerprint(_ method: RequestMethod, _ target: Span<UInt8>) -> Int {
         var hasher = Hasher()

@@ -78,10 +78,9 @@ extension UpstreamClient {
         _ challenge: Challenge, _ slot: Int, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
-        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
-        let isKnown = plan.refusals.passes(place, generation: generation, now: runtime.loop.now)
-        // A request that went without, as its session was being won or confirmed, goes again with what is held then.
-        if isKnown, generation != 0 || !runtime.directory.isThere(key) {
+        let place = place(of: key, request, target)
+        let now = runtime.wallClock()
+        if runtime.gate.change({ $0.passes(place, generation: generation, now: now) }) {
             return Finding(isKnownRefusal: true)
         }
         return Finding(
@@ -91,9 +90,12 @@ extension UpstreamClient {
 
     /// Returns whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).
     func isRefused(_ key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
-        guard !plan.refusals.isUnused else { return false }
-        let place = RefusedPlace(route: RouteKey(method: request.method, target: target), key: key)
-        return plan.refusals.passes(place, generation: 0, now: runtime.loop.now)
+        runtime.gate.mayRefuse && runtime.gate.isRefused(place(of: key, request, target))
+    }
+
+    /// The resource of a request, as refusals of the session of `key` are remembered for it.
+    func place(of key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> ResourceKey {
+        ResourceKey(resource: RouteKey(method: request.method, target: target).text, session: key)
     }
 
     private static func isShort(_ words: [String]) -> Bool {

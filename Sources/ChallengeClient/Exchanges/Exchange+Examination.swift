@@ -51,7 +51,7 @@ extension Exchange {
         }
         // Also where another exchange's login had won the session meanwhile: what was noted of the old one is no refusal.
         if asked == .pass, !isUndecided, let client, let slot = machine.wonSlot ?? notedSlot {
-            if let place = place(of: slot) { client.plan.refusals.forget(place) }
+            if let place = place(of: slot, at: client) { runtime.gate.change { $0.refusals.forget(place) } }
             notedSlot = nil
         }
         let action = machine.headReceived(
@@ -78,9 +78,9 @@ extension Exchange {
     }
 
     /// This route, as refusals of the session of `slot` are remembered for it.
-    func place(of slot: Int) -> RefusedPlace? {
+    func place(of slot: Int, at client: UpstreamClient) -> ResourceKey? {
         guard let route, route.slots.indices.contains(slot) else { return nil }
-        return RefusedPlace(route: RouteKey(method: request.method, target: target), key: route.slots[slot].key)
+        return client.place(of: route.slots[slot].key, request, target)
     }
 
     /// The session that this exchange tried is what `proof` says.
@@ -145,14 +145,13 @@ extension Exchange {
         if let challenge, case .challenged? = slot.login.trigger.detector?.examine(challenge, hasSession: false) {
             wasAsked = true
         }
-        let latches = runtime.services.latches
-        let known = latches.acceptance(use.key, of: use.credential)
+        let gate = runtime.gate
+        let known = gate.acceptance(of: use)
         if let known, known.wasAsked, !wasAsked { return }
         // A path that a GET was accepted at is the better one to ask again.
         let isWanted = request.method == .get || request.method == .head || known?.path == nil
         let path = isWanted ? client.address(of: target).path : nil
-        latches.accept(
-            use.key, use.credential, Acceptance(path: path, at: runtime.wallClock(), wasAsked: wasAsked))
+        gate.note(.accepted(Acceptance(path: path, at: runtime.wallClock(), wasAsked: wasAsked)), of: use)
     }
 
     /// Hands the connection over, which has another protocol now.

@@ -29,8 +29,6 @@ extension Exchange {
             // Won ahead of some other request, where nothing was asked for.
             decision = requestSession(slot, rejected: held.generation, isChallenged, of: client, at: route)
         }
-        // Only who leads: whoever finds another session there, or waits, may well be accepted with it.
-        if decision == .lead, !request.isCheck { noteRefusedSession(of: slot, at: client) }
         switch decision {
         case .use(let held):
             return sessionIsThere(held, wonNow: false)
@@ -38,18 +36,18 @@ extension Exchange {
             if request.isSubrequest { return decline(session, of: slot) }
             trial = (slot, session)
             return sessionIsThere(session, wonNow: true)
-        case .lead where request.isCheck, .wait where request.isCheck:
+        case .go where request.isCheck, .wait where request.isCheck:
             // Taken back at once: the places of those who wait are the callers'.
-            runtime.directory.leave(route.slots[slot].key, waiter: ticket)
+            runtime.gate.change { $0.sessions.leave(route.slots[slot].key, waiter: ticket) }
             return machine.sessionFailed(.loginUnderWay)
-        case .lead, .wait:
+        case .go, .wait:
             // Anew: whatever was waited for before, as the beginning of a login page is, had a limit of its own.
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
             awaitedLogin = route.slots[slot].key.challenge
             runtime.wait(self, ticket: ticket)
             return nil
-        case .refuse(let failure):
+        case .no(let failure):
             if isOptional(slot) { return goWithout(slot) }
             return machine.sessionFailed(ExchangeError(failure))
         case .overloaded:
@@ -57,15 +55,13 @@ extension Exchange {
         }
     }
 
-    /// A session was refused here, and another login may begin because of it. One that wears out may have been used up by others.
-    private func noteRefusedSession(of slot: Int, at client: UpstreamClient) {
-        guard slot < used.count, used[slot] != 0, !emptiness.used.contains(slot), attentive?.wearsOut != true else {
-            return
-        }
-        guard let place = place(of: slot) else { return }
-        let use = RefusedUse(place: place, generation: used[slot])
-        notedSlot = slot
-        client.plan.refusals.noteLogin(after: use, now: runtime.loop.now)
+    /// The use of a session of `slot` that was refused here, because of which a login may begin. One that wears out may have been used up
+    /// by others.
+    private func refusedUse(of slot: Int, at client: UpstreamClient) -> RefusedUse? {
+        guard !request.isCheck, slot < used.count, used[slot] != 0, !emptiness.used.contains(slot),
+            attentive?.wearsOut != true, let place = place(of: slot, at: client)
+        else { return nil }
+        return RefusedUse(place: place, generation: used[slot])
     }
 
     /// The login that this exchange waited for is over.
@@ -111,11 +107,15 @@ extension Exchange {
 
     private func requestSession(
         _ slot: Int, rejected: UInt64?, _ isChallenged: Bool, of client: UpstreamClient, at route: RouteSessions
-    ) -> SessionTable<ExchangeTicket>.Decision {
-        runtime.requestSession(
-            route, slot: slot, rejected: rejected, ticket: ticket, of: client,
+    ) -> SessionTable<ExchangeTicket>.Answer {
+        let refusedUse = refusedUse(of: slot, at: client)
+        let answer = runtime.requestSession(
+            route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket, of: client,
             challenge: isChallenged ? challenge : nil,
             target: isChallenged ? nil : address(at: client), cause: loginCause)
+        // Only who leads: whoever finds another session there, or waits, may well be accepted with it.
+        if answer == .go, refusedUse != nil { notedSlot = slot }
+        return answer
     }
 
     /// The generation of `slot` that is no good: refused, or empty from a look at another path.
@@ -158,7 +158,7 @@ extension Exchange {
     /// Returns whether it makes sense to ask for the session of `slot` once more: it is there or on its way, or has failed by now.
     func canComeAgain(_ slot: Int) -> Bool {
         guard let route else { return false }
-        return runtime.directory.standing(of: route.slots[slot].key, now: runtime.wallClock()) != .cold
+        return runtime.gate.standing(of: route.slots[slot].key, now: runtime.wallClock()) != .cold
     }
 }
 

@@ -202,7 +202,7 @@ package final class Exchange: TransferOwner {
         // The answer is final: nothing is sent again, however long it lasts.
         if request.hasBody { body.stopKeeping() }
         notedSlot = nil
-        if let refusal = finding.refusal { client.plan.refusals.noteRefusal(refusal, now: runtime.loop.now) }
+        if let refusal = finding.refusal { runtime.gate.noteRefusal(refusal) }
         timer.arm(at: runtime.loop.now + client.idleDelay)
         caller?.exchangeDelivers(headOf: transfer)
     }
@@ -223,7 +223,9 @@ package final class Exchange: TransferOwner {
         }
         if challengedSlot != nil { noteChallenge(.failed) }
         challenge = nil
-        if let notedSlot, let client, let place = place(of: notedSlot) { client.plan.refusals.forget(place) }
+        if let notedSlot, let client, let place = place(of: notedSlot, at: client) {
+            runtime.gate.change { $0.refusals.forget(place) }
+        }
         notedSlot = nil
         finding = Finding()
         route = nil
@@ -247,7 +249,7 @@ package final class Exchange: TransferOwner {
         swallowed = 0
         if challengedSlot != nil { noteChallenge(.answered) }
         let now = runtime.wallClock()
-        route.refresh(from: runtime.directory, now: now)
+        route.refresh(from: runtime.gate, now: now)
         var sessions = route.fields
         used = route.generations
         emptiness.used = route.emptySlots

@@ -58,7 +58,7 @@ final class FleetDesk {
 
     private let loop: EventLoop
     private let engine: any SessionEngine
-    private let latches: FleetLatches
+    private let gate: SharedAttemptGate
     private let times: FleetTimes
     private let callbacks: Callbacks
     private var seats: [String: Seat] = [:]
@@ -66,13 +66,13 @@ final class FleetDesk {
     private let chance: @Sendable () -> Double
 
     init(
-        loop: EventLoop, engine: any SessionEngine, latches: FleetLatches, times: FleetTimes,
+        loop: EventLoop, engine: any SessionEngine, gate: SharedAttemptGate, times: FleetTimes,
         chance: @escaping @Sendable () -> Double, callbacks: Callbacks
     ) {
         self.loop = loop
         self.chance = chance
         self.engine = engine
-        self.latches = latches
+        self.gate = gate
         self.times = times
         self.callbacks = callbacks
     }
@@ -117,7 +117,7 @@ final class FleetDesk {
         guard let seat = seats[place.name] else { return }
         guard seat.machine.isLoggingIn else { return }
         if case .failed(let bytes, let pause, let longest, _) = event {
-            let event = FleetMachine.Event.failed(bytes, pause: pause, longest: longest, latches: latches.untold)
+            let event = FleetMachine.Event.failed(bytes, pause: pause, longest: longest, latches: untold)
             return handle(event, seat)
         }
         handle(event, seat)
@@ -165,10 +165,14 @@ final class FleetDesk {
 
     /// Tells the engine of latches that were closed here, unless the end of a login under way does.
     func closeLatches() {
-        let untold = latches.untold
+        let untold = untold
         guard !untold.isEmpty, engine.isThere else { return }
-        engine.close(untold) { [latches] in if $0 { latches.told(untold) } }
+        engine.close(untold) { [gate] in if $0 { gate.change { $0.shared.told(untold) } } }
     }
+
+    private var untold: [SharedLatch] { gate.read { $0.shared.untold } }
+
+    private var latchCount: UInt64 { gate.read { $0.shared.count } }
 
     // MARK: The engine
 
@@ -191,14 +195,14 @@ final class FleetDesk {
         case .session(let name, let generation):
             if let seat = seats[name] { handle(.told(generation: generation), seat) }
         case .latches(let count):
-            if count != latches.count { readLatches { _ in } }
+            if count != latchCount { readLatches { _ in } }
         }
     }
 
     private func readLatches(_ done: @escaping (Bool) -> Void) {
         engine.latches { [weak self] answer in
             guard let self, let (count, latches) = answer else { return done(false) }
-            let opened = self.latches.read(latches, count: count)
+            let opened = gate.read(latches, count: count)
             if !opened.isEmpty { callbacks.opened(opened) }
             closeLatches()
             done(true)
@@ -264,8 +268,8 @@ final class FleetDesk {
                 if reply == nil { $0.unanswered += 1 }
             }
             // Late or not, it has closed them.
-            if case .fail(_, _, _, _, _, let closed) = request, reply != nil { latches.told(closed) }
-            handle(.answered(reply, latches: latches.count), seat)
+            if case .fail(_, _, _, _, _, let closed) = request, reply != nil { gate.change { $0.shared.told(closed) } }
+            handle(.answered(reply, latches: latchCount), seat)
         }
     }
 

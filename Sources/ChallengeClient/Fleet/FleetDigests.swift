@@ -21,7 +21,7 @@ package struct FleetDigests: Sendable {
     }
 
     /// Those of a value that was rejected for `key`, under the current key first.
-    func digests(of credential: Credential, rejectedFor key: LatchKey) -> [String] {
+    package func digests(of credential: Credential, rejectedFor key: LatchKey) -> [String] {
         let head = "latch 1\0\(key.origin)\0\(key.challenge)\0\(key.credential)\0"
         return sealing.digests(of: .joining([Secret(head), canonical(credential)]))
     }

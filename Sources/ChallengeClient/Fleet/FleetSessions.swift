@@ -14,29 +14,23 @@ package final class FleetSessions: Sendable {
     private static let longestLife: Int64 = 86_400_000
     /// How many sessions that are of no use here are looked at, one after the other, before this host wins its own.
     private static let rounds = 4
-    /// So many sessions are remembered as latched.
-    private static let mostLatched = 1024
-
-    /// The latches of this host and the fleet.
-    package let latches: FleetLatches
+    private let gate: SharedAttemptGate
     private let material: FleetMaterial
     private let limits: SessionLimits
     private let times: FleetTimes
     private let plan = Mutex(FleetPlan())
     private let desk = DeskAccess()
     private let counted: Mutex<FleetFigures>
-    /// Whose last login found or closed a latch, and of which challenge.
-    private let latched = Mutex<[SessionKey: String]>([:])
     private let onEngine: @Sendable (FleetFigures) -> Void
 
     /// Sessions that nobody shares yet: see `begin`. `onEngine` is told when the engine has come or gone, on a worker's thread.
     package init(
-        material: FleetMaterial, latches: FleetLatches, limits: SessionLimits, times: FleetTimes,
+        material: FleetMaterial, gate: SharedAttemptGate, limits: SessionLimits, times: FleetTimes,
         onEngine: @escaping @Sendable (FleetFigures) -> Void = { _ in }
     ) {
         self.onEngine = onEngine
         self.material = material
-        self.latches = latches
+        self.gate = gate
         self.limits = limits
         self.times = times
         var figures = FleetFigures()
@@ -69,13 +63,13 @@ package final class FleetSessions: Sendable {
                 return count { $0.reason = "\(error)" }
             }
             let opened = FleetDesk(
-                loop: loop, engine: engine, latches: latches, times: times, chance: services.chance,
+                loop: loop, engine: engine, gate: gate, times: times, chance: services.chance,
                 callbacks: FleetDesk.Callbacks(
                     adopt: { key, place, bytes in
                         Task(executorPreference: loop) { await self.adopt(key, place, bytes, services) }
                     },
                     drop: { key in
-                        _ = services.directory.drop { $0 == key }
+                        _ = self.gate.change { $0.sessions.drop { $0 == key } }
                         services.roster.refreshSnapshots()
                     },
                     offer: { key, place in
@@ -84,7 +78,7 @@ package final class FleetSessions: Sendable {
                     opened: { services.fleetOpened($0) },
                     count: { self.count($0) }))
             guard desk.open(opened, on: loop) else { return }
-            latches.watch { [desk] in desk.onDesk { $0?.closeLatches() } }
+            gate.watchUntold { [desk] in desk.onDesk { $0?.closeLatches() } }
             opened.begin()
             follow()
         }
@@ -92,8 +86,8 @@ package final class FleetSessions: Sendable {
 
     /// Shares no more; to be called before the workers end.
     package func end() {
-        // It holds the desk, which holds what holds the latches.
-        latches.watch(nil)
+        // It holds the desk, which holds what holds the gate.
+        gate.watchUntold(nil)
         desk.close { $0.end() }
     }
 
@@ -104,13 +98,10 @@ package final class FleetSessions: Sendable {
         login: () async -> Result<Session, LoginFailure>
     ) async -> Result<Session, LoginFailure>? {
         guard let place = plan.withLock({ $0.place(of: key) }) else { return await login() }
-        // It ends at the latch and sends nothing: no other host is to wait for that.
-        if await isLatched(key, services) { return await login() }
         for _ in 0..<Self.rounds {
             switch await turn(key, place, isRenewal: isRenewal) {
             case .login:
                 let result = await login()
-                note(key, result)
                 await tell(key, place, result, services)
                 return result
             case .session(let bytes):
@@ -143,41 +134,13 @@ package final class FleetSessions: Sendable {
     /// Whether a session is the fleet's, and so not this host's alone to end.
     package func shares(_ key: SessionKey) -> Bool { plan.withLock { $0.place(of: key) } != nil }
 
-    /// Opens the latches of a challenge, on all hosts; returns how many of the fleet's were known here.
-    package func unlatch(_ challenge: String) -> Int {
-        let known = latches.forget(challenge)
-        desk.onDesk { $0?.open(challenge) }
-        return known
-    }
+    /// Has the latches of a challenge opened on all other hosts.
+    package func unlatch(_ challenge: String) { desk.onDesk { $0?.open(challenge) } }
 
     /// A credential has changed, or whatever else makes another try worth its while.
     package func forgetFailures() { desk.onDesk { $0?.forgetFailures() } }
 
     // MARK: Helpers
-
-    private func note(_ key: SessionKey, _ result: Result<Session, LoginFailure>) {
-        latched.withLock { latched in
-            if case .failure(let failure) = result, failure.code == .latched || failure.code == .rejected {
-                if latched.count >= Self.mostLatched { latched.removeAll() }
-                latched[key] = failure.challenge
-            } else {
-                latched[key] = nil
-            }
-        }
-    }
-
-    /// Whether the last login of `key` ended at a latch that is closed for the value that its credential has now.
-    private func isLatched(_ key: SessionKey, _ services: ClientServices) async -> Bool {
-        guard let challenge = latched.withLock({ $0[key] }) else { return false }
-        for (name, version) in services.ledger?.versions(of: key) ?? [:] {
-            guard let credential = try? await material.credentials.credential(named: name),
-                material.version(credential) == version
-            else { continue }
-            let place = LatchKey(origin: key.origin, challenge: challenge, credential: name)
-            if latches.closedLatch(place, for: credential, now: material.now()) != nil { return true }
-        }
-        return false
-    }
 
     private func turn(_ key: SessionKey, _ place: FleetPlan.Place, isRenewal: Bool) async -> FleetDesk.Turn {
         let race = Race<FleetDesk.Turn>()
@@ -225,7 +188,7 @@ package final class FleetSessions: Sendable {
 
     /// Offers what is held here to an engine that may have lost it.
     private func offer(_ key: SessionKey, _ place: FleetPlan.Place, _ services: ClientServices) async {
-        guard let held = services.directory.held(key), !held.isExpired(at: material.now()),
+        guard let held = gate.held(key), !held.isExpired(at: material.now()),
             let bytes = await sealed(held.session, key, place, wonAt: held.wonAt, services)
         else { return }
         let life = life(of: held.session)
@@ -240,8 +203,7 @@ package final class FleetSessions: Sendable {
             desk.onDesk { $0?.keep(bytes, at: place) }
             return
         }
-        let now = material.now()
-        guard services.directory.adopt(key, opened.session, wonAt: opened.wonAt, now: now, replacing: true) else {
+        guard gate.adopt(key, opened.session, wonAt: opened.wonAt, replacing: true) else {
             desk.onDesk { $0?.keep(bytes, at: place) }
             return
         }

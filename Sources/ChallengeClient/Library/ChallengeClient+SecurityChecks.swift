@@ -52,10 +52,10 @@ extension ChallengeClient {
     ///
     /// Throws `inProcess` where a login at this server is under way, as the original does, and what `obtainAccessToken` throws.
     public func login(securityCheck: String, credentials: JSONValue) async throws(ClientError) {
-        let registry = life.shared.registry
+        let (registry, gate) = (life.shared.registry, life.shared.services.gate)
         let answer = SecretJSON(credentials)
         do throws(LoginFailure) {
-            try registry.rejected.requireNew(answer.text, to: securityCheck)
+            try gate.requireNew(answer.text, to: securityCheck)
         } catch {
             throw ClientError(error)
         }
@@ -84,12 +84,8 @@ extension ChallengeClient {
         if case .failed(let failure) = outcome { throw ClientError(failure) }
     }
 
-    /// Lets all answers that were rejected be sent again, such as that of a person whose account was unlocked. Latches of a
-    /// `LatchBook` of the program's own stay as they are.
-    public func unlatch() {
-        life.shared.registry.rejected.removeAll()
-        (configuration.latches as? MemoryLatches)?.openAll()
-    }
+    /// Lets all answers that were rejected be sent again, such as that of a person whose account was unlocked.
+    public func unlatch() { life.shared.services.gate.unlatch(nil) }
 }
 
 /// What a MobileFirst server gave for a scope: an opaque text that goes with requests as `Authorization: Bearer`.

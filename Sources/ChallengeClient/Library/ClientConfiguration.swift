@@ -53,8 +53,8 @@ public struct ClientConfiguration: Sendable {
     public var loginOrigins: Set<Origin> = []
     /// Where handlers that use stored credentials (`CredentialChallengeHandler`) find them; nowhere.
     public var credentials: any CredentialProvider = FixedCredentials()
-    /// Which credentials were rejected and are not sent again; kept in memory, as long as the client is there.
-    public var latches: any LatchBook = MemoryLatches()
+    /// Where is kept which credentials were rejected and are not sent again; in memory only, as long as the client is there.
+    public var attempts: any AttemptStore = UnkeptAttempts()
     /// What is to survive the program, such as a registration at a MobileFirst server; kept in memory.
     public var state: any StateStore = MemoryState()
     /// Told of each step of each login, redacted; called on the client's own thread, and must not block.

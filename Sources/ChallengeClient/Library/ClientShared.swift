@@ -20,11 +20,14 @@ final class ClientShared: Sendable {
         self.configuration = configuration
         calls = HandlerCalls(limit: configuration.timeouts.handler, isApart: true)
         logins = RunningLogins(onStep: configuration.onStep)
-        registry = HandlerRegistry(configuration, calls: calls)
+        let gate = SharedAttemptGate(
+            limits: SessionLimits(waiters: configuration.limits.waiters), store: configuration.attempts,
+            now: Self.wallClock)
+        registry = HandlerRegistry(configuration, calls: calls, attempts: gate)
         connections = configuration.connections.settings
         services = ClientServices(
-            limits: SessionLimits(waiters: configuration.limits.waiters), credentials: configuration.credentials,
-            latches: configuration.latches, state: configuration.state, wallClock: Self.wallClock, observer: logins)
+            gate: gate, credentials: configuration.credentials, state: configuration.state, wallClock: Self.wallClock,
+            observer: logins)
     }
 
     /// How the server at `origin` is reached, and what stands ready there.

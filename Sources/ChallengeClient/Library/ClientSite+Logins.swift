@@ -23,17 +23,18 @@ extension ClientSite {
     /// Runs `login` whether or not a session is held, in whose place its own comes.
     func logIn(_ login: StandingLogin, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
-        let directory = runtime.directory
-        _ = directory.drop { $0.isSibling(of: slot.key) }
+        let gate = runtime.gate
+        _ = gate.change { $0.sessions.drop { $0.isSibling(of: slot.key) } }
         let ticket = runtime.nextTicket()
-        switch directory.request(slot.key, rejected: nil, waiter: ticket, now: runtime.wallClock()) {
-        case .lead:
+        let now = runtime.wallClock()
+        switch gate.change({ $0.ask(for: slot.key, rejected: nil, waiter: ticket, now: now) }) {
+        case .go:
             runtime.wait(ticket: ticket, finish)
             runtime.startLogin(
                 slot, at: shared.plan(for: login.key.origin), challenge: nil, LoginCause(.command))
-        case .refuse(let failure): finish(.failed(failure))
+        case .no(let failure): finish(.failed(failure))
         case .overloaded, .prove, .use, .wait:
-            directory.leave(slot.key, waiter: ticket)
+            gate.change { $0.sessions.leave(slot.key, waiter: ticket) }
             finish(.failed(.inProcess(login.name)))
         }
     }
@@ -60,7 +61,7 @@ extension ClientSite {
             } catch {
                 result = .failure(error)
             }
-            _ = services.directory.drop { $0.isSibling(of: login.key) }
+            _ = services.gate.change { $0.sessions.drop { $0.isSibling(of: login.key) } }
             finish(result)
             logins.ended()
         }

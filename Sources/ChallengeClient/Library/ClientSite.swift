@@ -44,7 +44,7 @@ final class ClientSite {
                 servers[origin] = UpstreamClient(plan: shared.plan(for: origin), runtime: runtime, after: client)
             }
             // What somebody has won who is not registered any more is nobody's.
-            _ = runtime.directory.drop { [registry = shared.registry] in !registry.isRegistered($0) }
+            _ = runtime.gate.change { $0.sessions.drop { [registry = shared.registry] in !registry.isRegistered($0) } }
         }
         if let known = servers[origin] { return known }
         if servers.count >= Self.mostServers { makeRoom() }

@@ -39,12 +39,13 @@ final class HandlerRegistry: Sendable {
 
     /// The client of the MobileFirst server, if the configuration names one.
     let mobileFirst: MobileFirstClient?
-    let rejected = RejectedAnswers()
+    private let attempts: any AttemptControl
     private let configuration: ClientConfiguration
     private let calls: HandlerCalls
     private let state = Mutex(State())
 
-    init(_ configuration: ClientConfiguration, calls: HandlerCalls) {
+    init(_ configuration: ClientConfiguration, calls: HandlerCalls, attempts: any AttemptControl) {
+        self.attempts = attempts
         self.configuration = configuration
         self.calls = calls
         mobileFirst = configuration.mobileFirst.map {
@@ -110,7 +111,7 @@ final class HandlerRegistry: Sendable {
     private func handled(
         _ handler: any ChallengeHandler, _ name: String, _ number: RegistrationNumber
     ) -> HandledChallenges {
-        HandledChallenges(handler, name: name, identity: "\(number)", caller: calls, rejected: rejected)
+        HandledChallenges(handler, name: name, identity: "\(number)", caller: calls)
     }
 
     private func book(of registration: String, at origin: Origin) -> AnswerBook {
@@ -135,7 +136,7 @@ extension HandlerRegistry {
             }
         }
         let gateway = HandledGateway(
-            handler, identity: "\(RegistrationNumber())", caller: calls, rejected: rejected)
+            handler, identity: "\(RegistrationNumber())", caller: calls)
         let isFirst = state.withLock { state in
             guard !state.gateways.contains(where: { $0.gateway.name == handler.gatewayName }) else { return false }
             state.gateways.append(PlacedGateway(gateway: gateway, patterns: places))
@@ -187,17 +188,16 @@ extension HandlerRegistry {
 
     /// The handlers for one conversation; `given` is the answer to `check` that goes out before any challenge.
     func checkHandlers(
-        answering check: String? = nil, given: SecretJSON? = nil
+        answering check: String? = nil, given: GuardedCheckHandler.Given? = nil
     ) -> [any SecurityCheckChallengeHandler] {
         let registered = state.withLock { Array($0.checks.values) }
         var handlers: [any SecurityCheckChallengeHandler] = registered.map { handler in
             GuardedCheckHandler(
-                handler, calls: calls, rejected: rejected, given: handler.securityCheck == check ? given : nil)
+                handler, calls: calls, given: handler.securityCheck == check ? given : nil)
         }
         if let check, !registered.contains(where: { $0.securityCheck == check }) {
             handlers.append(
-                GuardedCheckHandler(
-                    AnsweredCheck(securityCheck: check), calls: calls, rejected: rejected, given: given))
+                GuardedCheckHandler(AnsweredCheck(securityCheck: check), calls: calls, given: given))
         }
         return handlers
     }
@@ -213,7 +213,8 @@ extension HandlerRegistry {
     /// The login that answers `check` ahead of any challenge.
     func login(answering check: String, with answer: SecretJSON) -> StandingLogin? {
         guard let mobileFirst else { return nil }
-        let handlers = checkHandlers(answering: check, given: answer)
+        let handlers = checkHandlers(
+            answering: check, given: GuardedCheckHandler.Given(answer, attempts: attempts))
         return standing { _ in mobileFirst.login(answering: check, with: answer, handlers: handlers) }
     }
 

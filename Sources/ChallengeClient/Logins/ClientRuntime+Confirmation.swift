@@ -11,7 +11,10 @@ extension ClientRuntime {
         _ slot: RouteSessions.Slot, generation: UInt64, ticket: ExchangeTicket, at plan: UpstreamPlan,
         challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Doubt {
-        let doubt = directory.doubt(slot.key, generation: generation, waiter: ticket, now: wallClock())
+        let now = wallClock()
+        let doubt = gate.change {
+            $0.sessions.doubt(slot.key, generation: generation, waiter: ticket, now: now)
+        }
         if case .confirm(let held) = doubt { startConfirmation(slot, held, at: plan, challenge: challenge, cause()) }
         return doubt
     }
@@ -51,7 +54,7 @@ extension ClientRuntime {
         let key = slot.key
         let conversation = Conversation(
             sideRequests: sideRequests(for: login, at: plan, cause: cause), credentials: services.credentials,
-            latches: services.latches, state: services.state, now: services.wallClock)
+            attempts: services.gate, state: services.state, now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {
             let bounded = deadline.bounding(conversation)
@@ -61,19 +64,23 @@ extension ClientRuntime {
             if let use = held.session.use {
                 if confirmation == .stillGood { services.observer.sessionAccepted(key) }
                 // Another host or an earlier process may have seen it accepted: what this one wins next decides.
-                let isOthers = held.isTakenOver && conversation.latches.acceptance(use.key, of: use.credential) == nil
+                let isOthers = held.isTakenOver && services.gate.acceptance(of: use) == nil
                 if confirmation == .over, isOthers { confirmation = .unknown }
                 if confirmation == .over {
                     let failure = services.close(use, for: key)
                     services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
                     return services.tell(
-                        services.directory.reject(
-                            key, generation: held.generation, failure, now: services.wallClock()))
+                        services.gate.change {
+                            $0.sessions.reject(
+                                key, generation: held.generation, failure, now: services.wallClock())
+                        })
                 }
             }
             services.tell(
-                services.directory.confirm(
-                    key, generation: held.generation, confirmation, now: services.wallClock()))
+                services.gate.change {
+                    $0.sessions.confirm(
+                        key, generation: held.generation, confirmation, now: services.wallClock())
+                })
         }
     }
 }

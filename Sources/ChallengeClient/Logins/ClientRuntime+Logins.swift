@@ -8,15 +8,17 @@ internal import EventLoop
 extension ClientRuntime {
     /// Asks for the session of a slot and starts the login where it is this exchange's turn.
     func requestSession(
-        _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
-        challenge: ExaminedResponse?, target: WebURL? = nil, cause: @autoclosure () -> LoginCause
-    ) -> SessionTable<ExchangeTicket>.Decision {
+        _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
+        of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
+        cause: @autoclosure () -> LoginCause
+    ) -> SessionTable<ExchangeTicket>.Answer {
         let slot = route.slots[slot]
-        let decision = directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock())
-        if decision == .lead {
-            startLogin(slot, at: client.plan, challenge: challenge, target: target, cause())
+        let now = wallClock()
+        let answer = gate.change {
+            $0.ask(for: slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
         }
-        return decision
+        if answer == .go { startLogin(slot, at: client.plan, challenge: challenge, target: target, cause()) }
+        return answer
     }
 
     /// The same for a login whose server stands behind another's page: `finish` is called once, when the session is there or
@@ -27,17 +29,18 @@ extension ClientRuntime {
         finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void
     ) {
         let ticket = nextTicket()
-        switch directory.request(slot.key, rejected: rejected, waiter: ticket, now: wallClock()) {
+        let now = wallClock()
+        switch gate.change({ $0.ask(for: slot.key, rejected: rejected, waiter: ticket, now: now) }) {
         case .use(let held): finish(.won(held))
-        case .refuse(let failure): finish(.failed(failure))
+        case .no(let failure): finish(.failed(failure))
         case .overloaded:
             let detail = "Too many requests wait for a login already. Raise `limits.waiters`, or try again."
             finish(.failed(LoginFailure(.failed, challenge: slot.key.challenge, detail: detail)))
         case .prove(let trial):
-            services.tell(directory.judge(slot.key, generation: trial.generation, .undecided, by: ticket))
+            judge(slot.key, generation: trial.generation, .undecided, ticket: ticket)
             finish(.askAgain)
         case .wait: wait(ticket: ticket, finish)
-        case .lead:
+        case .go:
             wait(ticket: ticket, finish)
             startLogin(slot, at: plan, challenge: challenge, cause)
         }
@@ -52,9 +55,9 @@ extension ClientRuntime {
         let decision = requestSession(
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: cause())
         if case .prove(let trial) = decision {
-            services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
+            judge(key, generation: trial.generation, .undecided, ticket: ticket)
         }
-        directory.leave(key, waiter: ticket)
+        gate.change { $0.sessions.leave(key, waiter: ticket) }
     }
 
     /// An exchange has tried a session.
@@ -62,7 +65,7 @@ extension ClientRuntime {
         _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, ticket: ExchangeTicket
     ) {
         if proof == .accepted { services.observer.sessionAccepted(key) }
-        services.tell(directory.judge(key, generation: generation, proof, by: ticket))
+        services.tell(gate.change { $0.sessions.judge(key, generation: generation, proof, by: ticket) })
     }
 
     /// Starts the renewals that are due on a route whose sessions still serve.
@@ -70,7 +73,8 @@ extension ClientRuntime {
         // Looked at again in a second, whoever does it.
         route.postponeRenewal(until: now + 1_000)
         for slot in route.slots {
-            guard let due = directory.held(slot.key)?.renewAt, now >= due, directory.beginRenewal(slot.key, now: now)
+            guard let due = gate.held(slot.key)?.renewAt, now >= due,
+                gate.change({ $0.sessions.beginRenewal(slot.key, now: now) })
             else { continue }
             startLogin(slot, at: client.plan, challenge: nil, LoginCause(.renewal))
         }
@@ -79,9 +83,10 @@ extension ClientRuntime {
     /// Tries the logins of `plan` again that have failed a while ago. What was rejected is not sent again: its latch is
     /// closed until the value changes.
     func recover(_ plan: UpstreamPlan) {
+        let now = wallClock()
         for login in plan.logins.all {
-            let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
-            for key in directory.failing(like: slot.key) where directory.beginRecovery(key, now: wallClock()) {
+            for key in gate.read({ $0.sessions.failing(like: login.key, now: now) })
+            where gate.change({ $0.sessions.beginRecovery(key, now: now) }) {
                 startLogin(
                     .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, LoginCause(.recovery))
             }
@@ -94,10 +99,11 @@ extension ClientRuntime {
         for login in plan.logins.all where login.isKept {
             let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
             let now = wallClock()
-            guard directory.beginKeeping(slot.key, now: now) || directory.beginRecovery(slot.key, now: now) else {
-                continue
+            let begins = gate.change { gate in
+                gate.sessions.beginKeeping(slot.key, now: now) || gate.sessions.beginRecovery(slot.key, now: now)
             }
-            let isHeld = directory.held(slot.key) != nil
+            guard begins else { continue }
+            let isHeld = gate.held(slot.key) != nil
             startLogin(slot, at: plan, challenge: nil, LoginCause(isHeld ? .renewal : .start))
         }
     }
@@ -124,15 +130,16 @@ extension ClientRuntime {
                 return result
             }
             let won: Result<Session, LoginFailure>?
-            if let fleet = services.fleet {
+            // What ends at the latch sends nothing: no other node is to wait for that.
+            if let fleet = services.fleet, await services.closedLatch(of: key) == nil {
                 won = await limit.result(inTurnFor: key, login: login) { login in
                     await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
                 }
             } else {
                 won = await login()
             }
-            guard let result = won else { return services.tell(services.directory.abandon(key)) }
-            services.tell(services.directory.finish(key, with: result, now: services.wallClock()))
+            guard let result = won else { return services.tell(services.gate.change { $0.sessions.abandon(key) }) }
+            services.tell(services.gate.finish(key, with: result))
             if let replaced, case .success = result { services.roster.onSomeWorker { $0.endLater(replaced) } }
         }
     }

@@ -18,14 +18,14 @@ extension ClientRuntime {
     /// Where no session is held, a pause after the old value's failure ends.
     func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
         let now = wallClock()
-        let standings = directory.standings(now: now)
+        let standings = gate.read { $0.sessions.standings(now: now) }
         for key in keys {
             switch standings[key] ?? .cold {
             case .winning: continue
             case .cold: services.ledger?.forget(key)
             case .failing:
                 services.fleet?.forgetFailures()
-                directory.forgetFailures(of: key.challenge)
+                gate.change { $0.sessions.forgetFailures(of: key.challenge) }
                 services.ledger?.forget(key)
             case .held: replace(key, at: plans, now: now)
             }
@@ -36,7 +36,7 @@ extension ClientRuntime {
         for plan in plans {
             guard let login = plan.logins.all.first(where: { $0.key.isSibling(of: key) }) else { continue }
             // Otherwise one runs already, or its last try failed a moment ago: the next look comes back to it.
-            guard directory.beginRenewal(key, now: now) else { return }
+            guard gate.change({ $0.sessions.beginRenewal(key, now: now) }) else { return }
             startLogin(
                 RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
                 LoginCause(.change), replacing: replaced(key, login, at: plan))
@@ -48,7 +48,7 @@ extension ClientRuntime {
     /// The session that is held now, where its login ends sessions at the server. One logout for all scopes would end the new one as
     /// well: there the server's own session stays the same.
     private func replaced(_ key: SessionKey, _ login: StandingLogin, at plan: UpstreamPlan) -> PendingLogout? {
-        guard let logout = login.logout, !logout.endsAllScopes, let held = directory.held(key) else { return nil }
+        guard let logout = login.logout, !logout.endsAllScopes, let held = gate.held(key) else { return nil }
         return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
     }
 

@@ -9,18 +9,25 @@ internal import Synchronization
 package final class GuardedCheckHandler: SecurityCheckChallengeHandler {
     private let handler: any SecurityCheckChallengeHandler
     private let calls: HandlerCalls
-    private let rejected: RejectedAnswers
-    /// The answer whose verdict is awaited, where it was made of no stored credential.
-    private let given: Mutex<SecretJSON?>
+    /// The answer whose verdict is awaited, if it was made of no stored credential, and the gate that it passed.
+    private let given: Mutex<Given?>
+
+    /// An answer that goes out, and the gate that is told if it is rejected.
+    package struct Given: Sendable {
+        let answer: SecretJSON
+        let attempts: any AttemptControl
+
+        /// An answer.
+        package init(_ answer: SecretJSON, attempts: any AttemptControl) {
+            self.answer = answer
+            self.attempts = attempts
+        }
+    }
 
     /// `given`: what goes out before any challenge.
-    package init(
-        _ handler: any SecurityCheckChallengeHandler, calls: HandlerCalls, rejected: RejectedAnswers,
-        given: SecretJSON? = nil
-    ) {
+    package init(_ handler: any SecurityCheckChallengeHandler, calls: HandlerCalls, given: Given? = nil) {
         self.handler = handler
         self.calls = calls
-        self.rejected = rejected
         self.given = Mutex(given)
     }
 
@@ -36,8 +43,9 @@ package final class GuardedCheckHandler: SecurityCheckChallengeHandler {
         if case .rejected = challenge.previousAnswer { noteRejection() }
         let answer = try await calls.run(challengeName) { [handler] in try await handler.handleChallenge(challenge) }
         guard case .submitChallengeAnswer(let value, from: nil) = answer else { return answer }
-        try rejected.requireNew(value.text, to: challengeName)
-        given.withLock { $0 = value }
+        let attempts = challenge.conversation.attempts
+        try attempts.requireNew(value.text, to: challengeName)
+        given.withLock { $0 = Given(value, attempts: attempts) }
         return answer
     }
 
@@ -55,11 +63,11 @@ package final class GuardedCheckHandler: SecurityCheckChallengeHandler {
     }
 
     private func noteRejection() {
-        let answer = given.withLock { given in
+        let given = given.withLock { given in
             defer { given = nil }
             return given
         }
-        if let answer { rejected.note(answer.text, to: challengeName) }
+        if let given { given.attempts.note(given.answer.text, to: challengeName, acceptedAt: nil) }
     }
 }
 

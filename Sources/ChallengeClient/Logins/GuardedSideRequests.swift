@@ -16,7 +16,7 @@ struct GuardedSideRequests: SideRequests {
     private let plan: UpstreamPlan
     /// What led to the login.
     private let cause: LoginCause
-    private let directory: SessionDirectory
+    private let gate: SharedAttemptGate
     private let wallClock: @Sendable () -> Int64
 
     /// Side requests in the name of the upstream of `plan`; to be made on the loop's thread.
@@ -26,7 +26,7 @@ struct GuardedSideRequests: SideRequests {
         loop = runtime.loop
         self.runtime = LoopBound(runtime, to: runtime.loop)
         self.plan = plan
-        directory = runtime.directory
+        gate = runtime.gate
         wallClock = runtime.services.wallClock
     }
 
@@ -73,7 +73,7 @@ struct GuardedSideRequests: SideRequests {
         _ request: SideRequest, with pages: [RouteSessions.Slot]
     ) async throws(SideRequestError) -> (answer: SideResponse, met: Met?) {
         let now = wallClock()
-        let sessions = pages.map { slot in directory.held(slot.key).flatMap { $0.isExpired(at: now) ? nil : $0 } }
+        let sessions = pages.map { slot in gate.held(slot.key).flatMap { $0.isExpired(at: now) ? nil : $0 } }
         var request = request
         for cookies in sessions.compactMap(\.?.session.cookies) {
             let own = cookies.merged(with: request.fields[values: .cookie], for: request.url, now: now)

@@ -102,7 +102,7 @@ final class LoginDeadline: Sendable {
         Conversation(
             sideRequests: BoundedRequests(requests: conversation.sideRequests, deadline: self),
             credentials: BoundedCredentials(credentials: conversation.credentials, deadline: self),
-            latches: conversation.latches, state: conversation.state, now: conversation.now,
+            attempts: conversation.attempts, state: conversation.state, now: conversation.now,
             report: { [self] step in if !hasPassed { conversation.report(step) } })
     }
 }

@@ -72,14 +72,34 @@ extension ClientServices {
         let began = loop?.clockNow ?? .read()
         let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
         let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
-        let result =
-            if let limit {
+        let result: Result<Session, LoginFailure> =
+            if let failure = await closedLatch(of: key, conversation) {
+                .failure(failure)
+            } else if let limit {
                 await limit.result(of: login, for: key, conversation)
             } else {
                 await login.result(conversation)
             }
         if let lookUps { ledger?.note(key, lookUps, result) }
         return (result, (loop?.clockNow ?? .read()) - began)
+    }
+
+    /// The refusal that a login of `key` would end at: as long as the latch is closed that ended the last one, the server need not be asked
+    /// for a challenge again for each request of a caller. `nil` if the credential has another value now, or cannot be looked up.
+    func closedLatch(of key: SessionKey) async -> LoginFailure? {
+        await closedLatch(
+            of: key, conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
+    }
+
+    private func closedLatch(of key: SessionKey, _ conversation: Conversation) async -> LoginFailure? {
+        guard let latch = gate.read({ $0.sessions.lastLatch(of: key) }) else { return nil }
+        do throws(LoginFailure) {
+            _ = try await CredentialUse.look(up: latch, in: conversation)
+        } catch {
+            if error.code == .latched { return error }
+        }
+        gate.change { $0.sessions.forgetLatch(of: key) }
+        return nil
     }
 
     /// Closes the latch of a credential that was refused outside of a login, and says how that ended.
@@ -95,13 +115,13 @@ extension ClientServices {
     ) -> Conversation {
         let observer = observer
         return Conversation(
-            sideRequests: sideRequests, credentials: credentials, latches: latches, state: state, now: wallClock,
+            sideRequests: sideRequests, credentials: credentials, attempts: gate, state: state, now: wallClock,
             report: { observer.loginStepped(key, $0) })
     }
 }
 
 /// For what sends nothing.
-private struct NoSideRequests: SideRequests {
+struct NoSideRequests: SideRequests {
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         throw SideRequestError(.originNotAllowed, reason: "nothing is sent here")
     }

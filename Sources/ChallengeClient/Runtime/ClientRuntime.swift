@@ -69,7 +69,7 @@ package final class ClientRuntime {
         for entry in clients.values { entry.client.refreshSnapshots() }
     }
 
-    var directory: SessionDirectory { services.directory }
+    var gate: SharedAttemptGate { services.gate }
 
     /// Milliseconds since 1970.
     func wallClock() -> Int64 { services.wallClock() }
@@ -90,10 +90,10 @@ package final class ClientRuntime {
 
     func stopWaiting(_ ticket: ExchangeTicket, for key: SessionKey) {
         guard waiting.removeValue(forKey: ticket.exchange) != nil else { return }
-        directory.leave(key, waiter: ticket)
+        gate.change { $0.sessions.leave(key, waiter: ticket) }
     }
 
-    func tell(_ outcomes: SessionDirectory.Outcomes) {
+    func tell(_ outcomes: SharedAttemptGate.Outcomes) {
         for (ticket, outcome) in outcomes {
             if let exchange = waiting.removeValue(forKey: ticket.exchange) {
                 exchange.loginEnded(outcome)
@@ -102,7 +102,7 @@ package final class ClientRuntime {
             waitingLogins.removeValue(forKey: ticket.exchange)?(outcome)
             if case .prove(let key, let trial) = outcome {
                 // It was given up meanwhile: another is to try.
-                services.tell(directory.judge(key, generation: trial.generation, .undecided, by: ticket))
+                judge(key, generation: trial.generation, .undecided, ticket: ticket)
             }
         }
     }

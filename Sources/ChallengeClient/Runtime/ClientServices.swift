@@ -5,14 +5,13 @@ package import ChallengeHandling
 
 /// What all workers share: the sessions, and what conversations may use of the world.
 package final class ClientServices: Sendable {
-    /// The sessions.
-    package let directory: SessionDirectory
+    /// Says what may be tried, and holds the sessions.
+    package let gate: SharedAttemptGate
     /// Tells this process apart from others in one log.
     let processTag = UInt32.random(in: .min ... .max)
     /// Which loops there are.
     package let roster = WorkerRoster()
     let credentials: any CredentialProvider
-    let latches: any LatchBook
     let state: any StateStore
     /// Which values the logins have used; without it nobody asks.
     package let ledger: CredentialLedger?
@@ -20,10 +19,6 @@ package final class ClientServices: Sendable {
     package let replay: ReplaySpool?
     /// What is known of upstreams that are asked from time to time.
     package let checks = CheckBook()
-    /// Whether a latch is closed for one of the challenges of these names, whatever its credential's value.
-    let hasClosedLatch: @Sendable (Set<String>) -> Bool
-    /// Opens this host's latches of a challenge, as another host has opened the fleet's.
-    let latchesOpened: @Sendable (String) -> Void
     /// What is shared with other hosts; `nil` where this one is alone.
     package let fleet: FleetSessions?
     /// Tells milliseconds since 1970.
@@ -35,21 +30,16 @@ package final class ClientServices: Sendable {
 
     /// Services; `wallClock` tells milliseconds since 1970, `chance` makes a random number in 0..<1.
     package init(
-        limits: SessionLimits, credentials: any CredentialProvider, latches: any LatchBook, state: any StateStore,
+        gate: SharedAttemptGate, credentials: any CredentialProvider, state: any StateStore,
         wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         observer: any LoginObserver, replay: ReplaySpool? = nil,
-        ledger: CredentialLedger? = nil, fleet: FleetSessions? = nil,
-        latchesOpened: @escaping @Sendable (String) -> Void = { _ in },
-        hasClosedLatch: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
+        ledger: CredentialLedger? = nil, fleet: FleetSessions? = nil
     ) {
+        self.gate = gate
         self.fleet = fleet
-        self.latchesOpened = latchesOpened
-        self.hasClosedLatch = hasClosedLatch
         self.ledger = ledger
         self.chance = chance
-        directory = SessionDirectory(limits: limits, chance: chance)
         self.credentials = credentials
-        self.latches = latches
         self.state = state
         self.wallClock = wallClock
         self.observer = observer
@@ -58,15 +48,12 @@ package final class ClientServices: Sendable {
 
     /// Somebody has opened the latches of these challenges on another host.
     func fleetOpened(_ challenges: Set<String>) {
-        for challenge in challenges {
-            latchesOpened(challenge)
-            directory.forgetFailures(of: challenge)
-        }
+        for challenge in challenges { gate.unlatch(challenge) }
         fleet?.forgetFailures()
     }
 
     /// Hands the end of a login to those who waited for it, each on its own worker.
-    func tell(_ outcomes: SessionDirectory.Outcomes) {
+    func tell(_ outcomes: SharedAttemptGate.Outcomes) {
         roster.tell(outcomes)
     }
 }

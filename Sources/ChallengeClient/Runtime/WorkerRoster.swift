@@ -60,7 +60,7 @@ package final class WorkerRoster: Sendable {
         onSomeWorker { for session in sessions { $0.carryOut(session, done) } }
     }
 
-    func tell(_ outcomes: SessionDirectory.Outcomes) {
+    func tell(_ outcomes: SharedAttemptGate.Outcomes) {
         guard !outcomes.isEmpty else { return }
         let workers = workers.withLock { $0 }
         for (number, worker) in workers {

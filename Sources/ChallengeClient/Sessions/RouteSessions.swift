@@ -66,18 +66,18 @@ package final class RouteSessions {
     }
 
     /// Takes a fresh snapshot where the last one may be out of date. `now` in milliseconds since 1970.
-    func refresh(from directory: SessionDirectory, now: Int64) {
-        if version == directory.version, now < endsAt { return }
+    func refresh(from gate: SharedAttemptGate, now: Int64) {
+        if version == gate.version, now < endsAt { return }
         if slots.isEmpty { return }
         // Read first: a change during what follows then brings another refresh.
-        version = directory.version
+        version = gate.version
         endsAt = .max
         renewAt = .max
         emptySlots = SlotSet()
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
             sessions[index] = nil
-            guard let session = directory.held(slot.key), !session.isExpired(at: now) else { continue }
+            guard let session = gate.held(slot.key), !session.isExpired(at: now) else { continue }
             generations[index] = session.generation
             endsAt = min(endsAt, session.session.expiresAt ?? .max)
             renewAt = min(renewAt, session.renewAt ?? .max)

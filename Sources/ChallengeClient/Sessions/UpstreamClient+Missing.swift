@@ -30,7 +30,7 @@ extension UpstreamClient {
         besides trial: Int?, without: SlotSet
     ) -> Int? {
         guard !route.slots.isEmpty else { return nil }
-        route.refresh(from: runtime.directory, now: runtime.wallClock())
+        route.refresh(from: runtime.gate, now: runtime.wallClock())
         for slot in route.slots.indices where slot != trial {
             let isHeld = route.generations[slot] != 0
             if isHeld, !order.looksAgain || !route.lookedElsewhere(slot, than: target) { continue }

@@ -97,8 +97,8 @@ package final class UpstreamClient {
     /// Has every snapshot be one of what is held now.
     func refreshSnapshots() {
         let now = runtime.wallClock()
-        uniform.refresh(from: runtime.directory, now: now)
-        routes.forEach { $0.refresh(from: runtime.directory, now: now) }
+        uniform.refresh(from: runtime.gate, now: now)
+        routes.forEach { $0.refresh(from: runtime.gate, now: now) }
     }
 
     /// The logins that stand at a route, with the scopes of the configuration.

@@ -53,7 +53,6 @@ package struct UpstreamPlan: Sendable {
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
     /// The routes at which sessions just won were refused.
-    let refusals = RefusalMemory()
     /// What it is to callers for whom its challenges have other credentials than for the rest.
     package let identities: [UpstreamPlan]
     /// Which of them is whose, by uid.

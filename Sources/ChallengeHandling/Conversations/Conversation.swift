@@ -16,14 +16,14 @@ public struct ConversationStep: Sendable, Equatable {
     }
 }
 
-/// What a conversation may use of the world: its side requests, credentials, latches, kept state, and the time.
+/// What a conversation may use of the world: its side requests, credentials, attempt gate, kept state, and the time.
 public struct Conversation: Sendable {
     /// The network.
     public let sideRequests: any SideRequests
     /// The credential store.
     public let credentials: any CredentialProvider
-    /// The latches.
-    public let latches: any LatchBook
+    /// The attempt gate.
+    public let attempts: any AttemptControl
     /// What survives a restart.
     public let state: any StateStore
     /// The wall clock, in milliseconds since 1970.
@@ -33,13 +33,13 @@ public struct Conversation: Sendable {
 
     /// A conversation.
     public init(
-        sideRequests: any SideRequests, credentials: any CredentialProvider, latches: any LatchBook,
+        sideRequests: any SideRequests, credentials: any CredentialProvider, attempts: any AttemptControl,
         state: any StateStore, now: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (ConversationStep) -> Void = { _ in }
     ) {
         self.sideRequests = sideRequests
         self.credentials = credentials
-        self.latches = latches
+        self.attempts = attempts
         self.state = state
         self.now = now
         self.report = report

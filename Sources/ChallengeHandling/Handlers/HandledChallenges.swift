@@ -12,18 +12,15 @@ package struct HandledChallenges: Sendable {
     /// What tells its sessions from those of another registration of that name; empty where the name does.
     package let identity: String
     let caller: any HandlerCaller
-    let rejected: RejectedAnswers
 
     /// The challenges of `handler`, which failures call `name` and which is called by `caller`.
     package init(
-        _ handler: any ChallengeHandler, name: String, identity: String = "", caller: any HandlerCaller,
-        rejected: RejectedAnswers
+        _ handler: any ChallengeHandler, name: String, identity: String = "", caller: any HandlerCaller
     ) {
         self.identity = identity
         self.handler = handler
         self.name = name
         self.caller = caller
-        self.rejected = rejected
     }
 
     /// The login that stands ready at `origin`, with the answers in `book`.
@@ -94,7 +91,7 @@ struct HandledChallengesLogin: SessionLogin {
                 return session
             }
             let fingerprint = answer.fields.first { $0.name == .authorization }?.value
-            if let fingerprint { try challenges.rejected.requireNew(fingerprint, to: name) }
+            if let fingerprint { try conversation.attempts.requireNew(fingerprint, to: name) }
             if let fingerprint, fingerprint == spared {
                 conversation.report(
                     ConversationStep(challenge: name, text: "the answer is right, and not for this address"))
@@ -102,7 +99,7 @@ struct HandledChallengesLogin: SessionLogin {
             }
             request = try await again(asked, answered: answer, conversation)
             guard let refused = request else {
-                if let fingerprint { challenges.rejected.accept(fingerprint, to: name, at: asked.url) }
+                if let fingerprint { conversation.attempts.note(fingerprint, to: name, acceptedAt: asked.url) }
                 book.enter(answer, for: space, at: met.url)
                 return session
             }
@@ -111,7 +108,7 @@ struct HandledChallengesLogin: SessionLogin {
                 // The handler may have another one for this address.
                 spared = fingerprint
             } else {
-                challenges.rejected.note(fingerprint, to: name)
+                conversation.attempts.note(fingerprint, to: name, acceptedAt: nil)
             }
         }
         throw LoginFailure(
@@ -123,7 +120,7 @@ struct HandledChallengesLogin: SessionLogin {
     private func isAcceptedElsewhere(
         _ fingerprint: Secret, _ answer: Session, _ refused: ChallengeRequest, _ conversation: Conversation
     ) async throws(LoginFailure) -> Bool {
-        guard let address = challenges.rejected.address(accepting: fingerprint, to: name),
+        guard let address = conversation.attempts.address(accepting: fingerprint, to: name),
             address != refused.url.withoutQuery
         else { return false }
         let elsewhere = ChallengeRequest(

@@ -7,7 +7,6 @@ internal import HTTPTypes
 package struct HandledGateway: Sendable {
     let handler: any GatewayChallengeHandler
     let caller: any HandlerCaller
-    let rejected: RejectedAnswers
     /// What failures call it.
     package let name: String
     /// What tells its sessions from those of another registration of that name; empty where the name does.
@@ -16,13 +15,12 @@ package struct HandledGateway: Sendable {
     /// The gateway of `handler`, which is called by `caller`.
     package init(
         _ handler: any GatewayChallengeHandler, name: String? = nil, identity: String = "",
-        caller: any HandlerCaller, rejected: RejectedAnswers
+        caller: any HandlerCaller
     ) {
         self.name = name ?? handler.gatewayName
         self.identity = identity
         self.handler = handler
         self.caller = caller
-        self.rejected = rejected
     }
 
     /// The login that stands ready at `origin`. `base`: the upstream's address, which shows the page before any address that a caller
@@ -96,7 +94,7 @@ package struct HandledGatewayLogin: SessionLogin {
         var page = entrance.page.response
         var last: LoginForm?
         for _ in 0..<Self.rounds {
-            if let last { gateway.rejected.note(last.fingerprint, to: visit.name) }
+            if let last { visit.conversation.attempts.note(last.fingerprint, to: visit.name, acceptedAt: nil) }
             let challenge = GatewayChallenge(response: page, isRepeated: last != nil, conversation: conversation)
             let answer = try await gateway.caller.ask(visit.name) { [handler] in
                 try await handler.handleChallenge(challenge)
@@ -197,7 +195,7 @@ package struct HandledGatewayLogin: SessionLogin {
     private func submit(
         _ form: LoginForm, from page: ExaminedResponse, entrance: GatewayEntrance, on visit: inout GatewayVisit
     ) async throws(LoginFailure) -> GatewayVisit.Page {
-        try gateway.rejected.requireNew(form.fingerprint, to: visit.name)
+        try visit.conversation.attempts.requireNew(form.fingerprint, to: visit.name)
         guard let request = form.request(from: page) else {
             throw visit.failure("The address of the login form is none, or its method is neither POST nor GET.")
         }

@@ -22,7 +22,6 @@ public final class MobileFirstClient: Sendable {
     private struct State {
         var registration: MobileFirstRegistration?
         var clockOffset: Int64 = 0
-        var latched: [Scope: LatchKey] = [:]
     }
 
     /// A client. `name` is the upstream's; with the application's it names the registration in the state store. The server
@@ -60,18 +59,6 @@ public final class MobileFirstClient: Sendable {
 
     /// By how many milliseconds the server's clock is ahead of ours.
     var clockOffset: Int64 { state.withLock { $0.clockOffset } }
-
-    /// The latch at which the last login for `scope` ended, if it did.
-    func latch(at scope: Scope) -> LatchKey? { state.withLock { $0.latched[scope] } }
-
-    /// Remembers the latch at which a login for `scope` ended, or, with `nil`, that it may be tried.
-    func setLatch(_ key: LatchKey?, at scope: Scope) {
-        state.withLock { state in
-            // Upstreams name scopes, so their number has a bound; what is forgotten costs one question to the server.
-            if state.latched.count >= 64 { state.latched.removeAll() }
-            state.latched[scope] = key
-        }
-    }
 
     /// Takes the server's clock from the successes of a preauthorization.
     func synchronizeClock(_ successes: [String: JSONValue], now: Int64) {

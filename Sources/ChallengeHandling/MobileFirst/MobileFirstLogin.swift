@@ -22,7 +22,6 @@ struct MobileFirstLogin: SessionLogin {
     }
 
     private func winInTurn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        try await requireOpenLatch(conversation)
         let calls = MobileFirstCalls(name: client.name, conversation: conversation)
         do throws(MobileFirstInterruption) {
             return try await runAgainIfUnknown(calls)
@@ -33,24 +32,9 @@ struct MobileFirstLogin: SessionLogin {
                 case .unknownClient:
                     calls.failure("The server does not know the client that it registered a moment ago.")
                 }
-            if [.rejected, .latched, .accountLocked].contains(failure.code) {
-                client.setLatch(handlers.first { $0.challengeName == failure.challenge }?.latchKey, at: scope)
-            }
             calls.report("failed: \(failure.code.rawValue)")
             throw failure
         }
-    }
-
-    /// As long as the latch is closed at which the last login for this scope ended, another would end there too: the
-    /// server need not be asked for the challenge again for each request of a caller.
-    private func requireOpenLatch(_ conversation: Conversation) async throws(LoginFailure) {
-        guard let key = client.latch(at: scope) else { return }
-        do throws(LoginFailure) {
-            _ = try await CredentialUse.look(up: key, in: conversation)
-        } catch {
-            if error.code == .latched { throw error }
-        }
-        client.setLatch(nil, at: scope)
     }
 
     /// A server that forgot this client forgot the state of every check with it; nothing that was answered has been

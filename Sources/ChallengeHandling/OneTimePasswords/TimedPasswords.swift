@@ -2,25 +2,19 @@
 // Copyright the Countersign authors
 
 public import Secrets
-internal import Synchronization
 
-/// One-time passwords by the wall clock. The steps used are kept, so that a restart uses none a second time.
-public final class TimedPasswords: OneTimePasswords {
-    /// The name that the steps used are kept under: an object, by the seed's digest.
-    package static let stateName = "totp-steps"
-    /// Steps used are forgotten a while after nobody takes them any more; and a clock that was so far ahead was wrong.
-    private static let longest: Int64 = 2 * 3_600_000
-
+/// One-time passwords by the wall clock. The attempt gate knows the steps that were used, so that a restart uses none a second time.
+public struct TimedPasswords: OneTimePasswords {
     private let digests: any MessageDigests
-    private let state: any StateStore
+    private let attempts: any AttemptControl
     private let now: @Sendable () -> Int64
-    /// When the last step used ends, by the seed's digest, in milliseconds since 1970.
-    private let used = Mutex<[String: Int64]>([:])
 
-    /// Passwords by the clock `now` (milliseconds since 1970); what is used is kept in `state`.
-    public init(digests: any MessageDigests, state: any StateStore, now: @escaping @Sendable () -> Int64) {
+    /// Passwords by the clock `now` (milliseconds since 1970), each of a step that `attempts` has not seen used.
+    public init(
+        digests: any MessageDigests, attempts: any AttemptControl, now: @escaping @Sendable () -> Int64
+    ) {
         self.digests = digests
-        self.state = state
+        self.attempts = attempts
         self.now = now
     }
 
@@ -47,26 +41,9 @@ public final class TimedPasswords: OneTimePasswords {
         }
         let now = max(0, now())
         let step = now / recipe.period
-        let end = (step + 1) * recipe.period
         let name = Base64.encode(digests.authenticationCode(.sha256, key: recipe.key, of: Array("used".utf8)), .url)
-        let usedUntil = used.withLock { used -> Int64? in
-            used.merge(kept(), uniquingKeysWith: max)
-            let near = (now - Self.longest)...now.saturatingAdd(Self.longest)
-            used = used.filter { near.contains($0.value) }
-            if let until = used[name], until >= end { return until }
-            guard isUsed else { return nil }
-            used[name] = end
-            let steps = JSONValue.object(used.mapValues { .integer($0) })
-            try? state.save(Secret(steps.serialized()), as: Self.stateName)
-            return nil
-        }
+        let usedUntil = attempts.use(code: name, stepEnding: (step + 1) * recipe.period, isUsed: isUsed, now: now)
         if let usedUntil { throw .oneTimePasswordUsed(credential: credential, nextAt: usedUntil) }
         return (recipe, step)
-    }
-
-    private func kept() -> [String: Int64] {
-        guard let kept = try? state.load(Self.stateName) else { return [:] }
-        return JSONValue(parsing: kept.revealBytes(), within: .local)?.objectValue?.compactMapValues(\.integerValue)
-            ?? [:]
     }
 }

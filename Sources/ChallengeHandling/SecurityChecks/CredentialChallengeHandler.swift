@@ -38,9 +38,11 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
     /// The answer, made of the credential as it is now. Throws a `LoginFailure` where it must not or cannot be sent.
     public func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
         try requireFirstAnswer(challenge)
-        let use = try await CredentialUse.look(
-            up: key, retryRejectedAfter: retryRejectedAfter, in: challenge.conversation)
-        try requireSpareAttempts(challenge)
+        let conversation = challenge.conversation
+        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        let refusal = conversation.attempts.refusal(
+            of: use, remaining: challenge.remainingAttempts, keeping: keepAttempts, now: conversation.now())
+        if let refusal { throw refusal.failure }
         do {
             return .submitChallengeAnswer(try answer.render(use.credential), from: use)
         } catch {
@@ -62,25 +64,5 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
         case .rejected(let failure):
             throw failure
         }
-    }
-
-    private func requireSpareAttempts(_ challenge: SecurityCheckChallenge) throws(LoginFailure) {
-        let told: String
-        switch challenge.remainingAttempts {
-        case .unknown:
-            return
-        case .count(let count):
-            if count > Int64(keepAttempts) { return }
-            told = count == 1 ? "1 attempt remains" : "\(count) attempts remain"
-        case .unreadable:
-            // A server that counts in a way we cannot read may be at the last one.
-            if keepAttempts <= 0 { return }
-            told = "an unreadable number of attempts remains"
-        }
-        throw LoginFailure(
-            .attemptsKept, challenge: key.challenge,
-            detail: "The server says that \(told), and `keep-attempts: \(keepAttempts)` "
-                + "leaves none to use, so nothing was sent. Check the credential \"\(key.credential)\" and wait until the "
-                + "server counts anew, or log in once by other means.")
     }
 }

@@ -32,15 +32,7 @@ public struct CredentialUse: Sendable {
 
     /// Throws `login-latched` where this value was rejected before.
     public func requireOpenLatch(in conversation: Conversation) throws(LoginFailure) {
-        guard let latch = conversation.latches.closedLatch(key, for: credential, now: conversation.now()) else {
-            return
-        }
-        let happened = latch.reason == .locked ? "The server locked the account of" : "The server rejected"
-        throw LoginFailure(
-            .latched, challenge: key.challenge,
-            detail: "\(happened) the credential \"\(key.credential)\" at \(Moment.text(latch.closedAt)), so it is not "
-                + "sent again. \(remedy)",
-            retryAt: latch.opensAt)
+        if let refusal = conversation.attempts.refusal(of: self, now: conversation.now()) { throw refusal.failure }
     }
 
     /// Closes the latch, durably, and returns the failure that ends the login. `serverWait` is the moment until which the
@@ -54,40 +46,28 @@ public struct CredentialUse: Sendable {
         let now = conversation.now()
         let opensAt = opening(reason, serverWait: serverWait, now: now)
         // First the latch: whatever goes wrong from here on, the value is not sent a second time.
-        conversation.latches.close(key, for: credential, Latch(reason: reason, closedAt: now, opensAt: opensAt))
+        let latch = Latch(reason: reason, closedAt: now, opensAt: opensAt)
+        conversation.attempts.note(.rejected(latch), of: self)
         conversation.report(
             ConversationStep(
                 challenge: key.challenge, text: "latch: closed for the credential \(key.credential), \(reason.rawValue)"
             ))
-        switch reason {
-        case .locked:
-            return LoginFailure(
-                .accountLocked, challenge: key.challenge,
-                detail:
-                    "The server rejected the credential \"\(key.credential)\" and locked the account. It is not sent "
-                    + "again. Have the account unlocked. \(remedy)",
-                retryAt: opensAt)
-        case .rejected:
-            return LoginFailure(
-                .rejected, challenge: key.challenge,
-                detail: "The server rejected the credential \"\(key.credential)\". It is not sent again. \(remedy)",
-                retryAt: opensAt)
-        }
+        return AttemptRefusal(.closed(latch), key).failure
     }
 
     /// The mark of this value, or `nil` if no server is known to have accepted it.
     func acceptance(in conversation: Conversation) -> Acceptance? {
-        conversation.latches.acceptance(key, of: credential)
+        conversation.attempts.acceptance(of: self)
     }
 
     /// Keeps the mark that this value was accepted, at `path` where an address showed it.
     package func accept(at path: String? = nil, in conversation: Conversation) {
-        conversation.latches.accept(key, credential, Acceptance(path: path, at: conversation.now()))
+        conversation.attempts.note(.accepted(Acceptance(path: path, at: conversation.now())), of: self)
     }
 
     /// Takes the mark away: the next refusal of this value counts.
     func withdrawAcceptance(in conversation: Conversation) {
-        conversation.latches.withdrawAcceptance(key, of: credential)
+        conversation.attempts.note(.forbidden, of: self)
     }
 
     /// The shortest time after which a locked account is tried again, in milliseconds.
@@ -98,10 +78,6 @@ public struct CredentialUse: Sendable {
         guard let retryRejectedAfter else { return nil }
         let own = now.addingReportingOverflow(retryRejectedAfter.milliseconds)
         return own.overflow ? nil : max(own.partialValue, serverWait ?? own.partialValue)
-    }
-
-    private var remedy: String {
-        "Change the credential, or run `countersign unlatch \(key.challenge)`."
     }
 }
 

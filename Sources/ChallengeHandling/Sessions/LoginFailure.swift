@@ -36,6 +36,9 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// Whether a challenge handler chose to give no answer: then whoever comes next may try at once.
     public var isCancelled: Bool
 
+    /// The latch at which the login ended, closed before or just now.
+    public var latch: LatchKey?
+
     /// True if the server refuses the one scope that was asked for, and nothing is wrong with the login as such.
     public var concernsScope = false
 

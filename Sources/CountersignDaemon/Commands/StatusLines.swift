@@ -19,9 +19,7 @@ enum StatusLines {
             lines.append("engine    \(text(engine["state"])) for \(seconds) s\(reason)")
         }
         for latch in values(report["latches"]) {
-            lines.append(
-                "latch     \(text(latch["challenge"])): credential \(text(latch["credential"])) \(text(latch["reason"]))"
-            )
+            lines.append("latch     \(text(latch["challenge"])): \(text(latch["detail"]))")
         }
         return lines
     }

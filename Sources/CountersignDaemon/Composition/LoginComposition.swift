@@ -81,7 +81,7 @@ struct LoginComposition {
             logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving),
             makeLogin: { occasion in
                 let guarded: [any SecurityCheckChallengeHandler] = own.map {
-                    GuardedCheckHandler($0, calls: material.calls, rejected: material.rejected)
+                    GuardedCheckHandler($0, calls: material.calls)
                 }
                 return client.login(scope: occasion.scope.words, handlers: handlers + guarded)
             })

@@ -14,10 +14,10 @@ extension LoginComposition {
         let origin = upstream.url.origin
         switch OwnHandlers.handler(named: name) {
         case .gateway(let handler):
-            return HandledGateway(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
+            return HandledGateway(handler, name: challenge.name, caller: own.calls)
                 .login(at: origin, base: upstream.url)
         case .challenges(let handler):
-            return HandledChallenges(handler, name: challenge.name, caller: own.calls, rejected: own.rejected)
+            return HandledChallenges(handler, name: challenge.name, caller: own.calls)
                 .login(at: origin, book: own.book(of: challenge.name, at: origin))
         case .securityCheck, nil:
             return nil
@@ -75,8 +75,6 @@ final class OwnHandlerMaterial: Sendable {
 
     /// Calls them, on the loops that serve callers: the runtime's own threads want priorities, which the unit forbids.
     let calls = HandlerCalls(limit: .seconds(60), isApart: false)
-    /// What servers have rejected of theirs.
-    let rejected = RejectedAnswers()
     private let books = Mutex<[Place: AnswerBook]>([:])
 
     /// The answers of a challenge at a server.

@@ -16,8 +16,8 @@ internal import Synchronization
 final class World: Sendable {
     /// Shared by all workers.
     let services: ClientServices
-    /// The latches, for `status` and `unlatch`.
-    let latches: PersistentLatches
+    /// What the attempt gate keeps.
+    let attempts: SealedAttemptStore
     /// Where credentials come from.
     let sources: CredentialComposition
     /// What survives a restart.
@@ -42,34 +42,26 @@ final class World: Sendable {
         let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
         let sealed = SystemdCredentialsSource(environment: environment)
         state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
-        latches = try PersistentLatches(store: state) { failure in
+        let attempts = try SealedAttemptStore(store: state) { failure in
             Process.complain("a latch could not be kept: \(failure.reason)")
         }
-        let ownLatches = latches
-        let shared = settings.sessions.map { FleetComposition($0, latches: ownLatches) }
+        self.attempts = attempts
+        let shared = settings.sessions.map { FleetComposition($0) }
         fleetKeys = shared?.keys
+        let limits = SessionLimits(waiters: settings.limits.waiters)
+        let gate = SharedAttemptGate(
+            limits: limits, store: attempts,
+            sharedDigests: { shared?.digests.digests(of: $1, rejectedFor: $0) ?? [] }, now: Process.wallClock)
         sources = CredentialComposition(
             settings.credentials, asker: asker,
-            oneTimePasswords: TimedPasswords(
-                digests: CryptoDigests(), state: shared?.steps(in: state) ?? state, now: Process.wallClock),
+            oneTimePasswords: TimedPasswords(digests: CryptoDigests(), attempts: gate, now: Process.wallClock),
             state: directory, needed: settings.neededFields)
         conversations = ConversationLog(next: observer, now: Process.wallClock)
         loginMeter = LoginMeter(next: conversations)
-        let limits = SessionLimits(waiters: settings.limits.waiters)
-        let ledger = CredentialLedger(digest: latches.digest)
         services = ClientServices(
-            limits: limits, credentials: sources, latches: shared?.latches ?? latches, state: state,
-            wallClock: Process.wallClock, observer: loginMeter, replay: Self.replay(settings),
-            ledger: ledger,
-            fleet: shared?.sessions(credentials: sources, version: latches.digest, limits: limits),
-            latchesOpened: { [latches] in _ = latches.unlatch(challenge: $0) },
-            hasClosedLatch: { [latches, ledger] names in
-                let now = Process.wallClock()
-                return latches.all(now: now).contains { names.contains($0.key.challenge) && !ledger.isReplaced($0) }
-                    || shared?.latches.closed(now: now, isReplaced: ledger.isReplaced).contains {
-                        names.contains($0.challenge)
-                    } ?? false
-            })
+            gate: gate, credentials: sources, state: state, wallClock: Process.wallClock, observer: loginMeter,
+            replay: Self.replay(settings), ledger: CredentialLedger(digest: attempts.digest),
+            fleet: shared?.sessions(gate: gate, credentials: sources, version: attempts.digest, limits: limits))
         mobileFirstClients.own.calls.begin { [services] in services.roster.loop }
     }
 
@@ -103,41 +95,30 @@ final class World: Sendable {
     func reload(_ settings: Settings) {
         sources.replace(settings.credentials, needed: settings.neededFields)
         services.replay?.limit = settings.limits.replay
+        // Another configuration may have other answers for a resource.
+        services.gate.change { $0.refusals = ResourceRefusals() }
     }
-}
-
-extension CredentialLedger {
-    /// Returns whether a latch is closed for a value that the credential does not have any more.
-    func isReplaced(_ entry: LatchTable.Entry) -> Bool { isReplaced(entry.digest, of: entry.key.credential) }
 }
 
 extension World {
     /// The latches that are closed for the present values of their credentials. Those of earlier values are remembered, so that a value
     /// that comes back is not sent again, but they keep nobody from anything.
-    func presentLatches(now: Int64) -> [LatchTable.Entry] {
-        latches.all(now: now).filter { entry in !(services.ledger?.isReplaced(entry) ?? false) }
-    }
+    func presentLatches(now: Int64) -> [ClosedLatch] { services.gate.closed(now: now, replacedIn: services.ledger) }
 
-    /// The latches of the fleet that are closed for values that this host's credentials have, as far as that is known.
-    func presentFleetLatches(now: Int64) -> [(challenge: String, latch: Latch)] {
-        let ledger = services.ledger
-        return services.fleet?.latches.closed(now: now) { ledger?.isReplaced($0, of: $1) ?? false } ?? []
-    }
-
-    /// The credentials for whose values latches are closed.
-    var latchedCredentials: Set<String> { Set(latches.all(now: Process.wallClock()).map(\.key.credential)) }
+    /// The credentials for whose values latches are closed, earlier ones included.
+    var latchedCredentials: Set<String> { Set(closedLatches.compactMap(\.key?.credential)) }
 
     /// Opens the latches of a challenge, and has what was asked for and rejected asked for anew; returns how many latches
     /// there were.
     func unlatch(_ challenge: String) -> Int {
-        let latched = latches.all(now: Process.wallClock()).filter { $0.key.challenge == challenge }
-        sources.forgetAnswers(of: Set(latched.map(\.key.credential)))
-        let opened = max(latches.unlatch(challenge: challenge), services.fleet?.unlatch(challenge) ?? 0)
-        mobileFirstClients.own.rejected.remove(challenge)
-        // A pause after that failure would only keep the operator waiting.
-        services.directory.forgetFailures(of: challenge)
+        let latched = closedLatches.filter { $0.challenge == challenge }
+        sources.forgetAnswers(of: Set(latched.compactMap(\.key?.credential)))
+        let opened = services.gate.unlatch(challenge)
+        services.fleet?.unlatch(challenge)
         return opened
     }
+
+    private var closedLatches: [ClosedLatch] { services.gate.closed(now: Process.wallClock(), replacedIn: nil) }
 }
 
 /// The clients of the upstreams' MobileFirst servers, one per upstream and, where callers are told apart, identity.

@@ -64,14 +64,16 @@ final class DaemonStatus: Sendable {
     /// What is to be ended at its server before the process ends.
     var pendingLogouts: [PendingLogout] {
         // What other hosts use is not this one's to end.
-        let own = world.services.directory.allHeld.filter { !(world.services.fleet?.shares($0.key) ?? false) }
+        let own = world.services.gate.read { $0.sessions.allHeld }.filter {
+            !(world.services.fleet?.shares($0.key) ?? false)
+        }
         return PendingLogout.all(of: own, at: state.withLock { $0.upstreams })
     }
 
     /// Drops sessions, and has them ended at their servers, for which nobody waits. Returns how many.
     private func drop(where which: @Sendable (SessionKey) -> Bool) -> Int {
-        let held = world.services.directory.allHeld.filter { which($0.key) }
-        let dropped = world.services.directory.drop(where: which)
+        let held = world.services.gate.read { $0.sessions.allHeld }.filter { which($0.key) }
+        let dropped = world.services.gate.change { $0.sessions.drop(where: which) }
         world.services.fleet?.drop(dropped)
         world.services.roster.refreshSnapshots()
         world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
@@ -99,7 +101,7 @@ final class DaemonStatus: Sendable {
     /// The first login that fails, with what to do, and how many more; nil where none does.
     var trouble: String? {
         let upstreams = state.withLock { $0.upstreams }
-        let standings = world.services.directory.standings(now: Process.wallClock())
+        let standings = world.services.gate.read { $0.sessions.standings(now: Process.wallClock()) }
         var failing: [String: String] = [:]
         for login in upstreams.flatMap(\.logins.all) {
             for case (let key, .failing(let failure)) in standings where login.key.isSibling(of: key) {
@@ -119,7 +121,7 @@ final class DaemonStatus: Sendable {
         // Nobody may be there to ask for a login that has failed: whoever looks at readiness does.
         world.services.roster.recover(upstreams)
         let now = Process.wallClock()
-        let standings = world.services.directory.standings(now: now)
+        let standings = world.services.gate.read { $0.sessions.standings(now: now) }
         var logins: [HealthReport.Login] = []
         var told: Set<String> = []
         for upstream in upstreams {
@@ -154,17 +156,10 @@ final class DaemonStatus: Sendable {
         for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
             isAccepting: isAccepting, upstreams: names, logins: logins,
-            latches: world.presentLatches(now: now).map {
-                .init(challenge: $0.key.challenge, credential: $0.key.credential, latch: $0.latch)
-            },
-            figures: counts, now: now, version: Version.text)
+            latches: world.presentLatches(now: now), figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = world.services.checks.all
         report.fleet = world.services.fleet?.figures
-        for (challenge, latch) in world.presentFleetLatches(now: now)
-        where !report.latches.contains(where: { $0.challenge == challenge }) {
-            report.latches.append(.init(challenge: challenge, credential: "of the fleet", latch: latch))
-        }
         return report
     }
 }

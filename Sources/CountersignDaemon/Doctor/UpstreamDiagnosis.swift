@@ -174,7 +174,6 @@ struct UpstreamDiagnosis {
 
     private func credentials() async -> [Diagnosis] {
         let now = Process.wallClock()
-        let latches = world.latches.all(now: now)
         var found: [Diagnosis] = []
         var seen: Set<String> = []
         for login in plan.forEverybody.flatMap(\.logins.all) where login.refusal == nil {
@@ -183,25 +182,17 @@ struct UpstreamDiagnosis {
                 let (diagnosis, credential) = await credential(name, of: login.name)
                 found.append(diagnosis)
                 guard let credential else { continue }
-                let version = world.latches.version(of: credential)
-                for entry in latches
-                where entry.key.credential == name && challenges.contains(entry.key.challenge)
-                    && entry.digest == version
-                {
-                    found.append(latch(entry))
+                let digest = world.attempts.digest(of: credential)
+                let closed = world.services.gate.read {
+                    $0.closed(now: now) { other, owner in owner == name && other != digest }
+                }
+                for latch in closed where latch.key?.credential == name && challenges.contains(latch.challenge) {
+                    found.append(
+                        .failed(part, "latch", "\(latch.challenge): \(latch.refusal.why)", latch.refusal.remedy))
                 }
             }
         }
         return found
-    }
-
-    private func latch(_ entry: LatchTable.Entry) -> Diagnosis {
-        let opens = entry.latch.opensAt.map { ", opens at \(Moment.text($0))" } ?? ""
-        return .failed(
-            part, "latch",
-            "\(entry.key.challenge): the server has \(entry.latch.reason.rawValue) the credential \(entry.key.credential) at "
-                + "\(Moment.text(entry.latch.closedAt))\(opens); it is not sent",
-            "change the credential, or run: countersign unlatch \(entry.key.challenge)")
     }
 
     private func credential(_ name: String, of login: String) async -> (Diagnosis, Credential?) {

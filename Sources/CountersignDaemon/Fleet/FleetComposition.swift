@@ -11,25 +11,21 @@ internal import Settings
 struct FleetComposition {
     /// The keys that seal.
     let keys: HeldFleetKeys
-    /// The latches of this host and the fleet.
-    let latches: FleetLatches
+    /// By what hosts know values.
+    let digests: FleetDigests
     private let settings: SharedSessionSettings
-    private let digests: FleetDigests
 
-    /// What `settings` says; `latches` are this host's own.
-    init(_ settings: SharedSessionSettings, latches: PersistentLatches) {
+    /// What `settings` says.
+    init(_ settings: SharedSessionSettings) {
         self.settings = settings
         keys = HeldFleetKeys(credential: settings.key)
         digests = FleetDigests(sealing: keys, canonical: { $0.canonical })
-        self.latches = FleetLatches(local: latches, digests: digests, now: Process.wallClock)
     }
-
-    /// The state of this host, with the one-time passwords that others have used.
-    func steps(in state: any StateStore) -> any StateStore { FleetSteps(local: state, latches: latches) }
 
     /// The sessions; shared only after `begin`.
     func sessions(
-        credentials: any CredentialProvider, version: @escaping @Sendable (Credential) -> [UInt8], limits: SessionLimits
+        gate: SharedAttemptGate, credentials: any CredentialProvider,
+        version: @escaping @Sendable (Credential) -> [UInt8], limits: SessionLimits
     ) -> FleetSessions {
         let logger = Logger(label: "fleet")
         var times = FleetTimes()
@@ -38,7 +34,7 @@ struct FleetComposition {
         return FleetSessions(
             material: FleetMaterial(
                 fleet: digests, credentials: credentials, version: version, digests: CryptoDigests(),
-                now: Process.wallClock), latches: latches, limits: limits, times: times
+                now: Process.wallClock), gate: gate, limits: limits, times: times
         ) { figures in
             if figures.isEngineThere {
                 logger.notice("the session engine is there")

@@ -25,7 +25,7 @@ struct SessionHandover: Sendable {
     /// What is held now, in the clear; `nil` where that is nothing.
     func image(_ fingerprints: SessionFingerprints) -> Secret? {
         let now = Process.wallClock()
-        let images = world.services.directory.allHeld.compactMap { key, held -> SessionImage? in
+        let images = world.services.gate.read { $0.sessions.allHeld }.compactMap { key, held -> SessionImage? in
             guard !held.isExpired(at: now), let fingerprint = fingerprints[key] else { return nil }
             let versions = world.services.ledger?.versions(of: key) ?? [:]
             return SessionImage(key, held, configuration: fingerprint, versions: versions)
@@ -64,7 +64,7 @@ struct SessionHandover: Sendable {
             return "the configuration of its challenge has changed"
         }
         for (name, version) in image.versions {
-            guard let credential = credentials[name], world.latches.version(of: credential) == version else {
+            guard let credential = credentials[name], world.attempts.digest(of: credential) == version else {
                 return "the credential \(name) has changed, or cannot be looked up"
             }
         }
@@ -72,8 +72,7 @@ struct SessionHandover: Sendable {
         guard let session = image.session(credential: credential, digests: CryptoDigests()) else {
             return "its credential cannot be looked up, or lacks what it takes"
         }
-        let directory = world.services.directory
-        guard directory.adopt(image.key, session, wonAt: image.wonAt, now: Process.wallClock()) else {
+        guard world.services.gate.adopt(image.key, session, wonAt: image.wonAt) else {
             return "it has ended"
         }
         world.services.ledger?.note(image.key, image.versions)

@@ -40,8 +40,8 @@ final class SessionKeeper: Sendable {
 
     /// The logins that stand ready from now on.
     func serves(_ upstreams: [UpstreamPlan], of settings: Settings) {
-        let latches = handover.world.latches
-        let fingerprints = SessionFingerprints(settings, upstreams) { latches.digest(of: $0) }
+        let attempts = handover.world.attempts
+        let fingerprints = SessionFingerprints(settings, upstreams) { attempts.digest(of: $0) }
         state.withLock { $0.fingerprints = fingerprints }
     }
 
@@ -68,7 +68,7 @@ final class SessionKeeper: Sendable {
     /// Begins to keep them, where there is a manager. Throws where there can be no thread for it.
     func begin() throws(ThreadError) {
         guard Process.environment["NOTIFY_SOCKET"] != nil else { return }
-        handover.world.services.directory.watch { [weak self] in self?.touch() }
+        handover.world.services.gate.watch { [weak self] in self?.touch() }
         try startThread { [self] in
             while true {
                 wish.wait()

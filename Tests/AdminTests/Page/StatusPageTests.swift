@@ -61,10 +61,8 @@ struct StatusPageTests {
     func ends(moment: Int64) {
         var report = MetricsReport.of([.held(until: moment == 0 ? nil : moment), .held(until: .max)])
         report.health.latches = [
-            .init(
-                challenge: "pin", credential: "ann",
-                latch: Latch(reason: .rejected, closedAt: moment, opensAt: 0 &- moment)
-            )
+            ClosedLatch(
+                Latch(reason: .rejected, closedAt: moment, opensAt: 0 &- moment), challenge: "pin", key: nil)
         ]
         for now in [Int64.min, 0, .max] {
             report.health.now = now

@@ -12,21 +12,22 @@ import Secrets
 extension MicroBenchmark {
     static let lookUps = [
         MicroBenchmark(name: "look a held session up") {
-            let directory = SessionDirectory()
+            let gate = SharedAttemptGate(now: { 0 })
             var memory = RouteMemory()
             for number in 0..<100 {
                 let slot = slot("challenge \(number % 4)")
                 let route = memory.equal(to: [slot]) ?? RouteSessions(slots: [slot])
                 memory.remember(route, for: RouteKey(method: .get, target: target("/path/\(number)")))
                 let ticket = ExchangeTicket(worker: 0, exchange: 1)
-                guard directory.request(slot.key, rejected: nil, waiter: ticket, now: 0) == .lead else { continue }
+                let answer = gate.change { $0.ask(for: slot.key, rejected: nil, waiter: ticket, now: 0) }
+                guard answer == .go else { continue }
                 let field = InjectedField(name: .authorization, value: Secret("Bearer \(number)"))
-                _ = directory.finish(slot.key, with: .success(Session(fields: [field])), now: 0)
+                _ = gate.finish(slot.key, with: .success(Session(fields: [field])))
             }
             let asked = target("/path/57?query")
             return {
                 guard let route = memory.route(method: .get, target: asked) else { preconditionFailure("it is known") }
-                route.refresh(from: directory, now: 0)
+                route.refresh(from: gate, now: 0)
                 guard route.fields !== SessionFields.none else { preconditionFailure("it is held") }
             }
         },

@@ -17,7 +17,7 @@ final class FleetOfTests: Sendable {
     struct Host: Sendable {
         let services: ClientServices
         let fleet: FleetSessions
-        let latches: MemoryLatches
+        let runtime: LoopBound<ClientRuntime>?
         let credentials: Mutable<[String: [String: Secret]]>
         let thread: EventLoopThread
     }
@@ -25,19 +25,19 @@ final class FleetOfTests: Sendable {
     let engine = MemoryEngine.Shared()
     let hosts: [Host]
 
-    /// So many hosts, whose credential `pin` is one of `pins` each; their engines are made when `gate` is given.
-    init(_ pins: [String], gate: Signal? = nil) throws {
+    /// So many hosts, whose credential `pin` is one of `pins` each; their engines are made when `isOpen` is given.
+    init(_ pins: [String], until isOpen: Signal? = nil) throws {
         let engine = engine
-        hosts = try pins.map { pin in try Self.host(pin, engine, gate) }
+        hosts = try pins.map { pin in try Self.host(pin, engine, isOpen) }
     }
 
-    private static func host(_ pin: String, _ engine: MemoryEngine.Shared, _ gate: Signal?) throws -> Host {
+    private static func host(_ pin: String, _ engine: MemoryEngine.Shared, _ isOpen: Signal?) throws -> Host {
         let credentials = Mutable(["pin": ["pin": Secret(pin)]])
         let provider = MutableCredentials(credentials)
         let digests = FleetDigests(sealing: OpenSealing(), canonical: canonical)
-        let local = MemoryLatches()
         let now: @Sendable () -> Int64 = { 1_000_000_000_000 }
-        let latches = FleetLatches(local: local, digests: digests, now: now)
+        let gate = SharedAttemptGate(
+            sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: now)
         let version: @Sendable (Credential) -> [UInt8] = { Array("local ".utf8) + canonical($0).revealBytes() }
         var times = FleetTimes()
         times.spread = .milliseconds(10)
@@ -47,26 +47,29 @@ final class FleetOfTests: Sendable {
         let fleet = FleetSessions(
             material: FleetMaterial(
                 fleet: digests, credentials: provider, version: version, digests: NoDigests(), now: now),
-            latches: latches, limits: SessionLimits(), times: times)
+            gate: gate, limits: SessionLimits(), times: times)
         let services = ClientServices(
-            limits: SessionLimits(), credentials: provider, latches: latches, state: MemoryState(), wallClock: now,
-            observer: SilentObserver(), ledger: CredentialLedger(digest: version), fleet: fleet)
+            gate: gate, credentials: provider, state: MemoryState(), wallClock: now, observer: SilentObserver(),
+            ledger: CredentialLedger(digest: version), fleet: fleet)
         let isListed = Signal()
+        let made = Mutable<LoopBound<ClientRuntime>?>(nil)
         let thread = try EventLoopThread(name: "host") { loop in
             defer { isListed.set() }
             guard let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 1) else {
                 return
             }
-            loop.execute { [bound = LoopBound(runtime, to: loop)] in _ = bound.value.worker }
+            let bound = LoopBound(runtime, to: loop)
+            made.value = bound
+            loop.execute { _ = bound.value.worker }
         }
         isListed.wait()
         fleet.serves(
             FleetPlan(keys: [key]) { .init(name: "\($0.challenge) \($0.scope)", configuration: [1, 2, 3]) })
         fleet.begin(services) { runtime in
-            gate?.wait()
+            isOpen?.wait()
             return MemoryEngine(engine, loop: runtime.loop)
         }
-        return Host(services: services, fleet: fleet, latches: local, credentials: credentials, thread: thread)
+        return Host(services: services, fleet: fleet, runtime: made.value, credentials: credentials, thread: thread)
     }
 
     /// Ends them; what waits is left.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import ChallengeClient
 import ChallengeHandling
+import Curl
+import EventLoop
 import Secrets
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import ChallengeClient
 
 @Suite("Sessions that hosts share")
 struct FleetSessionsTests {
@@ -67,7 +70,7 @@ struct FleetSessionsTests {
     @Test("a login that comes while the engine is being made waits for it")
     func early() async throws {
         let gate = Signal()
-        let fleet = try FleetOfTests(["1234", "1234"], gate: gate)
+        let fleet = try FleetOfTests(["1234", "1234"], until: gate)
         defer { fleet.end() }
         let logins = Mutable<[Bool]>([])
         let begun = fleet.hosts.map { _ in Signal() }
@@ -89,7 +92,7 @@ struct FleetSessionsTests {
     @Test("are taken up by a host that did not ask, in the place of what it holds")
     func adopted() async throws {
         try await withFleet(["1234", "1234"]) { fleet in
-            let directory = fleet.hosts[1].services.directory
+            let directory = fleet.hosts[1].services.gate
             for token in ["first", "second"] {
                 #expect(await FleetOfTests.token(of: win(fleet.hosts[0]) { token }) == token)
                 #expect(
@@ -106,7 +109,7 @@ struct FleetSessionsTests {
             #expect(await FleetOfTests.token(of: win(fleet.hosts[0]) { "new" }) == "new")
             let other = fleet.hosts[1]
             #expect(await eventually { other.fleet.figures.unusable >= 1 })
-            #expect(other.services.directory.held(key) == nil)
+            #expect(other.services.gate.held(key) == nil)
             other.credentials.value = ["pin": ["pin": Secret("1234")]]
             #expect(await FleetOfTests.token(of: win(other) { "own" }) == "new")
         }
@@ -142,22 +145,39 @@ struct FleetSessionsTests {
     func latched() async throws {
         try await withFleet(["9999", "1234"]) { fleet in
             let host = fleet.hosts[0]
-            let use = LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")
-            let value = Credential(name: "pin", fields: ["pin": Secret("9999")])
-            _ = await win(host) {
-                host.fleet.latches.close(use, for: value, Latch(reason: .rejected, closedAt: 1_000_000_000_000))
-                throw LoginFailure(.rejected, challenge: "bank-pin", detail: "Wrong.")
-            }
+            let (_, first) = await logIn(at: host)
+            #expect(first == .rejected)
             let before = host.fleet.figures.leases
-            for _ in 0..<3 {
-                _ = await win(host) { throw LoginFailure(.latched, challenge: "bank-pin", detail: "Wrong.") }
-            }
+            for _ in 0..<3 { #expect(await logIn(at: host).failure == .latched) }
             #expect(host.fleet.figures.leases == before)
             // Another value is another matter.
             host.credentials.value = ["pin": ["pin": Secret("1234")]]
             // For a moment all hosts are told of the rejection.
-            #expect(await eventually { await FleetOfTests.token(of: win(host) { "right" }) == "right" })
+            #expect(await eventually { await logIn(at: host).token == "right" })
             #expect(host.fleet.figures.leases == before + 1)
+        }
+    }
+
+    /// The session that a host wins by its client, or why it does not; the server rejects 9999.
+    private func logIn(at host: FleetOfTests.Host) async -> (token: String?, failure: LoginFailure.Code?) {
+        let login = StandingLogin(
+            name: "bank-pin", trigger: .ahead, isAhead: true, key: key, credentials: ["pin"],
+            makeLogin: { _ in PINLogin(key: LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")) })
+        let plan = UpstreamPlan(
+            name: "bank", base: WebURL(origin: key.origin, path: "/"), connections: ConnectionSettings(),
+            logins: StandingLogins())
+        let race = Race<SessionTable<ExchangeTicket>.Outcome>()
+        let (loop, runtime) = (host.thread.loop, host.runtime)
+        loop.execute {
+            runtime?.value.requestSession(
+                RouteSessions.Slot(login: login, scope: .empty), rejected: nil, at: plan, challenge: nil,
+                cause: LoginCause(.command)
+            ) { race.end($0) }
+        }
+        switch await withCheckedContinuation({ race.begin($0) }) {
+        case .failed(let failure): return (nil, failure.code)
+        case .won(let held): return (FleetOfTests.token(of: .success(held.session)), nil)
+        default: return (nil, nil)
         }
     }
 
@@ -165,7 +185,7 @@ struct FleetSessionsTests {
     func renewal() async throws {
         try await withFleet(["1234", "1234"]) { fleet in
             _ = await win(fleet.hosts[0]) { "first" }
-            #expect(await eventually { fleet.hosts[1].services.directory.held(key) != nil })
+            #expect(await eventually { fleet.hosts[1].services.gate.held(key) != nil })
             let end = Signal()
             async let renewed = win(fleet.hosts[0], isRenewal: true, until: { await end.wait() }) { "second" }
             #expect(await eventually { fleet.hosts[0].fleet.figures.leases == 2 })
@@ -175,7 +195,7 @@ struct FleetSessionsTests {
             #expect(await FleetOfTests.token(of: renewed) == "second")
             #expect(
                 await eventually {
-                    fleet.hosts[1].services.directory.held(key)?.session.fields == FleetOfTests.session("second").fields
+                    fleet.hosts[1].services.gate.held(key)?.session.fields == FleetOfTests.session("second").fields
                 })
         }
     }
@@ -184,11 +204,22 @@ struct FleetSessionsTests {
     func dropped() async throws {
         try await withFleet(["1234", "1234"]) { fleet in
             _ = await win(fleet.hosts[0]) { "first" }
-            let other = fleet.hosts[1].services.directory
+            let other = fleet.hosts[1].services.gate
             #expect(await eventually { other.held(key) != nil })
             fleet.hosts[0].fleet.drop([key])
             #expect(await eventually { other.held(key) == nil })
             #expect(await FleetOfTests.token(of: win(fleet.hosts[1]) { "second" }) == "second")
         }
+    }
+}
+
+/// Looks the PIN up, which a server rejects if it is 9999.
+private struct PINLogin: SessionLogin {
+    let key: LatchKey
+
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let use = try await CredentialUse.look(up: key, in: conversation)
+        if use.credential["pin"] == Secret("9999") { throw use.reject(.rejected, serverWait: nil, in: conversation) }
+        return FleetOfTests.session("right")
     }
 }

@@ -12,29 +12,33 @@ import Testing
 
 @Suite("A route's sessions, as one worker sees them")
 struct RouteSessionsTests {
-    private let directory = SessionDirectory()
+    private let gate = SharedAttemptGate(now: { 0 })
     private let ticket = ExchangeTicket(worker: 0, exchange: 1)
 
     private func win(_ key: SessionKey, _ value: String, expiresAt: Int64? = nil, now: Int64 = 0) {
-        _ = directory.request(key, rejected: directory.held(key)?.generation, waiter: ticket, now: now)
+        let old = gate.held(key)?.generation
+        _ = gate.change { $0.ask(for: key, rejected: old, waiter: ticket, now: now) }
         let field = InjectedField(name: .authorization, value: Secret(value))
-        _ = directory.finish(key, with: .success(Session(fields: [field], expiresAt: expiresAt)), now: now)
+        _ = gate.change {
+            $0.sessions.finish(
+                key, with: .success(Session(fields: [field], expiresAt: expiresAt)), now: now, chance: 0)
+        }
     }
 
     @Test("a snapshot is taken when something has changed, and only then")
     func refresh() {
         let route = RouteSessions(slots: [.slot("a"), .slot("b")])
-        route.refresh(from: directory, now: 0)
+        route.refresh(from: gate, now: 0)
         #expect(route.generations == [0, 0])
         win(route.slots[1].key, "one")
         #expect(route.generations == [0, 0])
-        route.refresh(from: directory, now: 0)
+        route.refresh(from: gate, now: 0)
         #expect(route.generations == [0, 1])
         let fields = route.fields
-        route.refresh(from: directory, now: 1)
+        route.refresh(from: gate, now: 1)
         #expect(route.fields === fields)
-        _ = directory.drop { _ in true }
-        route.refresh(from: directory, now: 1)
+        _ = gate.change { $0.sessions.drop { _ in true } }
+        route.refresh(from: gate, now: 1)
         #expect(route.generations == [0, 0])
         #expect(route.fields === SessionFields.none)
     }
@@ -43,9 +47,9 @@ struct RouteSessionsTests {
     func expiry() {
         let route = RouteSessions(slots: [.slot("a")])
         win(route.slots[0].key, "one", expiresAt: 1000)
-        route.refresh(from: directory, now: 999)
+        route.refresh(from: gate, now: 999)
         #expect(route.generations == [1])
-        route.refresh(from: directory, now: 1000)
+        route.refresh(from: gate, now: 1000)
         #expect(route.generations == [0])
     }
 
@@ -54,14 +58,14 @@ struct RouteSessionsTests {
         let route = RouteSessions(slots: [.slot("a"), .slot("b")])
         win(route.slots[0].key, "one", expiresAt: 100_000)
         win(route.slots[1].key, "two", expiresAt: 10_000)
-        route.refresh(from: directory, now: 0)
+        route.refresh(from: gate, now: 0)
         #expect((8000...8500).contains(route.renewAt))
         route.postponeRenewal(until: 9000)
         #expect(route.renewAt == 9000)
-        _ = directory.beginRenewal(route.slots[1].key, now: 8000)
+        _ = gate.change({ $0.sessions.beginRenewal(route.slots[1].key, now: 8000) })
         let failure = LoginFailure(.noCredential, challenge: "b", detail: "")
-        _ = directory.finish(route.slots[1].key, with: .failure(failure), now: 8000)
-        route.refresh(from: directory, now: 8001)
+        _ = gate.change { $0.sessions.finish(route.slots[1].key, with: .failure(failure), now: 8000, chance: 0) }
+        route.refresh(from: gate, now: 8001)
         #expect(route.renewAt == 9000)
         #expect(route.generations == [1, 2])
     }

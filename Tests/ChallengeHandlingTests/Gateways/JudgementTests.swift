@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPTypes
+import TestSupport
 import Testing
 
 @Suite("A form login is judged by the answer to the form and at configured addresses")
@@ -147,7 +148,7 @@ struct JudgementTests {
             Portal.get(sends: "JSESSIONID=2"),
         ]
         let refusal = [Self.home, Portal.post("/app/j_security_check", 403, "<p>CSRF check failed</p>")]
-        let latches = Latches()
+        let latches = LocalGate()
         func world(_ steps: [ScriptedStep]) -> World { World(steps, credentials: [.ann], latches: latches) }
         let login = try Portal.login()
         for _ in 0..<2 {

@@ -4,6 +4,7 @@
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 /// A portal with a login in front of it, and the words of a conversation with it.

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPTypes
+import TestSupport
 import Testing
 
 @Suite("WebSEAL's form login is answered in all its ways")

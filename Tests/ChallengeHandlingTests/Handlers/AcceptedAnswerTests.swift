@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 @testable import ChallengeHandling
@@ -31,33 +32,33 @@ struct AcceptedAnswerTests {
     }
 
     private func win(
-        _ path: String, _ steps: [ScriptedStep], _ rejected: RejectedAnswers, _ book: AnswerBook
+        _ path: String, _ steps: [ScriptedStep], _ gate: LocalGate, _ book: AnswerBook
     ) async throws -> Session {
         let challenges = HandledChallenges(
-            BasicChallengeHandler(Ann()), name: "own", caller: Here(), rejected: rejected)
+            BasicChallengeHandler(Ann()), name: "own", caller: Here())
         let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: path)
         let login = HandledChallengesLogin(
             challenges: challenges, book: book, met: ExaminedResponse(status: 401, fields: Self.demand, url: url),
             target: nil)
-        return try await World(steps).win(login)
+        return try await World(steps, latches: gate).win(login)
     }
 
     @Test("one that a resource refuses, and that is still accepted elsewhere, is not remembered as rejected")
     func forbidden() async throws {
-        let (rejected, book) = (RejectedAnswers(), AnswerBook())
-        _ = try await win("/a", [step("/a", true, 200)], rejected, book)
+        let (gate, book) = (LocalGate(), AnswerBook())
+        _ = try await win("/a", [step("/a", true, 200)], gate, book)
         let confirmed = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 200)]
-        _ = try await win("/admin", confirmed, rejected, book)
-        _ = try await win("/b", [step("/b", true, 200)], rejected, book)
+        _ = try await win("/admin", confirmed, gate, book)
+        _ = try await win("/b", [step("/b", true, 200)], gate, book)
     }
 
     @Test("one that is refused where it was accepted is rejected, and not sent again")
     func changed() async throws {
-        let (rejected, book) = (RejectedAnswers(), AnswerBook())
-        _ = try await win("/a", [step("/a", true, 200)], rejected, book)
+        let (gate, book) = (LocalGate(), AnswerBook())
+        _ = try await win("/a", [step("/a", true, 200)], gate, book)
         let refused = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 401)]
         for steps in [refused, []] {
-            await #expect(throws: LoginFailure.self) { try await win("/admin", steps, rejected, book) }
+            await #expect(throws: LoginFailure.self) { try await win("/admin", steps, gate, book) }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("Security-check challenge handlers")

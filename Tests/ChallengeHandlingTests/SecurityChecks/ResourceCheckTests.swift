@@ -4,6 +4,7 @@
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("Security checks that a resource names itself")

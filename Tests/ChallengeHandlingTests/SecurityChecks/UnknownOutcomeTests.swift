@@ -4,6 +4,7 @@
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 @Suite("Outcomes that say nothing about a credential")
@@ -96,7 +97,7 @@ struct UnknownOutcomeTests {
         let conversation = Conversation(
             sideRequests: world.requests,
             credentials: Credentials([], failure: CredentialError(reason: "the keyring is locked")),
-            latches: world.latches, state: world.store, now: { World.now })
+            attempts: world.latches, state: world.store, now: { World.now })
         let error = await #expect(throws: LoginFailure.self) { try await Bank.login().win(conversation) }
         #expect(error?.code == .failed && error?.detail == "the keyring is locked")
     }

@@ -125,7 +125,7 @@ struct SessionImageTests {
         var other = SessionTable<Int>()
         let lead = other.request(key, rejected: nil, waiter: 1, now: 0)
         let isAdopted = other.adopt(key, Session(), wonAt: 0, now: 0)
-        #expect(lead == .lead && !isAdopted)
+        #expect(lead == .go && !isAdopted)
     }
 }
 

@@ -108,7 +108,7 @@ struct RefreshTokenTests {
         let login = try Self.login(refreshTokens)
         let silent = SilentRequests()
         let hanging = Conversation(
-            sideRequests: silent, credentials: world.conversation.credentials, latches: world.latches,
+            sideRequests: silent, credentials: world.conversation.credentials, attempts: world.latches,
             state: world.store, now: world.conversation.now)
         let first = Task { try await login.win(hanging) }
         while silent.count == 0 { await Task.yield() }

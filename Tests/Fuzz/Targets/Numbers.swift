@@ -79,9 +79,8 @@ extension AdminService.Sources {
     /// Sessions and latches at the ends of time.
     fileprivate static var sample: AdminService.Sources {
         let latches = [Int64.min, .max, 0].map { moment in
-            HealthReport.ClosedLatch(
-                challenge: "c", credential: "d", latch: Latch(reason: .rejected, closedAt: moment, opensAt: 0 &- moment)
-            )
+            ClosedLatch(
+                Latch(reason: .rejected, closedAt: moment, opensAt: 0 &- moment), challenge: "c", key: nil)
         }
         let health = HealthReport(
             isAccepting: true, upstreams: ["u"], logins: [], latches: latches, figures: [:], now: now, version: "1")

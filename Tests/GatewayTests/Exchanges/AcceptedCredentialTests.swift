@@ -41,7 +41,7 @@ struct AcceptedCredentialTests {
     private static let credential = Credential(
         name: "pin", fields: ["username": Secret("ann"), "password": Secret("right")])
     private let office = Office()
-    private let latches = MemoryLatches()
+    private let attempts = MemoryAttempts()
 
     private func key(_ port: UInt16) -> LatchKey {
         LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin")
@@ -57,12 +57,13 @@ struct AcceptedCredentialTests {
             key: SessionKey(origin: key.origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
         return try Proxy(
-            .bank(port: port, logins: [login]), workers: workers, latches: latches,
+            .bank(port: port, logins: [login]), workers: workers, attempts: attempts,
             credentials: FixedCredentials(["pin": Self.credential.fields]))
     }
 
     private func isLatched(_ port: UInt16) -> Bool {
-        latches.closedLatch(key(port), for: Self.credential, now: 0) != nil
+        let digest = attempts.digest(of: Self.credential)
+        return attempts.load().latches.closedLatch(key(port), digest: digest, now: 0) != nil
     }
 
     @Test(
@@ -118,7 +119,8 @@ struct AcceptedCredentialTests {
         #expect(office.refusals.load(ordering: .relaxed) <= (path == "/app/1" ? 1 : 2))
         #expect(isLatched(upstream.port))
         // Latched, it is a value that nobody accepts any more.
-        #expect(latches.acceptance(key(upstream.port), of: Self.credential) == nil)
+        let digest = attempts.digest(of: Self.credential)
+        #expect(attempts.load().acceptances.acceptance(key(upstream.port), digest: digest) == nil)
     }
 
     @Test("a password that was changed at the server is refused to 50 callers at once, and nobody's is sent after that")
@@ -147,7 +149,7 @@ struct AcceptedCredentialTests {
                     name: .authorization, value: Secret("Basic \(Base64.encode(Array("ann:right".utf8)))"))
             ])
         let held = SessionKey(origin: key.origin, challenge: "bank", credential: "pin")
-        #expect(proxy.services.directory.adopt(held, session, wonAt: 0, now: proxy.clock.now))
+        #expect(proxy.services.gate.adopt(held, session, wonAt: 0))
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
         #expect(!isLatched(upstream.port))
     }

@@ -82,7 +82,7 @@ struct ConfirmationTests {
         #expect(site.count("GET /doc") == 1 && site.count("POST /doc") == 1)
         #expect(try proxy.fetch(get("/a")).body == "in ")
         #expect(proxy.log.count == 1 && upstream.requests == 5)
-        #expect(proxy.services.directory.allHeld.values.map(\.generation) == [1])
+        #expect(proxy.services.gate.read({ $0.sessions.allHeld }).values.map(\.generation) == [1])
     }
 
     @Test("that is longer than a window passes byte for byte")

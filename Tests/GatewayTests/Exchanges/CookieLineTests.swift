@@ -52,7 +52,7 @@ struct CookieLineTests {
                 Conversation(
                     sideRequests: conversation.sideRequests,
                     credentials: FixedCredentials(["ann": ["username": Secret("ann"), "password": Secret("demo")]]),
-                    latches: conversation.latches, state: conversation.state, now: conversation.now))
+                    attempts: conversation.attempts, state: conversation.state, now: conversation.now))
         }
         return try Proxy(.bank(port: upstream.port, logins: logins + [login])).fetch(get("/app")).body
     }

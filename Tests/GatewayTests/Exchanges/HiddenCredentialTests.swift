@@ -82,7 +82,7 @@ struct HiddenCredentialTests {
             key: SessionKey(origin: origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
         return try Proxy(
-            .bank(port: port, logins: [login]), workers: workers, latches: MemoryLatches(),
+            .bank(port: port, logins: [login]), workers: workers,
             credentials: FixedCredentials(["pin": ["username": Secret("ann"), "password": Secret("right")]]))
     }
 
@@ -138,7 +138,7 @@ struct HiddenCredentialTests {
         let confirmedAnew = office.hold("nobody /app/1")
         let asked = office.count("nobody /app/1")
         let isFirst = Atomic(true)
-        proxy.services.directory.watch { [office] in
+        proxy.services.gate.watch { [office] in
             guard isFirst.exchange(false, ordering: .relaxed) else { return }
             late.set()
             _ = Bell.shared.wait { office.count("nobody /app/1") > asked }

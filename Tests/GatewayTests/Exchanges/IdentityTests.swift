@@ -74,11 +74,13 @@ struct IdentityTests {
             }
             for (caller, name) in callers { #expect(try caller.message().body == "\(name) \(name)-\(round)") }
             // The sessions are lost: all are won anew.
-            if round == 2 { _ = proxy.services.directory.drop { _ in true } }
+            if round == 2 { _ = proxy.services.gate.change { $0.sessions.drop { _ in true } } }
         }
         #expect(proxy.log.count == 6)
         #expect(
-            Set(proxy.services.directory.allHeld.map { "\($0.key.credential)" }) == ["ann", "bob", "all"])
+            Set(proxy.services.gate.read({ $0.sessions.allHeld }).map { "\($0.key.credential)" }) == [
+                "ann", "bob", "all",
+            ])
     }
 
     @Test("cookies that a session wins, and those set later, are that user's")
@@ -137,7 +139,7 @@ struct IdentityTests {
                 try caller.send(get())
                 #expect(try caller.message().body == name)
             }
-            _ = proxy.services.directory.drop { _ in true }
+            _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
         }
     }
 
@@ -186,7 +188,7 @@ struct IdentityTests {
         }
         // It costs nobody a login, and readiness knows nothing of it.
         #expect(proxy.log.count == 1)
-        #expect(proxy.services.directory.standings(now: proxy.clock.now).count == 1)
+        #expect(proxy.services.gate.read({ $0.sessions.standings(now: proxy.clock.now) }).count == 1)
     }
 
     @Test("what one user is refused somewhere is no answer for another")

@@ -99,7 +99,7 @@ struct TrialTests {
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
         #expect(try proxy.fetch(get("/down")).body == "503 at /down")
         #expect(try proxy.fetch(get("/down")).body == "503 at /down")
-        #expect(proxy.services.directory.allHeld.isEmpty)
+        #expect(proxy.services.gate.read({ $0.sessions.allHeld }).isEmpty)
         #expect(try proxy.fetch(get("/up")).body == "200 at /up")
         #expect(proxy.log.count == 1)
     }

@@ -52,7 +52,7 @@ struct DiskFaultTests {
         let proxy = try proxy(upstream, spool)
         try expectUnreplayable(upstream, proxy)
         #expect(told.withLock { $0 } == [.opening(ENOENT)])
-        _ = proxy.services.directory.drop { _ in true }
+        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
         let caller = try proxy.connect()
         startThread(sending: post(LongBody(count: 60_000), inChunksOf: 10_000), to: caller)
         #expect(try caller.message().body == "well")

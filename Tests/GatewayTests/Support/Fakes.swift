@@ -21,12 +21,6 @@ struct NoCredentials: CredentialProvider {
     func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
 }
 
-/// No latches.
-struct NoLatches: LatchBook {
-    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? { nil }
-    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {}
-}
-
 /// Notes logins as they begin and end.
 final class LoginLog: LoginObserver {
     private let begun = Mutex<[LoginCause]>([])

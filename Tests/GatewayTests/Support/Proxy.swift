@@ -25,14 +25,14 @@ final class Proxy {
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
         spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: GatewayPlan,
-        latches: any LatchBook = NoLatches(), credentials: any CredentialProvider = NoCredentials(),
-        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
-        isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
+        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials(),
+        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) throws {
         let clock = clock
         services = ClientServices(
-            limits: sessions, credentials: credentials, latches: latches, state: MemoryState(),
-            wallClock: { clock.now }, chance: chance, observer: log, replay: spool, hasClosedLatch: isLatched)
+            gate: SharedAttemptGate(limits: sessions, store: attempts, chance: chance, now: { clock.now }),
+            credentials: credentials,
+            state: MemoryState(), wallClock: { clock.now }, chance: chance, observer: log, replay: spool)
         gateway = try Gateway(
             services: services, workers: workers, limits: limits,
             logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), clock: time)
@@ -44,13 +44,13 @@ final class Proxy {
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
         router: Router = Router(fallback: "bank"), logger: Logger? = nil,
-        latches: any LatchBook = NoLatches(), credentials: any CredentialProvider = NoCredentials()
+        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials()
     ) throws {
         try self.init(
             workers: workers, limits: limits, sessions: sessions, spool: spool, logger: logger,
             GatewayPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]),
-            latches: latches, credentials: credentials)
+            attempts: attempts, credentials: credentials)
     }
 
     deinit { gateway.stop() }
@@ -77,7 +77,7 @@ final class Proxy {
 
     /// How many exchanges wait for a login.
     var waiters: Int {
-        services.directory.standings(now: clock.now).values.reduce(0) { sum, standing in
+        services.gate.read({ $0.sessions.standings(now: clock.now) }).values.reduce(0) { sum, standing in
             if case .winning(let waiters) = standing { sum + waiters } else { sum }
         }
     }

@@ -33,7 +33,7 @@ struct TunnelLifeTests {
         _ = try upstream.head()
         try upstream.send(switching())
         _ = try caller.head()
-        #expect(proxy.services.directory.drop { _ in true }.count == 1)
+        #expect(proxy.services.gate.change { $0.sessions.drop { _ in true } }.count == 1)
         try caller.send("still")
         try upstream.expect("still")
     }

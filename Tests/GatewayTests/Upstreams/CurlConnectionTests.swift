@@ -69,7 +69,7 @@ struct CurlConnectionTests {
 
     private static let cases = JudgeTable("curl-connections").rows.map(Case.init)
     private let credentials: Users
-    private let latches = MemoryLatches()
+    private let attempts = MemoryAttempts()
 
     init() { credentials = Users() }
 
@@ -104,7 +104,7 @@ struct CurlConnectionTests {
         }
         return try Proxy(
             UpstreamPlan(name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: standing),
-            latches: latches, credentials: credentials)
+            attempts: attempts, credentials: credentials)
     }
 
     /// Sends `METHOD PATH LENGTH`, and returns the status with the code of what the proxy says itself.
@@ -123,7 +123,8 @@ struct CurlConnectionTests {
         let origin = Origin(scheme: .http, host: "127.0.0.1", port: upstream.port)
         return users.contains { user in
             let key = LatchKey(origin: origin, challenge: "bank", credential: user)
-            return latches.closedLatch(key, for: credentials.credential(of: user), now: 0) != nil
+            let digest = attempts.digest(of: credentials.credential(of: user))
+            return attempts.load().latches.closedLatch(key, digest: digest, now: 0) != nil
         }
     }
 

@@ -20,11 +20,11 @@ struct UpstreamCheckTests {
 
     /// A proxy whose first check comes after half a second, and the next ones after the period each.
     private func proxy(
-        _ plan: UpstreamPlan, workers: Int = 1, isLatched: @escaping @Sendable (Set<String>) -> Bool = { _ in false }
+        _ plan: UpstreamPlan, workers: Int = 1
     ) throws -> Proxy {
         try Proxy(
             workers: workers, GatewayPlan(listeners: [(point: any, plan: .proxy())], upstreams: [plan]),
-            chance: { 0.5 }, isLatched: isLatched)
+            chance: { 0.5 })
     }
 
     private func state(_ proxy: Proxy) -> CheckReading.State? { proxy.services.checks.all["bank"]?.state }
@@ -99,16 +99,17 @@ struct UpstreamCheckTests {
     func latched() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
-        let isLatched = Mutex(true)
-        let proxy = try proxy(
-            plan(upstream.port, logins: [login]),
-            isLatched: { names in names.contains("bank") && isLatched.withLock { $0 } })
+        let proxy = try proxy(plan(upstream.port, logins: [login]))
+        let use = CredentialUse(
+            key: LatchKey(origin: login.key.origin, challenge: "bank", credential: "pin"),
+            credential: Credential(name: "pin", fields: [:]))
+        proxy.services.gate.note(.rejected(Latch(reason: .rejected, closedAt: 0)), of: use)
         proxy.pass(.milliseconds(500))
         proxy.wait("the first look") {
             if case .unknown(let reason)? = state(proxy) { reason.contains("latch") } else { false }
         }
         #expect(proxy.log.count == 0 && upstream.requests == 0)
-        isLatched.withLock { $0 = false }
+        #expect(proxy.services.gate.unlatch("bank") == 1)
         proxy.pass(.seconds(10))
         proxy.wait("the login") { proxy.log.finished >= 1 }
         proxy.settle()

@@ -13,14 +13,14 @@ final class World: Sendable {
     static let now: Int64 = 1_795_276_800_000
 
     let requests: ScriptedSideRequests
-    let latches: Latches
+    let latches: LocalGate
     let store: MemoryStore
     let credentials: Credentials
     private let transcript = Mutex<[ConversationStep]>([])
 
     init(
         _ steps: [ScriptedStep] = [], credentials: [Credential] = [.bankPIN], store: MemoryStore = MemoryStore(),
-        latches: Latches = Latches()
+        latches: LocalGate = LocalGate()
     ) {
         self.latches = latches
         requests = ScriptedSideRequests(steps)
@@ -30,7 +30,7 @@ final class World: Sendable {
 
     var conversation: Conversation {
         Conversation(
-            sideRequests: requests, credentials: credentials, latches: latches, state: store, now: { Self.now },
+            sideRequests: requests, credentials: credentials, attempts: latches, state: store, now: { Self.now },
             report: { step in self.transcript.withLock { $0.append(step) } })
     }
 
@@ -88,35 +88,6 @@ final class Credentials: CredentialProvider {
         lookUps.withLock { $0 += 1 }
         if let failure { throw failure }
         return known.first { $0.name == name }
-    }
-}
-
-/// Latches in memory, closed for a value.
-final class Latches: LatchBook {
-    private let closed = Mutex<[(key: LatchKey, fields: [String: Secret], latch: Latch)]>([])
-    private let accepted = Mutex<[(key: LatchKey, fields: [String: Secret], acceptance: Acceptance)]>([])
-
-    func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
-        accepted.withLock { $0.last { $0.key == key && $0.fields == credential.fields }?.acceptance }
-    }
-
-    func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
-        accepted.withLock { $0.append((key, credential.fields, acceptance)) }
-    }
-
-    func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {
-        accepted.withLock { $0.removeAll { $0.key == key && $0.fields == credential.fields } }
-    }
-
-    var all: [Latch] { closed.withLock { $0.map(\.latch) } }
-    var keys: [LatchKey] { closed.withLock { $0.map(\.key) } }
-
-    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {
-        closed.withLock { $0.last { $0.key == key && $0.fields == credential.fields }?.latch }
-    }
-
-    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
-        closed.withLock { $0.append((key, credential.fields, latch)) }
     }
 }
 

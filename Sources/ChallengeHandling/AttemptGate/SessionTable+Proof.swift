@@ -14,11 +14,15 @@ extension SessionTable {
         case undecided
     }
 
+    /// Returns whether the session of that generation is one that the server has not accepted yet.
+    func isUnverified(_ key: SessionKey, generation: UInt64) -> Bool { entries[key]?.trial?.generation == generation }
+
     /// The exchange `waiter` has tried the session of that generation. Returns who is to be told what.
     public mutating func judge(
         _ key: SessionKey, generation: UInt64, _ proof: Proof, by waiter: Waiter
     ) -> [(waiter: Waiter, outcome: Outcome)] {
         guard let entry = entries[key], entry.prover == waiter else { return [] }
+        version &+= 1
         entries[key]?.prover = nil
         guard let trial = entry.trial, trial.generation == generation else { return goOn(key) }
         switch proof {
@@ -30,9 +34,7 @@ extension SessionTable {
         }
         entries[key]?.trial = nil
         entries[key]?.held = trial
-        entries[key]?.heldUntil = 0
-        entries[key]?.failure = nil
-        entries[key]?.failures = 0
+        entries[key]?.backOff = BackOff()
         return tellAll(key, .won(trial))
     }
 

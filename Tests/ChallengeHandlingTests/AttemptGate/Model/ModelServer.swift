@@ -16,6 +16,10 @@ struct ModelServer {
         var taken: Set<Int> = [0]
         /// How often each was refused since an operator last opened the latches.
         var refusals: [Int: Int] = [:]
+        /// The attempts that remain before it locks, as it tells whoever it challenges.
+        var remaining = 2
+        /// How often each step of its one-time passwords was used.
+        var codes: [Int64: Int] = [:]
     }
 
     var accounts: [String: Account] = [:]
@@ -28,10 +32,17 @@ struct ModelServer {
     mutating func takes(_ password: Int, of name: String) -> Bool {
         guard accounts[name, default: Account()].password == password else {
             accounts[name, default: Account()].refusals[password, default: 0] += 1
+            accounts[name, default: Account()].remaining -= 1
             return false
         }
+        accounts[name, default: Account()].remaining = 2
         accounts[name, default: Account()].taken.insert(password)
         return true
+    }
+
+    /// A password came with the code of a step.
+    mutating func took(code step: Int64, of name: String) {
+        accounts[name, default: Account()].codes[step, default: 0] += 1
     }
 
     mutating func token(for name: String) -> String {
@@ -49,6 +60,12 @@ struct ModelServer {
     func stored(_ name: String) -> Int { accounts[name]?.stored ?? 0 }
 }
 
+/// A resource of the server: one that is not for every user whom it knows.
+enum ModelResource {
+    static let forbidden = 0
+    static let all = 0..<2
+}
+
 /// A login that runs.
 struct ModelLogin {
     var key: SessionKey
@@ -60,9 +77,9 @@ struct ModelLogin {
 
 /// An exchange under way.
 enum ModelExchange {
-    case waiting(SessionKey)
+    case waiting(SessionKey, resource: Int)
     /// Sent with a session, as the one who tries it or as one of many.
-    case sent(SessionKey, HeldSession, isTrial: Bool, rounds: Int)
+    case sent(SessionKey, HeldSession, resource: Int, isTrial: Bool, rounds: Int)
 }
 
 /// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme
@@ -76,6 +93,9 @@ enum ModelKeys {
         SessionKey(origin: origin, challenge: "corp", credential: "carl"),
         SessionKey(origin: origin, challenge: "corp", credential: "dora"),
     ]
+
+    /// True of a login with a one-time password.
+    static func hasCodes(_ key: SessionKey) -> Bool { key.credential == "bob" }
 
     static func isUnproven(_ key: SessionKey) -> Bool { key.challenge == "corp" }
 

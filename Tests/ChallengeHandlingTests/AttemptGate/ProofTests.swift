@@ -76,7 +76,7 @@ struct ProofTests {
         let trial = try #require(trying(&table))
         let told = table.judge(key, generation: trial.generation, .outdated, by: 1)
         #expect(told.map(\.outcome) == [.askAgain, .askAgain])
-        #expect(table.request(key, rejected: trial.generation, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: trial.generation, waiter: 1, now: 0) == .go)
     }
 
     @Test("a session that was refused on trial is put to the server once more by one, while all others wait")
@@ -115,7 +115,7 @@ struct ProofTests {
         let told = table.reject(key, generation: trial.generation, refused, now: 0)
         #expect(told.map(\.waiter) == [2, 3, 1])
         #expect(told.allSatisfy { $0.outcome == .failed(self.refused) })
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .go)
     }
 
     @Test(
@@ -130,8 +130,8 @@ struct ProofTests {
             return
         }
         #expect(failure.isUnknown && failure.detail.contains("prove-at"))
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 499) == .refuse(failure))
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 499) == .no(failure))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .go)
     }
 
     @Test("a refusal of an older session says nothing about the present one")

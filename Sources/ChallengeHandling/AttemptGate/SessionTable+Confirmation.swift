@@ -30,6 +30,7 @@ extension SessionTable {
         if let held = entry.held, held.generation == generation, held.session.use != nil {
             entry.trial = held
             entry.held = nil
+            version &+= 1
         }
         let isTrial = entry.trial?.generation == generation
         guard let session = isTrial ? entry.trial : entry.held, session.generation == generation,
@@ -52,6 +53,7 @@ extension SessionTable {
     public mutating func confirm(
         _ key: SessionKey, generation: UInt64, _ confirmation: SessionConfirmation, now: Int64
     ) -> [(waiter: Waiter, outcome: Outcome)] {
+        version &+= 1
         entries[key]?.isWinning = false
         if let trial = entries[key]?.trial, trial.generation == generation {
             return confirm(key, trial, confirmation, now: now)
@@ -86,9 +88,7 @@ extension SessionTable {
             return tellAll(key, .askAgain) + wakeSiblings(of: key)
         case .stillGood:
             entries[key]?.held = trial
-            entries[key]?.heldUntil = 0
-            entries[key]?.failure = nil
-            entries[key]?.failures = 0
+            entries[key]?.backOff = BackOff()
             return tellAll(key, .kept(trial, isConfirmed: true)) + wakeSiblings(of: key)
         case .unknown:
             let failure = LoginFailure(

@@ -2,28 +2,37 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
-import EventLoop
-import HTTPWire
 import Testing
 
-@testable import ChallengeClient
-
 @Suite("Refusals of sessions just won")
-struct RefusalMemoryTests {
-    private let memory = RefusalMemory()
+struct ResourceRefusalsTests {
+    private let memory = Memory()
 
-    private func place(_ path: String = "/a", _ scope: String = "") -> RefusedPlace {
+    /// Refusals that an expectation may ask, which notes that it was asked.
+    private final class Memory {
+        private var refusals = ResourceRefusals()
+
+        func passes(_ place: ResourceKey, generation: UInt64, now: Int64) -> Bool {
+            refusals.passes(place, generation: generation, now: now)
+        }
+
+        func noteLogin(after use: RefusedUse, now: Int64) { refusals.noteLogin(after: use, now: now) }
+        func noteRefusal(_ use: RefusedUse, now: Int64) { refusals.noteRefusal(use, now: now) }
+        func forget(_ place: ResourceKey) { refusals.forget(place) }
+    }
+
+    private func place(_ path: String = "/a", _ scope: String = "") -> ResourceKey {
         let origin = Origin(scheme: .https, host: "bank.example")
-        return RefusedPlace(
-            route: RouteKey(method: .get, target: ByteQueue(text: path)),
-            key: SessionKey(origin: origin, challenge: "bank", credential: "pin", scope: scope))
+        return ResourceKey(
+            resource: "GET \(path)",
+            session: SessionKey(origin: origin, challenge: "bank", credential: "pin", scope: scope))
     }
 
     private func use(_ generation: UInt64, _ path: String = "/a") -> RefusedUse {
         RefusedUse(place: place(path), generation: generation)
     }
 
-    private func at(_ seconds: UInt64) -> LoopInstant { LoopInstant(nanoseconds: seconds * 1_000_000_000) }
+    private func at(_ seconds: Int64) -> Int64 { 1_795_276_800_000 + seconds * 1_000 }
 
     @Test("a refusal passes for thirty seconds at its route, with that session, any later one, and none")
     func span() {
@@ -67,6 +76,12 @@ struct RefusalMemoryTests {
         for number in 500..<1_000 { memory.noteRefusal(use(1, "/\(number)"), now: at(0)) }
         #expect(memory.passes(place(), generation: 1, now: at(1)))
         #expect(!memory.passes(place("/0"), generation: 1, now: at(1)))
+    }
+
+    @Test("a clock that is set back ends a refusal rather than prolong it")
+    func setBack() {
+        memory.noteRefusal(use(3), now: at(3_600))
+        #expect(!memory.passes(place(), generation: 3, now: at(0)))
     }
 
     @Test("of a flood of refusals the newest are kept, and no more than a thousand")

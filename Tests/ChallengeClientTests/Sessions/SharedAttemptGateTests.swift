@@ -7,45 +7,45 @@ import Synchronization
 import Testing
 
 @Suite("The sessions that workers share")
-struct SessionDirectoryTests {
+struct SharedAttemptGateTests {
     @Test("the version moves with every change of what is held, and not with questions")
     func versions() {
-        let directory = SessionDirectory()
+        let gate = SharedAttemptGate(now: { 0 })
         let ticket = ExchangeTicket(worker: 0, exchange: 1)
-        let before = directory.version
-        #expect(directory.request(.bank, rejected: nil, waiter: ticket, now: 0) == .lead)
-        #expect(directory.held(.bank) == nil)
-        #expect(directory.version == before)
-        let outcomes = directory.finish(.bank, with: .success(Session(fields: [])), now: 0)
+        let before = gate.version
+        #expect(gate.change { $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) } == .go)
+        #expect(gate.held(.bank) == nil)
+        #expect(gate.version == before)
+        let outcomes = gate.finish(.bank, with: .success(Session(fields: [])))
         #expect(outcomes.map(\.waiter) == [ticket])
-        let won = directory.version
+        let won = gate.version
         #expect(won != before)
-        guard case .use(let held) = directory.request(.bank, rejected: nil, waiter: ticket, now: 0) else {
+        guard case .use(let held) = gate.change({ $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) }) else {
             Issue.record("the session is not used")
             return
         }
-        #expect(directory.version == won)
-        #expect(directory.held(.bank) == held)
-        #expect(directory.drop { _ in true } == [.bank])
-        #expect(directory.version != won)
-        #expect(directory.held(.bank) == nil)
+        #expect(gate.version == won)
+        #expect(gate.held(.bank) == held)
+        #expect(gate.change { $0.sessions.drop { _ in true } } == [.bank])
+        #expect(gate.version != won)
+        #expect(gate.held(.bank) == nil)
     }
 
     @Test("a waiter that leaves is told nothing")
     func leaving() {
-        let directory = SessionDirectory()
+        let gate = SharedAttemptGate(now: { 0 })
         let (stays, leaves) = (ExchangeTicket(worker: 0, exchange: 1), ExchangeTicket(worker: 1, exchange: 1))
-        _ = directory.request(.bank, rejected: nil, waiter: leaves, now: 0)
-        #expect(directory.request(.bank, rejected: nil, waiter: stays, now: 0) == .wait)
-        directory.leave(.bank, waiter: leaves)
-        #expect(directory.finish(.bank, with: .success(Session(fields: [])), now: 0).map(\.waiter) == [stays])
+        _ = gate.change { $0.ask(for: .bank, rejected: nil, waiter: leaves, now: 0) }
+        #expect(gate.change { $0.ask(for: .bank, rejected: nil, waiter: stays, now: 0) } == .wait)
+        gate.change { $0.sessions.leave(.bank, waiter: leaves) }
+        #expect(gate.finish(.bank, with: .success(Session(fields: []))).map(\.waiter) == [stays])
     }
 
     @Test("of many threads that meet the same challenge, exactly one leads, and each is told once")
     func oneLeader() async {
         let threads = 8
         for round in 0..<50 {
-            let directory = SessionDirectory(limits: SessionLimits(waiters: 10_000))
+            let gate = SharedAttemptGate(limits: SessionLimits(waiters: 10_000), now: { 0 })
             let leads = Count()
             let told = Count()
             let used = Count()
@@ -54,15 +54,15 @@ struct SessionDirectoryTests {
                     group.addTask {
                         for exchange in 0..<20 {
                             let ticket = ExchangeTicket(worker: worker, exchange: UInt64(exchange))
-                            switch directory.request(.bank, rejected: nil, waiter: ticket, now: 0) {
-                            case .lead:
+                            switch gate.change({ $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) }) {
+                            case .go:
                                 leads.add(1)
                                 let session = Session(fields: [], expiresAt: nil)
-                                let outcomes = directory.finish(.bank, with: .success(session), now: 0)
+                                let outcomes = gate.finish(.bank, with: .success(session))
                                 told.add(outcomes.count)
                             case .use: used.add(1)
                             case .wait: break
-                            case .overloaded, .prove, .refuse: Issue.record("round \(round)")
+                            case .no, .overloaded, .prove: Issue.record("round \(round)")
                             }
                         }
                     }
@@ -75,10 +75,10 @@ struct SessionDirectoryTests {
 
     @Test("a generation that many threads reject is won anew once")
     func oneRenewal() async {
-        let directory = SessionDirectory(limits: SessionLimits(waiters: 10_000))
-        _ = directory.request(.bank, rejected: nil, waiter: ExchangeTicket(worker: 0, exchange: 0), now: 0)
-        _ = directory.finish(.bank, with: .success(Session(fields: [])), now: 0)
-        let old = directory.held(.bank)?.generation
+        let gate = SharedAttemptGate(limits: SessionLimits(waiters: 10_000), now: { 0 })
+        _ = gate.change { $0.ask(for: .bank, rejected: nil, waiter: ExchangeTicket(worker: 0, exchange: 0), now: 0) }
+        _ = gate.finish(.bank, with: .success(Session(fields: [])))
+        let old = gate.held(.bank)?.generation
         let leads = Count()
         let begun = Count()
         await withTaskGroup(of: Void.self) { group in
@@ -86,12 +86,12 @@ struct SessionDirectoryTests {
                 group.addTask {
                     for exchange in 0..<50 {
                         let ticket = ExchangeTicket(worker: worker, exchange: UInt64(exchange))
-                        let decision = directory.request(.bank, rejected: old, waiter: ticket, now: 0)
-                        if decision == .lead {
+                        let decision = gate.change { $0.ask(for: .bank, rejected: old, waiter: ticket, now: 0) }
+                        if decision == .go {
                             leads.add(1)
-                            _ = directory.finish(.bank, with: .success(Session(fields: [])), now: 0)
+                            _ = gate.finish(.bank, with: .success(Session(fields: [])))
                         }
-                        if directory.beginRenewal(.other, now: 0) { begun.add(1) }
+                        if gate.change({ $0.sessions.beginRenewal(.other, now: 0) }) { begun.add(1) }
                     }
                 }
             }

@@ -30,7 +30,7 @@ struct StampedeTests {
         while begun - refused > 1 {
             let middle = (refused + begun) / 2
             var copy = table
-            if copy.request(key, rejected: nil, waiter: 1, now: middle) == .lead {
+            if copy.request(key, rejected: nil, waiter: 1, now: middle) == .go {
                 begun = middle
             } else {
                 refused = middle

@@ -34,9 +34,7 @@ public struct LatchTable: Sendable, Equatable {
 
     /// The latch closed for that value at `now` (milliseconds since 1970), if there is one. One whose time is over is open.
     public func closedLatch(_ key: LatchKey, digest: [UInt8], now: Int64) -> Latch? {
-        guard let entry = entries.first(where: { $0.key == key && $0.digest == digest }) else { return nil }
-        if let opensAt = entry.latch.opensAt, opensAt <= now { return nil }
-        return entry.latch
+        entries.first { $0.key == key && $0.digest == digest && $0.latch.isClosed(at: now) }?.latch
     }
 
     /// Closes a latch, in the place of one that was closed for the same value.
@@ -44,16 +42,16 @@ public struct LatchTable: Sendable, Equatable {
         insert(Entry(key: key, digest: digest, latch: latch))
     }
 
-    /// Opens all latches of a challenge, also those of earlier values; returns how many there were.
-    public mutating func unlatch(challenge: String) -> Int {
+    /// Opens all latches of a challenge, also those of earlier values; `nil`: of all challenges. Returns how many there were.
+    public mutating func unlatch(challenge: String?) -> Int {
         let before = entries.count
-        entries.removeAll { $0.key.challenge == challenge }
+        entries.removeAll { challenge == nil || $0.key.challenge == challenge }
         return before - entries.count
     }
 
     /// Forgets the latches whose time is over at `now`.
     public mutating func removeOpened(now: Int64) {
-        entries.removeAll { entry in entry.latch.opensAt.map { $0 <= now } ?? false }
+        entries.removeAll { !$0.latch.isClosed(at: now) }
     }
 
     /// Takes over what `other` has more, or has closed later.

@@ -38,7 +38,7 @@ struct ConfirmationTests {
         _ = table.doubt(key, generation: 1, waiter: 2, now: 1)
         #expect(table.confirm(key, generation: 1, .over, now: 2).map(\.outcome) == [.askAgain, .askAgain])
         #expect(table.doubt(key, generation: 1, waiter: 1, now: 2) == .over)
-        #expect(table.request(key, rejected: 1, waiter: 1, now: 2) == .lead)
+        #expect(table.request(key, rejected: 1, waiter: 1, now: 2) == .go)
         #expect(table.request(key, rejected: 1, waiter: 2, now: 2) == .wait)
     }
 

@@ -22,7 +22,7 @@ struct SessionTableTests {
 
     @Test("of many exchanges one leads and the rest wait, and all get the session")
     mutating func singleFlight() {
-        #expect(table.request(key, rejected: nil, waiter: 0, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 0, now: 0) == .go)
         for waiter in 1..<200 {
             #expect(table.request(key, rejected: nil, waiter: waiter, now: 0) == .wait)
         }
@@ -37,7 +37,7 @@ struct SessionTableTests {
         _ = table.request(key, rejected: nil, waiter: 2, now: 0)
         let told = table.finish(key, with: .failure(failure(.rejected)), now: 1, chance: 0)
         #expect(told.map(\.outcome) == [.failed(failure(.rejected)), .failed(failure(.rejected))])
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 1) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 1) == .go)
     }
 
     @Test("what was left to another host has not failed: whoever waits asks again, and the next may lead")
@@ -45,7 +45,7 @@ struct SessionTableTests {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.request(key, rejected: nil, waiter: 2, now: 0)
         #expect(table.abandon(key).map(\.outcome) == [.askAgain, .askAgain])
-        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .go)
         #expect(table.request(key, rejected: nil, waiter: 2, now: 0) == .wait)
     }
 
@@ -53,7 +53,7 @@ struct SessionTableTests {
     mutating func generations() throws {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .success(session("a")), now: 0, chance: 0)
-        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .lead)
+        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .go)
         _ = table.finish(key, with: .success(session("b")), now: 0, chance: 0)
         let current = try #require(table.held(key))
         #expect(current.generation == 2)
@@ -64,7 +64,7 @@ struct SessionTableTests {
     mutating func rejectionDuringLogin() {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .success(session()), now: 0, chance: 0)
-        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .lead)
+        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .go)
         #expect(table.request(key, rejected: 1, waiter: 3, now: 0) == .wait)
         #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
     }
@@ -73,23 +73,23 @@ struct SessionTableTests {
     mutating func backOff() {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0.999)
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 900) == .refuse(failure(.failed)))
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 1_000) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 900) == .no(failure(.failed)))
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 1_000) == .go)
         _ = table.finish(key, with: .failure(failure(.timedOut)), now: 1_000, chance: 0.999)
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 2_900) == .refuse(failure(.timedOut)))
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 3_000) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 2_900) == .no(failure(.timedOut)))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 3_000) == .go)
     }
 
     @Test("the pause never ends before half of it, nor before the time that the server named")
     mutating func jitterAndRetryAfter() {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0)
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 499) == .refuse(failure(.failed)))
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 500) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 499) == .no(failure(.failed)))
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 500) == .go)
         let named = failure(.failed, retryAt: 60_500)
         _ = table.finish(key, with: .failure(named), now: 500, chance: 0)
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_499) == .refuse(named))
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_500) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_499) == .no(named))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 60_500) == .go)
     }
 
     @Test("a session serves until its end and is renewed ahead of it by one")
@@ -125,18 +125,18 @@ struct SessionTableTests {
     mutating func scopesTakeTurns() {
         var other = key
         other.scope = "accounts"
-        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .go)
         #expect(table.request(other, rejected: nil, waiter: 2, now: 0) == .wait)
         let told = table.finish(key, with: .success(session()), now: 0, chance: 0)
         #expect(told.map(\.waiter) == [1, 2])
         #expect(told.last?.outcome == .askAgain)
-        #expect(table.request(other, rejected: nil, waiter: 2, now: 0) == .lead)
+        #expect(table.request(other, rejected: nil, waiter: 2, now: 0) == .go)
     }
 
     @Test("more waiters than allowed are turned away, and places come free again")
     func overload() {
         var table = SessionTable<Int>(limits: SessionLimits(waiters: 2))
-        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 1, now: 0) == .go)
         #expect(table.request(key, rejected: nil, waiter: 2, now: 0) == .wait)
         #expect(table.request(key, rejected: nil, waiter: 3, now: 0) == .overloaded)
         table.leave(key, waiter: 2)
@@ -151,7 +151,7 @@ struct SessionTableTests {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0.5)
         #expect(table.drop { _ in true }.isEmpty)
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 1) == .lead)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 1) == .go)
         _ = table.finish(key, with: .success(session()), now: 1, chance: 0)
         #expect(table.drop { $0 == key } == [key])
         #expect(table.held(key) == nil)
@@ -173,11 +173,11 @@ struct SessionTableTests {
     func boundedKeys() {
         var table = SessionTable<Int>(limits: SessionLimits(waiters: 100_000, keys: 8))
         let winning = SessionKey(origin: key.origin, challenge: "other", credential: "")
-        #expect(table.request(winning, rejected: nil, waiter: 0, now: 0) == .lead)
+        #expect(table.request(winning, rejected: nil, waiter: 0, now: 0) == .go)
         for number in 0..<1_000 {
             var scoped = key
             scoped.scope = "scope\(number)"
-            #expect(table.request(scoped, rejected: nil, waiter: number, now: 0) == .lead)
+            #expect(table.request(scoped, rejected: nil, waiter: number, now: 0) == .go)
             _ = table.finish(scoped, with: .success(session()), now: 0, chance: 0)
             #expect(table.held(scoped)?.generation == UInt64(number + 1))
             #expect(table.standings(now: 0).count <= 9)

@@ -11,6 +11,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     private var lastGeneration: UInt64 = 0
     var waiterCount = 0
     let limits: SessionLimits
+    /// Moves with every change of what is held.
+    public internal(set) var version: UInt64 = 1
 
     /// An empty table.
     public init(limits: SessionLimits = SessionLimits()) {
@@ -18,11 +20,11 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     }
 
     /// What an exchange that needs a session does now.
-    public enum Decision: Sendable, Equatable {
+    public enum Answer: Sendable, Equatable {
         /// The exchange waits; the driver starts the login.
-        case lead
+        case go
         /// No login now; the reason is that of the last one.
-        case refuse(LoginFailure)
+        case no(LoginFailure)
         /// Too many wait already.
         case overloaded
         /// A session is there that nobody has used yet: the exchange tries it, and says what came of it by `judge`.
@@ -37,7 +39,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// was used: it is dropped unless a newer one is there already, which is then used at once.
     public mutating func request(
         _ key: SessionKey, rejected: UInt64?, waiter: Waiter, now: Int64
-    ) -> Decision {
+    ) -> Answer {
         if entries[key] == nil { makeRoom(now: now) }
         var entry = entries[key] ?? SessionEntry()
         defer { entries[key] = entry }
@@ -46,7 +48,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             entry.held = nil
         }
         if !entry.isWinning {
-            if let failure = entry.failure, entry.heldUntil > now { return .refuse(failure.reason) }
+            if let failure = entry.backOff.refusal(now: now) { return .no(failure) }
             if entry.prover == nil, let trial = entry.trial {
                 if trial.generation != rejected, !trial.isExpired(at: now) {
                     entry.prover = waiter
@@ -60,7 +62,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         entry.waiters.append(waiter)
         if entry.isWinning || entry.prover != nil || isWinning(siblingOf: key) { return .wait }
         entry.isWinning = true
-        return .lead
+        return .go
     }
 
     /// Asks for a renewal of a session that still serves: true once, for the one who is to start the login.
@@ -68,7 +70,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         guard var entry = entries[key], !entry.isWinning, entry.prover == nil, !isWinning(siblingOf: key) else {
             return false
         }
-        if entry.heldUntil > now { return false }
+        if entry.backOff.until > now { return false }
         entry.isWinning = true
         entries[key] = entry
         return true
@@ -77,7 +79,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Asks for another try of a login that has failed and that no exchange asks for, so that readiness comes back by
     /// itself once the cause is gone: true once in `pause` milliseconds, for the one who is to start it.
     public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
-        guard let entry = entries[key], entry.held == nil, entry.trial == nil, let failure = entry.failure,
+        guard let entry = entries[key], entry.held == nil, entry.trial == nil, let failure = entry.backOff.failure,
             failure.at.saturatingAdd(pause) <= now
         else {
             return false
@@ -122,6 +124,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public mutating func finish(
         _ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64, chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
+        version &+= 1
         var entry = entries[key] ?? SessionEntry()
         entry.isWinning = false
         let outcome: Outcome
@@ -139,15 +142,12 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
                 return tryNext(key) + wakeSiblings(of: key)
             }
             entry.held = held
-            entry.heldUntil = 0
-            entry.failure = nil
-            entry.failures = 0
+            entry.backOff = BackOff()
+            entry.latch = nil
             outcome = .won(held)
         case .failure(let failure):
-            entry.failures = min(entry.failures + 1, 16)
-            let wait = limits.pause(after: failure, failures: entry.failures, now: now, chance: chance)
-            entry.heldUntil = wait.map { now.saturatingAdd($0) } ?? 0
-            entry.failure = (failure, now)
+            entry.backOff.note(failure, limits, now: now, chance: chance)
+            entry.latch = failure.latch
             outcome = .failed(failure)
         }
         entries[key] = entry
@@ -177,10 +177,9 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         lastGeneration += 1
         entry.held = held
         entry.trial = nil
-        entry.failure = nil
-        entry.failures = 0
-        entry.heldUntil = 0
+        entry.backOff = BackOff()
         entries[key] = entry
+        version &+= 1
         return true
     }
 
@@ -197,7 +196,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         if entry.isWinning || entry.prover != nil { return .winning(waiters: entry.waiters.count) }
         if let trial = entry.trial, !trial.isExpired(at: now) { return .held(trial) }
         // A scope that is refused is no trouble of the upstream's, and is not tried again unasked.
-        if let failure = entry.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
+        if let failure = entry.backOff.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
         return .cold
     }
 
@@ -215,20 +214,32 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             entries[key]?.held = nil
             // One that is being tried ends with what comes of it.
             if entries[key]?.prover == nil { entries[key]?.trial = nil }
-            entries[key]?.heldUntil = 0
-            entries[key]?.failure = nil
-            entries[key]?.failures = 0
+            entries[key]?.backOff = BackOff()
         }
+        version &+= 1
         return dropped
     }
 
-    /// Lets logins that failed because of `challenge` be tried again at once: its latch was opened.
-    public mutating func forgetFailures(of challenge: String) {
-        for (key, entry) in entries {
-            guard key.challenge == challenge || entry.failure?.reason.challenge == challenge else { continue }
-            entries[key]?.heldUntil = 0
-            entries[key]?.failure = nil
-            entries[key]?.failures = 0
+    /// The latch that ended the last login of `key`: as long as it is closed for the present value, the next would end there, too.
+    package func lastLatch(of key: SessionKey) -> LatchKey? { entries[key]?.latch }
+
+    /// The latch that ended the last login of `key` is open.
+    package mutating func forgetLatch(of key: SessionKey) { entries[key]?.latch = nil }
+
+    /// The keys of the same login as `key`, whatever their scope, whose last login failed.
+    package func failing(like key: SessionKey, now: Int64) -> [SessionKey] {
+        entries.keys.filter { other in
+            guard key.isSibling(of: other), case .failing = standing(of: other, now: now) else { return false }
+            return true
+        }
+    }
+
+    /// Lets logins that failed because of `challenge` be tried again at once, as its latch was opened; `nil`: all.
+    public mutating func forgetFailures(of challenge: String?) {
+        for (key, entry) in entries
+        where challenge == nil || key.challenge == challenge || entry.backOff.failure?.reason.challenge == challenge {
+            entries[key]?.backOff = BackOff()
+            entries[key]?.latch = nil
         }
     }
 
@@ -276,11 +287,10 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
     var isWinning = false
     var waiters: [Waiter] = []
-    /// How the last login failed, unless one has succeeded since.
-    var failure: (reason: LoginFailure, at: Int64)?
-    /// Until when callers are answered with that failure at once.
-    var heldUntil: Int64 = 0
-    var failures = 0
+    /// The pause after the last login, if that failed.
+    var backOff = BackOff()
+    /// The latch that ended the last login.
+    var latch: LatchKey?
     /// A session that the server has not accepted yet.
     var trial: HeldSession?
     /// Who is trying it.

@@ -41,6 +41,9 @@ public struct Latch: Sendable, Equatable {
         self.closedAt = closedAt
         self.opensAt = opensAt
     }
+
+    /// True if it has not opened by itself at `now` (milliseconds since 1970).
+    func isClosed(at now: Int64) -> Bool { opensAt.map { $0 > now } ?? true }
 }
 
 /// The mark of a value that a server has accepted: a refusal at some address does not reject it by itself.
@@ -61,33 +64,4 @@ public struct Acceptance: Sendable, Equatable {
         self.path = path.flatMap { $0.utf8.count <= Self.longestPath ? $0 : nil }
         self.at = at
     }
-}
-
-/// The latches of this daemon, and the marks of what was accepted. They are kept across restarts, by a keyed digest of the credential's value, never by
-/// the value; so a latch opens when the value changes.
-public protocol LatchBook: Sendable {
-    /// The latch that is closed for `credential` at `key` now, or `nil` where it may be sent.
-    func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch?
-    /// Closes the latch for the value that `credential` has now. Kept durably before it returns, where that can be.
-    func close(_ key: LatchKey, for credential: Credential, _ latch: Latch)
-    /// The mark of the value that `credential` has now, or `nil` if no server is known to have accepted it.
-    func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance?
-    /// Keeps a mark. A rejection (`close`) removes it.
-    func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance)
-    /// Takes the mark of that value away, if there is one.
-    func withdrawAcceptance(_ key: LatchKey, of credential: Credential)
-    /// A keyed digest of the value that `credential` has now: the same after a restart, another for another value. Empty where there
-    /// is no key to make one with.
-    func version(of credential: Credential) -> [UInt8]
-}
-
-extension LatchBook {
-    /// None.
-    public func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? { nil }
-    /// Keeps nothing.
-    public func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {}
-    /// Has nothing to take away.
-    public func withdrawAcceptance(_ key: LatchKey, of credential: Credential) {}
-    /// None.
-    public func version(of credential: Credential) -> [UInt8] { [] }
 }
