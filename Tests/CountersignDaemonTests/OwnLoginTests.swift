@@ -63,7 +63,7 @@ struct OwnLoginTests {
     @Test("a security check's is asked by the upstream's MobileFirst client")
     func securityCheck() throws {
         let logins = try logins("[{ name: pin, upstream: a, handler: check }]")
-        #expect(logins.map(\.isMobileFirst) == [true])
+        #expect(logins.map(\.isOfUpstream) == [true])
         #expect(logins[0].asks == ["pin"])
     }
 }

@@ -49,8 +49,7 @@ extension ClientSite {
         let services = shared.services
         let conversation = services.conversation(
             for: login.key, credentials: services.credentials,
-            sideRequests: runtime.sideRequests(
-                for: login.login(LoginOccasion()), at: plan, cause: LoginCause(.command)))
+            sideRequests: runtime.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
         let logins = shared.logins
         logins.began()
         Task(executorPreference: loop) {

@@ -225,6 +225,6 @@ extension HandlerRegistry {
             key: SessionKey(
                 origin: server.api.origin, challenge: Self.mobileFirstName, credential: "",
                 scope: server.scope.description),
-            credentials: [], makeLogin: makeLogin)
+            credentials: [], isOfUpstream: true, makeLogin: makeLogin)
     }
 }

@@ -53,7 +53,7 @@ extension ClientRuntime {
         let services = services
         let key = slot.key
         let conversation = Conversation(
-            sideRequests: sideRequests(for: login, at: plan, cause: cause), credentials: services.credentials,
+            sideRequests: sideRequests(for: slot.login, at: plan, cause: cause), credentials: services.credentials,
             attempts: services.gate, state: services.state, now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {

@@ -117,7 +117,7 @@ extension ClientRuntime {
         _ cause: LoginCause, replacing replaced: PendingLogout? = nil
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge, target: target))
-        let sideRequests = sideRequests(for: login, at: plan, cause: cause)
+        let sideRequests = sideRequests(for: slot.login, at: plan, cause: cause)
         let services = services
         let key = slot.key
         let limit = LoginLimit(plan.timeouts.login, on: loop)

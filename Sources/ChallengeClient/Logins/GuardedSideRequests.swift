@@ -105,20 +105,12 @@ struct GuardedSideRequests: SideRequests {
     }
 }
 
-extension StandingLogin {
-    /// Whether it is a gateway's.
-    fileprivate var isLoginPage: Bool {
-        trigger.detector is GatewayDetector || trigger.detector is HandledGatewayDetector
-    }
-}
-
 extension ClientRuntime {
-    /// The side requests for a login at the upstream of `plan`, to which `cause` led; on the loop's thread.
+    /// The side requests of a login of `standing` at the upstream of `plan`, to which `cause` led; on the loop's thread.
     package func sideRequests(
-        for login: any SessionLogin, at plan: UpstreamPlan, cause: LoginCause
+        for standing: StandingLogin, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
-        guard !(login is GatewayLogin || login is HandledGatewayLogin), plan.logins.all.contains(where: \.isLoginPage)
-        else {
+        guard !standing.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
             return LoopSideRequests(runtime: self, plan: plan)
         }
         return GuardedSideRequests(runtime: self, plan: plan, cause: cause)

@@ -50,7 +50,7 @@ extension UpstreamClient {
                 if SlotSet.canHold(slot) { return slot }
             case .beforeRequest, .beforeUnmeasuredBody:
                 // A MobileFirst resource says what scope it wants, and carries nothing out until it has it.
-                if login.isMobileFirst, route.slots[slot].scope.isEmpty { continue }
+                if login.isOfUpstream, route.slots[slot].scope.isEmpty { continue }
                 if SlotSet.canHold(slot), !isRefused(route.slots[slot].key, request, target) { return slot }
             }
         }

@@ -20,6 +20,11 @@ public struct BearerScheme: AuthenticationScheme {
         return isOffered ? .challenged() : nil
     }
 
+    /// A 403 that asks for more scope (RFC 6750 §3.1).
+    public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge {
+        BearerDetector(realm: realm).examine(response, hasSession: true)
+    }
+
     /// A session with a token. Its login looks the credential up by itself, since a token endpoint's word closes a latch of
     /// its own.
     public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {

@@ -44,6 +44,12 @@ public struct StandingLogin: Sendable {
     public let bindsConnections: Bool
     /// True if its login can tell by `confirm` if a session still works that met its challenge.
     public let confirmsSessions: Bool
+    /// True if it is the upstream's own, of no challenge of the configuration: its resources say what scope they want, and carry nothing
+    /// out until they have it (MobileFirst).
+    public let isOfUpstream: Bool
+    /// True if its challenge is a page in front of whatever else the server has, which takes the place of the answers that other logins
+    /// wait for.
+    public let isLoginPage: Bool
     /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
     public private(set) var refusal: String?
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
@@ -53,10 +59,13 @@ public struct StandingLogin: Sendable {
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, confirmsSessions: Bool = false,
+        isOfUpstream: Bool = false, isLoginPage: Bool = false,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.bindsConnections = bindsConnections
         self.confirmsSessions = confirmsSessions
+        self.isOfUpstream = isOfUpstream
+        self.isLoginPage = isLoginPage
         self.name = name
         self.trigger = trigger
         self.isAhead = isAhead || isKept
@@ -81,15 +90,13 @@ public struct StandingLogin: Sendable {
         return defaultScope.union(scope)
     }
 
-    /// Whether it is the upstream's own MobileFirst client, which has the security checks there answered.
-    public var isMobileFirst: Bool { trigger.detector is MobileFirstDetector }
-
     /// The same for those whom it wins no session for, because of `reason`.
     public func refusing(_ reason: String) -> StandingLogin {
         let failure = LoginFailure(.noCredential, challenge: name, detail: reason)
         var login = StandingLogin(
             name: name, trigger: trigger, isAhead: trigger.detector == nil, key: key, credentials: [], asks: asks,
             scopeOfRoute: scopeOfRoute, bindsConnections: bindsConnections,
+            isOfUpstream: isOfUpstream, isLoginPage: isLoginPage,
             makeLogin: { _ in RefusingLogin(failure: failure) })
         login.refusal = reason
         return login

@@ -29,7 +29,7 @@ package struct HandledGateway: Sendable {
         return StandingLogin(
             name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
-            confirmsSessions: base != nil,
+            confirmsSessions: base != nil, isLoginPage: true,
             makeLogin: { occasion in
                 HandledGatewayLogin(
                     gateway: self, met: occasion.challenge, origin: origin, base: base,

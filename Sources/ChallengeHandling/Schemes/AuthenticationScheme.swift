@@ -10,6 +10,8 @@ public protocol AuthenticationScheme: Sendable {
     /// What `challenges`, those of `realm` only where one is given, ask of a request that carried an answer of this scheme: of one
     /// without, they ask for that. `nil` where it is not offered, or not in a way that we can answer.
     func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge?
+    /// What a 403 asks of a request that carried an answer of this scheme; `pass` if the scheme knows no scopes.
+    func refusal(in response: ExaminedResponse, realm: String?) -> Challenge
     /// The session that answers what `offer` was found among, or why there is none here (no ticket), so that the next of the
     /// list is tried; throws where none weaker may be.
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer
@@ -18,6 +20,9 @@ public protocol AuthenticationScheme: Sendable {
 extension AuthenticationScheme {
     /// Most answers are made of a challenge.
     public var needsNoChallenge: Bool { false }
+
+    /// Most know no scopes.
+    public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge { .pass }
 }
 
 /// What a scheme makes of an occasion.

@@ -15,10 +15,11 @@ public struct SchemeDetector: ChallengeDetector {
 
     /// A 401 with a challenge of one of the schemes. Fields that do not follow the grammar are not answered: half of a list
     /// could be the weaker half.
-    /// Where bearer is one of the schemes, a 403 that asks for more scope is one, too.
+    /// A 403 means what it means to one of the schemes.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
-        if response.status == 403, hasSession, plan.schemes.contains(where: { $0.name == "bearer" }) {
-            return BearerDetector(realm: plan.realm).examine(response, hasSession: true)
+        if response.status == 403, hasSession {
+            let asked = plan.schemes.lazy.map { $0.refusal(in: response, realm: plan.realm) }
+            return asked.first { $0 != .pass } ?? .pass
         }
         guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .pass }
         // A request outside of what was known of the realm went without the session, whatever is held.

@@ -137,8 +137,8 @@ struct Explanation {
         }
         for login in logins.standing(at: location) {
             let kind = login.trigger.detector?.kind ?? "inject"
-            add(login.name, kind, login.isMobileFirst ? nil : login.credentials.first)
-            guard login.isMobileFirst, let api = upstream.mobileFirst?.api else { continue }
+            add(login.name, kind, login.isOfUpstream ? nil : login.credentials.first)
+            guard login.isOfUpstream, let api = upstream.mobileFirst?.api else { continue }
             for check in composition.securityChecks(of: upstream, api: api) {
                 add(check.challengeName, "security check \(check.securityCheck)", check.key.credential)
             }

@@ -12,8 +12,8 @@ internal import Settings
 /// The logins that `countersign login` runs, on a loop of its own.
 struct LoginRuns {
     private struct Run: Sendable {
-        let login: any SessionLogin
-        let key: SessionKey
+        let standing: StandingLogin
+        let scope: Scope
         let plan: UpstreamPlan
     }
 
@@ -39,9 +39,9 @@ struct LoginRuns {
     private mutating func add(
         _ plan: UpstreamPlan, of upstream: UpstreamSettings, _ logins: LoginComposition, meaning challenge: String?
     ) {
-        for login in plan.logins.all where login.refusal == nil && !runs.contains(where: { $0.key == login.key }) {
+        for login in plan.logins.all where login.refusal == nil && !runs.contains(where: { $0.standing.key == login.key }) {
             var checks: [CredentialChallengeHandler] = []
-            if login.isMobileFirst, let api = upstream.mobileFirst?.api {
+            if login.isOfUpstream, let api = upstream.mobileFirst?.api {
                 checks = logins.securityChecks(of: upstream, api: api)
             }
             known += [login.name] + checks.map(\.challengeName)
@@ -51,7 +51,7 @@ struct LoginRuns {
             guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
             // As `login(check)` of IBM's clients: the check's own name is the scope that demands it.
             let scope = login.defaultScope.union(Scope(asked.map(\.securityCheck)))
-            runs.append(Run(login: login.login(LoginOccasion(scope: scope)), key: login.key, plan: plan))
+            runs.append(Run(standing: login, scope: scope, plan: plan))
         }
     }
 
@@ -78,20 +78,22 @@ struct LoginRuns {
                     return
                 }
                 for run in runs {
-                    var sideRequests = await loop.sideRequests(for: run.login, at: run.plan)
+                    var sideRequests = await loop.sideRequests(for: run.standing, at: run.plan)
                     if let transcript {
                         sideRequests = NarratedSideRequests(requests: sideRequests, transcript: transcript)
                     }
-                    services.observer.loginBegan(run.key, LoginCause(.command))
-                    var (result, duration) = await services.run(run.login, for: run.key, sideRequests: sideRequests)
+                    let key = run.standing.key
+                    let login = run.standing.login(LoginOccasion(scope: run.scope))
+                    services.observer.loginBegan(key, LoginCause(.command))
+                    var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
                     if case .success(let session) = result, session.isEmpty {
                         let detail =
                             "Nothing was asked for where the login looked, so there was nothing to win. Name a protected "
                             + "place by `at`, or ask for one through the daemon."
-                        result = .failure(LoginFailure(.failed, challenge: run.key.challenge, detail: detail))
+                        result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
                     }
-                    services.observer.loginEnded(run.key, result, LoginCause(.command), after: duration)
-                    stream.yield(Ended(upstream: run.plan.name, challenge: run.key.challenge, result: result))
+                    services.observer.loginEnded(key, result, LoginCause(.command), after: duration)
+                    stream.yield(Ended(upstream: run.plan.name, challenge: key.challenge, result: result))
                 }
                 loop.stop()
                 stream.finish()

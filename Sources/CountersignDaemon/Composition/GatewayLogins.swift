@@ -25,7 +25,7 @@ struct GatewayLogins {
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(gateway.preset.rawValue)")), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-            credentials: [credential], logout: logout, confirmsSessions: true,
+            credentials: [credential], logout: logout, confirmsSessions: true, isLoginPage: true,
             makeLogin: { occasion in
                 GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,

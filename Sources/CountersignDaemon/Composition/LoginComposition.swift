@@ -78,7 +78,7 @@ struct LoginComposition {
                 origin: upstream.url.origin, challenge: upstream.name, credential: identity,
                 scope: configuration.scope.description),
             credentials: handlers.map(\.key.credential), asks: handlers.map(\.challengeName) + own.map(\.challengeName),
-            logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving),
+            logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving), isOfUpstream: true,
             makeLogin: { occasion in
                 let guarded: [any SecurityCheckChallengeHandler] = own.map {
                     GuardedCheckHandler($0, calls: material.calls)

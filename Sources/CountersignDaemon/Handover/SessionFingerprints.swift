@@ -29,8 +29,8 @@ struct SessionFingerprints: Sendable {
         var head = LoginTerms()
         head.add("countersign-login", "\(LoginTerms.version)")
         head.add("origin", "\(upstream.url.origin)")
-        let client = login.isMobileFirst ? upstream.mobileFirst?.terms.text : nil
-        let names = login.isMobileFirst ? login.asks : [login.name] + login.asks
+        let client = login.isOfUpstream ? upstream.mobileFirst?.terms.text : nil
+        let names = login.isOfUpstream ? login.asks : [login.name] + login.asks
         let challenges = settings.challenges.filter { names.contains($0.name) }.map { $0.terms(at: upstream).text }
         return head.text + (client ?? "") + challenges.sorted().joined()
     }

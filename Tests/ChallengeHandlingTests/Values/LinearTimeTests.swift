@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Glibc
 import Secrets
+import TestSupport
 import Testing
 
 @testable import ChallengeHandling
@@ -15,16 +15,11 @@ struct LinearTimeTests {
 
     /// Processor time of this thread, in nanoseconds.
     private static func time(_ body: () -> Void) -> Int {
-        func now() -> Int {
-            var time = timespec()
-            unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-            return time.tv_sec * 1_000_000_000 + time.tv_nsec
-        }
         // The less of two: whatever disturbs one adds to it.
         return (0..<2).map { _ in
-            let before = now()
+            let before = threadTime()
             body()
-            return now() - before
+            return threadTime() - before
         }.min() ?? 0
     }
 

@@ -99,7 +99,8 @@ struct CookieLineTests {
         let token = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
         let guardian = StandingLogin(
             name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: true,
-            key: SessionKey(origin: url.origin, challenge: "page", credential: "ann"), credentials: ["ann"]
+            key: SessionKey(origin: url.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
+            isLoginPage: true
         ) { _ in
             ScriptedLogin(counter: LoginCounter()) { _, _ in Session(cookies: jar(["a=1", "b=2"], at: url)) }
         }

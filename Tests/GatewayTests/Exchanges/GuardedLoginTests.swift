@@ -53,7 +53,8 @@ struct GuardedLoginTests {
         let rules = GatewayRules(detect: [ResponseMatcher(bodyContains: ["LOGIN"])], steps: [])
         let gateway = StandingLogin(
             name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: false,
-            key: SessionKey(origin: address.origin, challenge: "page", credential: "ann"), credentials: ["ann"]
+            key: SessionKey(origin: address.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
+            isLoginPage: true
         ) { _ in
             ScriptedLogin(counter: pages) { (number, _) async throws(LoginFailure) in try page(number) }
         }

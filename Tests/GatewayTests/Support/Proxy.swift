@@ -152,7 +152,7 @@ extension StandingLogin {
             name: "bank", trigger: trigger, isAhead: isAhead, isKept: isKept,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin",
-                scope: scope), credentials: ["pin"]
+                scope: scope), credentials: ["pin"], isOfUpstream: trigger.detector is MobileFirstDetector
         ) { occasion in
             ScriptedLogin(counter: counter) { (number, conversation) async throws(LoginFailure) in
                 try await body(number, occasion.scope, conversation)
