@@ -24,7 +24,7 @@ struct OwnLoginTests {
         }
     }
 
-    private func logins(_ challenges: String) throws -> [StandingLogin] {
+    private func logins(_ challenges: String) throws -> [Authenticator] {
         OwnHandlers.set([
             "gateway": .gateway(Gateway()), "check": .securityCheck(Check()),
             "basic": .challenges(BasicChallengeHandler()),

@@ -13,7 +13,7 @@ typealias AwaitedLogin = Race<Result<LoginOutcome, ClientError>>
 // Logins that the program asks for itself.
 extension ClientSite {
     /// Has the session of `login` for `scope` used or won.
-    func requestSession(of login: StandingLogin, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
+    func requestSession(of login: Authenticator, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
         runtime.requestSession(
             slot, rejected: nil, at: shared.plan(for: login.key.origin), challenge: nil, cause: LoginCause(.command),
@@ -21,7 +21,7 @@ extension ClientSite {
     }
 
     /// Runs `login` whether or not a session is held, in whose place its own comes.
-    func logIn(_ login: StandingLogin, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
+    func logIn(_ login: Authenticator, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
         let gate = runtime.gate
         _ = gate.change { $0.sessions.drop { $0.isSibling(of: slot.key) } }
@@ -41,7 +41,7 @@ extension ClientSite {
 
     /// Runs `body`, which ends sessions of `login` at the server, and forgets all of them.
     func logOut(
-        _ login: StandingLogin,
+        _ login: Authenticator,
         _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Void,
         _ finish: @escaping @Sendable (Result<Void, LoginFailure>) -> Void
     ) {

@@ -65,8 +65,8 @@ final class HandlerRegistry: Sendable {
     }
 
     /// What stands ready at `origin`.
-    func logins(at origin: Origin) -> StandingLogins {
-        var logins = StandingLogins()
+    func logins(at origin: Origin) -> Authenticators {
+        var logins = Authenticators()
         if let server = configuration.mobileFirst, server.resources.contains(origin), let login = mobileFirstLogin {
             logins.stand(login)
         }
@@ -203,7 +203,7 @@ extension HandlerRegistry {
     }
 
     /// The login for whatever scope a resource names.
-    var mobileFirstLogin: StandingLogin? {
+    var mobileFirstLogin: Authenticator? {
         guard let mobileFirst else { return nil }
         return standing { [unowned self] occasion in
             mobileFirst.login(scope: occasion.scope.words, handlers: checkHandlers())
@@ -211,16 +211,16 @@ extension HandlerRegistry {
     }
 
     /// The login that answers `check` ahead of any challenge.
-    func login(answering check: String, with answer: SecretJSON) -> StandingLogin? {
+    func login(answering check: String, with answer: SecretJSON) -> Authenticator? {
         guard let mobileFirst else { return nil }
         let handlers = checkHandlers(
             answering: check, given: GuardedCheckHandler.Given(answer, attempts: attempts))
         return standing { _ in mobileFirst.login(answering: check, with: answer, handlers: handlers) }
     }
 
-    private func standing(_ makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) -> StandingLogin? {
+    private func standing(_ makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) -> Authenticator? {
         guard let server = configuration.mobileFirst?.configuration else { return nil }
-        return StandingLogin(
+        return Authenticator(
             name: Self.mobileFirstName, trigger: .mobileFirst, isAhead: !server.scope.isEmpty,
             key: SessionKey(
                 origin: server.api.origin, challenge: Self.mobileFirstName, credential: "",

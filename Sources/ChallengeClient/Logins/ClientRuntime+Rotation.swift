@@ -47,7 +47,7 @@ extension ClientRuntime {
 
     /// The session that is held now, where its login ends sessions at the server. One logout for all scopes would end the new one as
     /// well: there the server's own session stays the same.
-    private func replaced(_ key: SessionKey, _ login: StandingLogin, at plan: UpstreamPlan) -> PendingLogout? {
+    private func replaced(_ key: SessionKey, _ login: Authenticator, at plan: UpstreamPlan) -> PendingLogout? {
         guard let logout = login.logout, !logout.endsAllScopes, let held = gate.held(key) else { return nil }
         return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
     }

@@ -108,7 +108,7 @@ struct GuardedSideRequests: SideRequests {
 extension ClientRuntime {
     /// The side requests of a login of `standing` at the upstream of `plan`, to which `cause` led; on the loop's thread.
     package func sideRequests(
-        for standing: StandingLogin, at plan: UpstreamPlan, cause: LoginCause
+        for standing: Authenticator, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
         guard !standing.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
             return LoopSideRequests(runtime: self, plan: plan)

@@ -12,13 +12,13 @@ package final class RouteSessions {
     /// One login of the route with the scope asked for here.
     package struct Slot: Sendable {
         /// The login.
-        package let login: StandingLogin
+        package let login: Authenticator
         /// The scope asked for.
         package let scope: Scope
         /// What its session is held under.
         package let key: SessionKey
 
-        init(login: StandingLogin, scope: Scope) {
+        init(login: Authenticator, scope: Scope) {
             self.login = login
             self.scope = scope
             var key = login.key

@@ -42,7 +42,7 @@ package struct UpstreamPlan: Sendable {
     /// What it is told of callers' requests.
     package let forwarding: ForwardingPolicy
     /// What stands ready.
-    package let logins: StandingLogins
+    package let logins: Authenticators
     /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
     package let loginOrigins: Set<Origin>
     /// Whether secrets may go to the upstream. The configuration is refused where they would and must not; this stands
@@ -65,7 +65,7 @@ package struct UpstreamPlan: Sendable {
         name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
         timeouts: Timeouts = Timeouts(), replay: ReplayTiers = ReplayTiers(memory: 64 * 1024, disk: 16 * 1024 * 1024),
         forwarding: ForwardingPolicy = ForwardingPolicy(),
-        logins: StandingLogins = StandingLogins(), loginOrigins: Set<Origin> = [],
+        logins: Authenticators = Authenticators(), loginOrigins: Set<Origin> = [],
         identities: [(users: Set<UInt32>, plan: UpstreamPlan)] = []
     ) {
         self.identities = identities.map(\.plan)

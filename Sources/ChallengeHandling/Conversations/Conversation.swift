@@ -56,6 +56,6 @@ public protocol SessionLogin: Sendable {
 
     /// Asks if `held`, which this login won, still works, after a response that looks like its challenge. Sends no credential.
     ///
-    /// Only logins that `StandingLogin.confirmsSessions` are asked; one confirmation runs at a time per session key.
+    /// Only logins that `Authenticator.confirmsSessions` are asked; one confirmation runs at a time per session key.
     func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation
 }

@@ -24,8 +24,8 @@ package struct HandledChallenges: Sendable {
     }
 
     /// The login that stands ready at `origin`, with the answers in `book`.
-    package func login(at origin: Origin, book: AnswerBook) -> StandingLogin {
-        StandingLogin(
+    package func login(at origin: Origin, book: AnswerBook) -> Authenticator {
+        Authenticator(
             name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
             makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge, target: $0.target) })

@@ -25,8 +25,8 @@ package struct HandledGateway: Sendable {
 
     /// The login that stands ready at `origin`. `base`: the upstream's address, which shows the page before any address that a caller
     /// chose; `nil` if the program itself is the only caller.
-    package func login(at origin: Origin, base: WebURL? = nil) -> StandingLogin {
-        return StandingLogin(
+    package func login(at origin: Origin, base: WebURL? = nil) -> Authenticator {
+        return Authenticator(
             name: name, trigger: .detected(HandledGatewayDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
             confirmsSessions: base != nil, isLoginPage: true,

@@ -11,6 +11,9 @@ public struct NTLMScheme: AuthenticationScheme {
     /// `ntlm`.
     public var name: String { "ntlm" }
 
+    /// Servers remember by the connection who it is.
+    public var bindsConnections: Bool { true }
+
     /// `NTLM`, which has no realm, so that one that is meant counts for other schemes only. What a connection was refused with would be the same on the next.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         challenges.contains { $0.isScheme("NTLM") } ? .refused : nil

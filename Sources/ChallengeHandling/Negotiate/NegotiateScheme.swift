@@ -20,6 +20,9 @@ public struct NegotiateScheme: AuthenticationScheme {
     /// `negotiate`.
     public var name: String { "negotiate" }
 
+    /// Servers remember by the connection who it is.
+    public var bindsConnections: Bool { true }
+
     /// `Negotiate`, which has no realm (RFC 4559 §4.1), so that one that is meant counts for other schemes only. A refused token says nothing of the credential: the next one may be
     /// right, after a restart of the server with another key, say.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {

@@ -7,6 +7,8 @@ public protocol AuthenticationScheme: Sendable {
     var name: String { get }
     /// Whether its answer needs nothing of a challenge, so that it can go ahead of any (Basic).
     var needsNoChallenge: Bool { get }
+    /// True if servers may take its answer for the word of the whole connection.
+    var bindsConnections: Bool { get }
     /// What `challenges`, those of `realm` only where one is given, ask of a request that carried an answer of this scheme: of one
     /// without, they ask for that. `nil` where it is not offered, or not in a way that we can answer.
     func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge?
@@ -20,6 +22,9 @@ public protocol AuthenticationScheme: Sendable {
 extension AuthenticationScheme {
     /// Most answers are made of a challenge.
     public var needsNoChallenge: Bool { false }
+
+    /// Most speak for one request.
+    public var bindsConnections: Bool { false }
 
     /// Most know no scopes.
     public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge { .pass }

@@ -22,7 +22,7 @@ struct CommandLoop: Sendable {
         throw CompositionError("libcurl cannot be initialised")
     }
 
-    func sideRequests(for login: StandingLogin, at plan: UpstreamPlan) async -> any SideRequests {
+    func sideRequests(for login: Authenticator, at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
                 continuation.resume(

@@ -117,7 +117,7 @@ struct Explanation {
     }
 
     private static func handlers(
-        at location: Location, of upstream: UpstreamSettings, logins: StandingLogins, composition: LoginComposition,
+        at location: Location, of upstream: UpstreamSettings, logins: Authenticators, composition: LoginComposition,
         isOneUser: Bool
     ) -> [Handler] {
         var handlers: [Handler] = []

@@ -12,7 +12,7 @@ internal import Settings
 /// The logins that `countersign login` runs, on a loop of its own.
 struct LoginRuns {
     private struct Run: Sendable {
-        let standing: StandingLogin
+        let standing: Authenticator
         let scope: Scope
         let plan: UpstreamPlan
     }
@@ -39,7 +39,8 @@ struct LoginRuns {
     private mutating func add(
         _ plan: UpstreamPlan, of upstream: UpstreamSettings, _ logins: LoginComposition, meaning challenge: String?
     ) {
-        for login in plan.logins.all where login.refusal == nil && !runs.contains(where: { $0.standing.key == login.key }) {
+        for login in plan.logins.all
+        where login.refusal == nil && !runs.contains(where: { $0.standing.key == login.key }) {
             var checks: [CredentialChallengeHandler] = []
             if login.isOfUpstream, let api = upstream.mobileFirst?.api {
                 checks = logins.securityChecks(of: upstream, api: api)

@@ -14,13 +14,13 @@ struct GatewayLogins {
     let forms: ProvenForms
 
     /// The login. Its session is held under the upstream's origin and the challenge's name.
-    var login: StandingLogin {
+    var login: Authenticator {
         let rules = rules
         let origin = upstream.url.origin
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let (base, retry) = (base, challenge.retryRejected)
         let (proof, form) = (challenge.proofAddress(at: upstream), forms.form(of: key))
-        return StandingLogin(
+        return Authenticator(
             name: challenge.name,
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(gateway.preset.rawValue)")), isAhead: false,
             isKept: challenge.login == .atStart,

@@ -11,8 +11,8 @@ struct LoginComposition {
     let clients: MobileFirstClients
 
     /// The logins of one upstream, and the origins that they may send requests to.
-    func logins(of upstream: UpstreamSettings) -> (logins: StandingLogins, origins: Set<Origin>) {
-        var logins = StandingLogins()
+    func logins(of upstream: UpstreamSettings) -> (logins: Authenticators, origins: Set<Origin>) {
+        var logins = Authenticators()
         var origins: Set<Origin> = [upstream.url.origin]
         if let mobileFirst = upstream.mobileFirst {
             logins.stand(self.mobileFirst(mobileFirst, of: upstream))
@@ -60,7 +60,7 @@ struct LoginComposition {
 
     // MARK: MobileFirst
 
-    private func mobileFirst(_ settings: MobileFirstSettings, of upstream: UpstreamSettings) -> StandingLogin {
+    private func mobileFirst(_ settings: MobileFirstSettings, of upstream: UpstreamSettings) -> Authenticator {
         let configuration = MobileFirstConfiguration(
             api: settings.api, application: settings.application,
             platform: .init(rawValue: settings.platform.rawValue) ?? .web, version: settings.version,
@@ -71,7 +71,7 @@ struct LoginComposition {
         let identity = identity(of: handlers)
         let client = clients.client(named: upstream.name, identity: identity, configuration)
         let leaving = handlers.filter { logsOut($0.challengeName) }.map(\.securityCheck)
-        let login = StandingLogin(
+        let login = Authenticator(
             name: upstream.name, trigger: .mobileFirst, isAhead: !configuration.scope.isEmpty,
             isKept: !keptChecks(of: upstream).isEmpty,
             key: SessionKey(
@@ -145,7 +145,7 @@ struct LoginComposition {
 
     private func login(
         _ challenge: ChallengeSettings, at upstream: UpstreamSettings, spaces: RealmSpaces?
-    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+    ) -> (login: Authenticator, tokenOrigins: [Origin])? {
         if case .scheme(let scheme) = challenge.kind,
             let login = schemeLogin(challenge, scheme, at: upstream, spaces: spaces)
         {
@@ -162,10 +162,10 @@ struct LoginComposition {
                 challenge: challenge.name, credential: credential,
                 fields: fields.map { .init(name: $0.name, value: $0.value) })
             return (
-                StandingLogin(
+                Authenticator(
                     name: challenge.name, trigger: .ahead, isAhead: true,
                     key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-                    credentials: [credential], makeLogin: { _ in login }), []
+                    credentials: [credential], isShareable: false, makeLogin: { _ in login }), []
             )
         case .scheme(let scheme):
             return tokenLogin(challenge, credential, scheme, at: upstream)
@@ -179,7 +179,7 @@ struct LoginComposition {
     /// The login for a token, alone or as one of a list of schemes.
     func tokenLogin(
         _ challenge: ChallengeSettings, _ credential: String, _ scheme: SchemeSettings, at upstream: UpstreamSettings
-    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+    ) -> (login: Authenticator, tokenOrigins: [Origin])? {
         guard scheme.schemes.contains(.bearer), let token = scheme.token else { return nil }
         return TokenLogins(
             challenge: challenge, credential: credential, scheme: scheme, token: token, upstream: upstream,

@@ -9,7 +9,7 @@ internal import Synchronization
 /// From `handler:` to the logins that the program's own handlers make.
 extension LoginComposition {
     /// The login of a gateway's or a scheme's own handler at an upstream.
-    func ownLogin(_ name: String, of challenge: ChallengeSettings, at upstream: UpstreamSettings) -> StandingLogin? {
+    func ownLogin(_ name: String, of challenge: ChallengeSettings, at upstream: UpstreamSettings) -> Authenticator? {
         let own = clients.own
         let origin = upstream.url.origin
         switch OwnHandlers.handler(named: name) {

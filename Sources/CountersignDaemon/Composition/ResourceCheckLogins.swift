@@ -10,7 +10,7 @@ extension LoginComposition {
     /// the origins that their answers go to.
     func resourceCheckLogins(
         at upstream: UpstreamSettings
-    ) -> (logins: [(login: StandingLogin, pattern: LocationPattern?)], origins: [Origin]) {
+    ) -> (logins: [(login: Authenticator, pattern: LocationPattern?)], origins: [Origin]) {
         guard upstream.mobileFirst == nil else { return ([], []) }
         var everywhere: [Check] = []
         var patterns: [(pattern: LocationPattern, checks: [Check])] = []
@@ -28,7 +28,7 @@ extension LoginComposition {
                 }
             }
         }
-        var logins: [(login: StandingLogin, pattern: LocationPattern?)] = []
+        var logins: [(login: Authenticator, pattern: LocationPattern?)] = []
         if let login = login(everywhere, at: upstream) { logins.append((login, nil)) }
         for (pattern, checks) in patterns {
             // One response may demand several checks, and they are answered together.
@@ -38,14 +38,14 @@ extension LoginComposition {
         return (logins, checks.compactMap(\.answerURL?.origin))
     }
 
-    private func login(_ checks: [Check], at upstream: UpstreamSettings) -> StandingLogin? {
+    private func login(_ checks: [Check], at upstream: UpstreamSettings) -> Authenticator? {
         guard let first = checks.first else { return nil }
         let handlers = checks.map(\.handler)
         let answerURL = checks.lazy.compactMap(\.answerURL).first
         let name = first.handler.challengeName
         let proof = checks.lazy.compactMap(\.proof).first
         let credentials = Set(handlers.map(\.key.credential))
-        let login = StandingLogin(
+        let login = Authenticator(
             name: name, trigger: .detected(ResourceCheckDetector(checks: handlers.map(\.securityCheck))),
             isAhead: false,
             isKept: checks.contains(where: \.isKept),

@@ -13,7 +13,7 @@ extension LoginComposition {
     /// here. `spaces`: where several realms are told apart at the upstream.
     func schemeLogin(
         _ challenge: ChallengeSettings, _ settings: SchemeSettings, at upstream: UpstreamSettings, spaces: RealmSpaces?
-    ) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+    ) -> (login: Authenticator, tokenOrigins: [Origin])? {
         guard settings.schemes != [.bearer] else { return nil }
         let token = challenge.credential.flatMap { tokenLogin(challenge, $0, settings, at: upstream) }
         let schemes = settings.schemes.compactMap { scheme -> (any AuthenticationScheme)? in
@@ -35,14 +35,14 @@ extension LoginComposition {
             key: challenge.credential.map { LatchKey(origin: origin, challenge: challenge.name, credential: $0) },
             retryRejectedAfter: challenge.retryRejected, address: Self.address(of: challenge, at: upstream),
             isProof: challenge.proofPath != nil, spaces: settings.realm == nil ? nil : spaces)
-        let login = StandingLogin(
+        let login = Authenticator(
             name: challenge.name, trigger: .detected(SchemeDetector(plan)), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(
                 origin: origin, challenge: challenge.name, credential: challenge.credential ?? "",
                 scope: token?.login.key.scope ?? ""),
             credentials: [challenge.credential].compactMap(\.self),
-            bindsConnections: settings.schemes.contains { $0 == .negotiate || $0 == .ntlm },
+            bindsConnections: schemes.contains(where: \.bindsConnections), isShareable: false,
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope, target: $0.target) })
         return (login, token?.tokenOrigins ?? [])
     }

@@ -16,7 +16,7 @@ struct TokenLogins {
     let material: TokenMaterial
 
     /// The login, and the origins of its token endpoints; `nil` where the settings name none.
-    var login: (login: StandingLogin, tokenOrigins: [Origin])? {
+    var login: (login: Authenticator, tokenOrigins: [Origin])? {
         switch token.grant {
         case .clientCredentials: endpoint(.clientCredentials)
         case .mobileFirst: mobileFirst
@@ -40,8 +40,8 @@ struct TokenLogins {
         scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
-    ) -> StandingLogin {
-        StandingLogin(
+    ) -> Authenticator {
+        Authenticator(
             name: challenge.name, trigger: .detected(detector), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(
@@ -50,7 +50,7 @@ struct TokenLogins {
             credentials: [credential], scopeOfRoute: scopeOfRoute, logout: logout, makeLogin: makeLogin)
     }
 
-    private var mobileFirst: (login: StandingLogin, tokenOrigins: [Origin]) {
+    private var mobileFirst: (login: Authenticator, tokenOrigins: [Origin]) {
         let api = upstream.mobileFirst?.api ?? WebURL(origin: upstream.url.origin, path: "/mfp/api")
         let url = token.url ?? api.appending(path: "az/v1/token")
         let (key, retry) = (latch(at: url.origin), retry)
@@ -60,14 +60,14 @@ struct TokenLogins {
         return (login, [url.origin])
     }
 
-    private var fixed: (login: StandingLogin, tokenOrigins: [Origin]) {
+    private var fixed: (login: Authenticator, tokenOrigins: [Origin]) {
         let login = StaticTokenLogin(
             key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
             proof: challenge.proofAddress(at: upstream), realm: scheme.realm)
         return (standing(BearerDetector(realm: scheme.realm, canGrow: false), scope: .empty) { _ in login }, [])
     }
 
-    private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+    private func endpoint(_ grant: TokenConfiguration.Grant) -> (login: Authenticator, tokenOrigins: [Origin])? {
         guard let url = token.url else { return discovered(grant) }
         let revocation = token.revocation.map {
             TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
@@ -79,7 +79,7 @@ struct TokenLogins {
     }
 
     /// By the endpoint that the resource's own words lead to.
-    private func discovered(_ grant: TokenConfiguration.Grant) -> (login: StandingLogin, tokenOrigins: [Origin])? {
+    private func discovered(_ grant: TokenConfiguration.Grant) -> (login: Authenticator, tokenOrigins: [Origin])? {
         guard !token.issuers.isEmpty else { return nil }
         // A refresh token has its scope from whoever granted it (RFC 6749 §6).
         let discovery = TokenDiscovery(
@@ -119,7 +119,7 @@ struct TokenLogins {
             parameters: parameters, placement: placement)
     }
 
-    private var registry: (login: StandingLogin, tokenOrigins: [Origin])? {
+    private var registry: (login: Authenticator, tokenOrigins: [Origin])? {
         guard let url = token.url else { return nil }
         let service = RegistryService(url: url, registry: upstream.url, name: token.audience)
         let (key, retry, placement) = (latch(at: url.origin), retry, placement)

@@ -14,16 +14,10 @@ extension FleetPlan {
         let fingerprints = SessionFingerprints(settings, upstreams) {
             CryptoDigests().digest(.sha256, of: Array($0.utf8))
         }
-        let alone = Set(
-            settings.challenges.filter { challenge in
-                switch challenge.kind {
-                case .gateway, .own, .securityCheck: false
-                case .inject: true
-                case .scheme(let scheme): scheme.schemes != [.bearer]
-                }
-            }.map(\.name))
+        let logins = upstreams.flatMap(\.logins.all)
+        let alone = Set(logins.filter { !$0.isShareable }.map(\.key.challenge))
         self.init(
-            keys: upstreams.flatMap(\.logins.all).filter { $0.refusal == nil }.map(\.key),
+            keys: logins.filter { $0.refusal == nil }.map(\.key),
             findPlace: { key in
                 guard !alone.contains(key.challenge), let fingerprint = fingerprints[key] else { return nil }
                 let text = "countersign session 1\0\(key.origin)\0\(key.challenge)\0\(key.credential)\0\(key.scope)\0"

@@ -25,7 +25,7 @@ struct SessionFingerprints: Sendable {
     }
 
     /// The terms of a login, and of all challenges that it answers: those in an order of their own, not in that of the file.
-    static func text(of login: StandingLogin, _ settings: Settings, _ upstream: UpstreamSettings) -> String {
+    static func text(of login: Authenticator, _ settings: Settings, _ upstream: UpstreamSettings) -> String {
         var head = LoginTerms()
         head.add("countersign-login", "\(LoginTerms.version)")
         head.add("origin", "\(upstream.url.origin)")

@@ -48,7 +48,7 @@ extension MicroBenchmark {
         let key = SessionKey(
             origin: Origin(scheme: .https, host: "bank.example"), challenge: name, credential: "ann")
         return .init(
-            login: StandingLogin(name: name, trigger: .ahead, isAhead: true, key: key, credentials: ["ann"]) { _ in
+            login: Authenticator(name: name, trigger: .ahead, isAhead: true, key: key, credentials: ["ann"]) { _ in
                 NoLogin()
             }, scope: .empty)
     }

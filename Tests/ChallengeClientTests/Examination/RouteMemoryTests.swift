@@ -61,10 +61,10 @@ struct RouteMemoryTests {
     }
 }
 
-extension StandingLogin {
+extension Authenticator {
     /// A login that is never run.
-    static func named(_ name: String) -> StandingLogin {
-        StandingLogin(
+    static func named(_ name: String) -> Authenticator {
+        Authenticator(
             name: name, trigger: .mobileFirst, isAhead: false,
             key: SessionKey(origin: Origin(scheme: .https, host: "bank.example"), challenge: name, credential: name),
             credentials: [name]

@@ -160,12 +160,12 @@ struct FleetSessionsTests {
 
     /// The session that a host wins by its client, or why it does not; the server rejects 9999.
     private func logIn(at host: FleetOfTests.Host) async -> (token: String?, failure: LoginFailure.Code?) {
-        let login = StandingLogin(
+        let login = Authenticator(
             name: "bank-pin", trigger: .ahead, isAhead: true, key: key, credentials: ["pin"],
             makeLogin: { _ in PINLogin(key: LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")) })
         let plan = UpstreamPlan(
             name: "bank", base: WebURL(origin: key.origin, path: "/"), connections: ConnectionSettings(),
-            logins: StandingLogins())
+            logins: Authenticators())
         let race = Race<SessionTable<ExchangeTicket>.Outcome>()
         let (loop, runtime) = (host.thread.loop, host.runtime)
         loop.execute {

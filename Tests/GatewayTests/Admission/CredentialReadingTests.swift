@@ -13,10 +13,10 @@ struct CredentialReadingTests {
     /// An upstream whose key stands below `/app/admin/` only.
     private func proxy(before upstream: AnsweringUpstream) throws -> Proxy {
         let name = try #require(HTTPField.Name("X-Api-Key"))
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             Session(fields: [InjectedField(name: name, value: Secret("s3cret"))])
         }
-        var logins = StandingLogins()
+        var logins = Authenticators()
         logins.stand(login, at: try LocationPattern("127.0.0.1:\(upstream.port)/app/admin/*"))
         let origin = Origin(scheme: .http, host: "127.0.0.1", port: upstream.port)
         return try Proxy(UpstreamPlan(name: "bank", base: WebURL(origin: origin, path: "/app/"), logins: logins))

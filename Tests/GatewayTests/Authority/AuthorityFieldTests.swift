@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Fields that an authority has another proxy add")
 struct AuthorityFieldTests {
-    private func cookies(_ port: UInt16) -> StandingLogin {
+    private func cookies(_ port: UInt16) -> Authenticator {
         .scripted(port: port, trigger: .ahead, isAhead: true) { _, _, conversation in
             var jar = CookieJar()
             if let url = WebURL("http://127.0.0.1:\(port)/deep/login") {
@@ -80,7 +80,7 @@ struct AuthorityFieldTests {
     @Test("a field made for one request is for it alone, and one that needs the body is a denial")
     func signed() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port) { _, _, _ in
+            let login = Authenticator.scripted(port: port) { _, _, _ in
                 var session = Session()
                 session.signer = Signer()
                 return session
@@ -97,7 +97,7 @@ struct AuthorityFieldTests {
     @Test("a session of connections is refused with what to do")
     func connections() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port) { _, _, _ in
+            let login = Authenticator.scripted(port: port) { _, _, _ in
                 var session = Session()
                 session.connection = ConnectionCredential(username: Secret("ann"), password: Secret("pw"))
                 return session

@@ -59,7 +59,7 @@ func subrequest(_ method: String, _ uri: String, host: String = "bank.example", 
 
 @Suite("Sub-requests of another proxy")
 struct SubrequestTests {
-    private func bearer(_ port: UInt16, expiresIn: Int64? = nil) -> StandingLogin {
+    private func bearer(_ port: UInt16, expiresIn: Int64? = nil) -> Authenticator {
         .scripted(port: port) { number, _, conversation in
             .bearer("t\(number)", expiresAt: expiresIn.map { conversation.now() + $0 * 1000 })
         }
@@ -108,7 +108,7 @@ struct SubrequestTests {
     @Test("a failed login is a denial that says why, and is not tried again for everyone")
     func denial() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port) { _, _, _ async throws(LoginFailure) in throw .failed }
+            let login = Authenticator.scripted(port: port) { _, _, _ async throws(LoginFailure) in throw .failed }
             return .bank(port: port, logins: [login])
         }
         for _ in 0..<3 {
@@ -229,7 +229,7 @@ struct SubrequestTests {
     @Test("a session that the server has not accepted is given to nobody: who meets the challenge proves it")
     func unproven() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port, trigger: .detected(PasswordDetector())) { _, _, _ in
+            let login = Authenticator.scripted(port: port, trigger: .detected(PasswordDetector())) { _, _, _ in
                 .password("right")
             }
             return .bank(port: port, logins: [login])

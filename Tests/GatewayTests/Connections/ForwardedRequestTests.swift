@@ -15,7 +15,7 @@ struct ForwardedRequestTests {
     /// The fields that reach the upstream, for a caller's `fields`; without Host and Via, which are checked.
     private func forwarded(_ fields: String, injecting: [InjectedField] = []) throws -> [String] {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             Session(fields: injecting)
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: injecting.isEmpty ? [] : [login]))

@@ -17,7 +17,7 @@ struct ForwardingPolicyTests {
         _ policy: ForwardingPolicy, _ request: String, named names: String..., injecting: [InjectedField] = []
     ) throws -> [String] {
         let upstream = try AnsweringUpstream { head, _ in answer("200 OK", head) }
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             Session(fields: injecting)
         }
         let proxy = try Proxy(
@@ -165,7 +165,7 @@ struct ForwardingPolicyTests {
                 "",
                 "WWW-Authenticate: Bearer\r\nAuthentication-Info: for=caller\r\n")
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
         let proxy = try Proxy(
             .bank(port: upstream.port, forwarding: ForwardingPolicy(callerCredentials: .keep), logins: [login]))
         let own = "Authorization: Bearer own\r\n"
@@ -189,7 +189,7 @@ struct ForwardingPolicyTests {
             let isRefused = head.hasPrefix("GET /closed ") && !head.contains("Bearer ours")
             return isRefused ? challenge : answer("200 OK", "", said)
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         // Nobody has logged in yet: the caller's own goes up, and so the answer is for it.

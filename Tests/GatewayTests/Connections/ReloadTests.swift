@@ -154,7 +154,7 @@ struct ReloadTests {
     @Test("stopping ends every connection, with exchanges and logins under way")
     func stop() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             await Self.closedGate.pass()
             return .bearer("one")
         }
@@ -169,7 +169,7 @@ struct ReloadTests {
     @Test("a gateway that is stopped lets go of its upstreams and of all that its workers share")
     func release() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             .bearer("one")
         }
         var proxy: Proxy? = try Proxy(.bank(port: upstream.port, logins: [login]), workers: 2)

@@ -43,7 +43,7 @@ struct VanishedCallerTests {
     func duringLogin() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, isAhead: true) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }
@@ -61,7 +61,7 @@ struct VanishedCallerTests {
     func behindHeldBody() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, isAhead: true) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }

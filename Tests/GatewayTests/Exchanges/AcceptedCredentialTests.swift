@@ -52,7 +52,7 @@ struct AcceptedCredentialTests {
         let plan = SchemePlan(
             name: "bank", schemes: [BasicScheme()], key: key,
             address: WebURL(origin: key.origin, path: proof ?? "/"), isProof: proof != nil)
-        let login = StandingLogin(
+        let login = Authenticator(
             name: "bank", trigger: .detected(SchemeDetector(plan)), isAhead: false,
             key: SessionKey(origin: key.origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })

@@ -11,7 +11,7 @@ struct AheadTests {
     @Test("the session is won first, and its fields go along")
     func injected() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             .bearer("one")
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
@@ -28,7 +28,7 @@ struct AheadTests {
     @Test("while a login that failed pauses, callers are answered at once, and the connection goes on")
     func pausing() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(
+        let login = Authenticator.scripted(
             port: upstream.port, trigger: .ahead, isAhead: true
         ) { _, _, _ throws(LoginFailure) in throw .failed }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
@@ -46,7 +46,7 @@ struct AheadTests {
     @Test("a body that came with a request that is refused at once is read over")
     func pausingWithBody() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(
+        let login = Authenticator.scripted(
             port: upstream.port, trigger: .ahead, isAhead: true
         ) { _, _, _ throws(LoginFailure) in throw .failed }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
@@ -62,7 +62,7 @@ struct AheadTests {
     func overloaded() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }
@@ -84,7 +84,7 @@ struct AheadTests {
     @Test("a session that has ended as soon as it is won fails the exchange instead of being won again and again")
     func endedAtOnce() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
             .bearer("one", expiresAt: conversation.now())
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
@@ -97,7 +97,7 @@ struct AheadTests {
     @Test("a body longer than what is kept waits for a session before it is sent")
     func longBody() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 4), logins: [login]))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")

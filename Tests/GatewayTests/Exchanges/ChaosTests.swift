@@ -51,7 +51,7 @@ struct ChaosTests {
             // What comes behind a head that has no body would be taken for the next answer.
             return String(answer[..<end.upperBound])
         }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
             if number % 3 == 0 { throw .rejected }
             return .bearer("t\(number)")
         }

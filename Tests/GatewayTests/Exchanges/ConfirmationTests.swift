@@ -50,7 +50,7 @@ struct ConfirmationTests {
     ) throws -> (Proxy, AnsweringUpstream) {
         let upstream = try AnsweringUpstream { site.respond($0, $1) }
         let wins = LoginCounter()
-        let login = StandingLogin(
+        let login = Authenticator(
             name: "bank", trigger: .detected(PageDetector()), isAhead: false,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank",

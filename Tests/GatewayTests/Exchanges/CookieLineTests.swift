@@ -43,10 +43,10 @@ struct CookieLineTests {
 
     /// Runs `body` as a login ahead of one request, and returns the failure's text, if one came.
     private func run(
-        at upstream: AnsweringUpstream, logins: [StandingLogin] = [],
+        at upstream: AnsweringUpstream, logins: [Authenticator] = [],
         _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Session
     ) throws -> String {
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) {
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) {
             (_, _, conversation) async throws(LoginFailure) in
             try await body(
                 Conversation(
@@ -97,7 +97,7 @@ struct CookieLineTests {
         let upstream = try upstream()
         let (rules, url) = try page(at: upstream)
         let token = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
-        let guardian = StandingLogin(
+        let guardian = Authenticator(
             name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: true,
             key: SessionKey(origin: url.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
             isLoginPage: true

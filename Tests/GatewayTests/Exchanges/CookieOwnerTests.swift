@@ -33,7 +33,7 @@ struct CookieOwnerTests {
             return head.contains("\r\nUpgrade: echo\r\n") ? switching(to: "echo", set) : answer("200 OK", "in", set)
         }
         let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/app/login"))
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
             var jar = CookieJar()
             for line in ["JSESSIONID=own; Path=/app", "my session=blank; Path=/app", "csrftoken=kept; Path=/app"] {
                 _ = jar.store(line, from: url, now: conversation.now())

@@ -120,7 +120,7 @@ struct EarlyAnswerTests {
     @Test("a challenge that ends its connection in the middle of an upload is answered")
     func challengedAndClosed() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello")
@@ -154,7 +154,7 @@ struct EarlyAnswerTests {
     @Test("a challenge is answered while the body still comes, and the body is sent whole")
     func challenged() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         let body = String((0..<1000).map { Character(UnicodeScalar(UInt8(0x30 + $0 % 64))) })
@@ -175,7 +175,7 @@ struct EarlyAnswerTests {
     func challengedWhileSending() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }
@@ -202,7 +202,7 @@ struct EarlyAnswerTests {
     @Test("a challenge that comes after more than what is kept fails the exchange, and says what to do")
     func tooLong() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 1000), logins: [login]))
         let caller = try proxy.connect()
         try caller.send(

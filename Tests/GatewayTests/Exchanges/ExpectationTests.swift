@@ -86,7 +86,7 @@ struct ExpectationTests {
     @Test("a login that must come first costs no body: it crosses once, behind the login")
     func challenged() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 1), logins: [login]))
         let caller = try proxy.connect()
         try caller.send(head.replacing("Content-Length: 5", with: "Transfer-Encoding: chunked"))

@@ -37,7 +37,7 @@ struct FailureTests {
     func lostPost(first: String, second: String) throws {
         let upstream = try ScriptedUpstream()
         // Where a challenge may come, bodies are kept.
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         func send(_ path: String, _ rest: String) throws {

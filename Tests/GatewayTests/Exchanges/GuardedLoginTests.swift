@@ -51,14 +51,14 @@ struct GuardedLoginTests {
         let (pages, tokens) = (pages, tokens)
         let address = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
         let rules = GatewayRules(detect: [ResponseMatcher(bodyContains: ["LOGIN"])], steps: [])
-        let gateway = StandingLogin(
+        let gateway = Authenticator(
             name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: false,
             key: SessionKey(origin: address.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
             isLoginPage: true
         ) { _ in
             ScriptedLogin(counter: pages) { (number, _) async throws(LoginFailure) in try page(number) }
         }
-        let bank = StandingLogin.scripted(port: upstream.port, trigger: .bearer(realm: nil)) {
+        let bank = Authenticator.scripted(port: upstream.port, trigger: .bearer(realm: nil)) {
             (_, _, conversation) async throws(LoginFailure) in
             _ = tokens.next()
             do throws(SideRequestError) {

@@ -77,7 +77,7 @@ struct HiddenCredentialTests {
             key: LatchKey(origin: origin, challenge: "bank", credential: "pin"),
             address: WebURL(origin: origin, path: "/"), isProof: false)
         let detector = KeepingDetector(detector: SchemeDetector(plan), isKept: isKept, goesOn: goesOn)
-        let login = StandingLogin(
+        let login = Authenticator(
             name: "bank", trigger: .detected(detector), isAhead: false,
             key: SessionKey(origin: origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })

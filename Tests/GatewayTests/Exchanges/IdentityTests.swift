@@ -25,10 +25,10 @@ struct IdentityTests {
     /// A login by the credential of that name, whose session says so.
     private func login(
         _ name: String, port: UInt16, bindsConnections: Bool = false,
-        trigger: StandingLogin.Trigger = .bearer(realm: nil),
+        trigger: Authenticator.Trigger = .bearer(realm: nil),
         _ win: @escaping @Sendable (String) -> Session = { .bearer($0) }
-    ) -> StandingLogin {
-        StandingLogin(
+    ) -> Authenticator {
+        Authenticator(
             name: "bank", trigger: trigger, isAhead: false,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: name),
@@ -37,8 +37,8 @@ struct IdentityTests {
     }
 
     /// An upstream where ann and bob have credentials of their own, and all others that of `others`.
-    private func plan(port: UInt16, others: StandingLogin, _ login: (String) -> StandingLogin) -> UpstreamPlan {
-        var standing = StandingLogins()
+    private func plan(port: UInt16, others: Authenticator, _ login: (String) -> Authenticator) -> UpstreamPlan {
+        var standing = Authenticators()
         standing.stand(others)
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/")
         return UpstreamPlan(
@@ -147,7 +147,7 @@ struct IdentityTests {
     func boundPaths(isBound: Bool) throws {
         let upstream = try bindingUpstream()
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), path: "/")
-        var standing = StandingLogins()
+        var standing = Authenticators()
         for name in ["ann", "bob"] {
             let pattern = try LocationPattern("127.0.0.1:\(upstream.port)/\(name)/*")
             standing.stand(login(name, port: upstream.port, bindsConnections: isBound), at: pattern)

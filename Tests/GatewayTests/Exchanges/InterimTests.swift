@@ -68,7 +68,7 @@ struct InterimTests {
     @Test("those before a challenge that is answered do no harm")
     func beforeChallenge() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(get())

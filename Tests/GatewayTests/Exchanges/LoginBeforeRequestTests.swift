@@ -46,8 +46,8 @@ struct LoginBeforeRequestTests {
         _ body: @escaping @Sendable (LoginOccasion, Conversation) async throws(LoginFailure) -> Session = { _, _ in
             .bearer("one")
         }
-    ) -> StandingLogin {
-        StandingLogin(
+    ) -> Authenticator {
+        Authenticator(
             name: "bank", trigger: .detected(LoginBoxDetector()), isAhead: false,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin"),

@@ -39,7 +39,7 @@ struct LoginDeadlineTests {
     func hanging() throws {
         let upstream = try upstream()
         let hang = Hang()
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in
             if number == 1 { await hang.pass() }
             return .bearer("t\(number)")
         }
@@ -97,7 +97,7 @@ struct LoginDeadlineTests {
     func renewal() throws {
         let upstream = try upstream()
         let hang = Hang()
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, conversation in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, conversation in
             if number == 2 { await hang.pass() }
             return .bearer("t\(number)", expiresAt: conversation.now() + 100_000)
         }
@@ -123,7 +123,7 @@ struct LoginDeadlineTests {
         let gate = Gate()
         let done = Mutex<[String]>([])
         let port = upstream.port
-        let login = StandingLogin.scripted(port: port) { number, _, conversation in
+        let login = Authenticator.scripted(port: port) { number, _, conversation in
             guard number == 1 else { return .bearer("t\(number)") }
             await gate.pass()
             let url = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/token")
@@ -154,7 +154,7 @@ struct LoginDeadlineTests {
         let server = try ScriptedUpstream()
         let status = Mutex(0)
         let port = server.port
-        let login = StandingLogin.scripted(port: port, isAhead: true) { _, _, conversation in
+        let login = Authenticator.scripted(port: port, isAhead: true) { _, _, conversation in
             let url = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/token")
             let response = try? await conversation.sideRequests.send(SideRequest(method: .post, url: url))
             status.withLock { $0 = response?.status ?? -1 }

@@ -23,7 +23,7 @@ struct NestedAnswerTests {
             head.contains(" /nested ")
                 ? answer("401 Unauthorized", body, "Content-Type: application/json\r\n") : answer("200 OK", "in")
         }
-        let login = StandingLogin.scripted(
+        let login = Authenticator.scripted(
             port: upstream.port, trigger: .detected(ResourceCheckDetector(checks: ["PinCheck"]))
         ) { _, _, _ throws(LoginFailure) in throw .failed }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))

@@ -13,7 +13,7 @@ struct PageLookTests {
     private static let html = "Content-Type: text/html\r\n"
 
     private func proxy(_ upstream: UInt16, timeouts: UpstreamPlan.Timeouts = .init()) throws -> Proxy {
-        let login = StandingLogin.scripted(port: upstream, trigger: .detected(PageDetector())) { number, _, _ in
+        let login = Authenticator.scripted(port: upstream, trigger: .detected(PageDetector())) { number, _, _ in
             .bearer("t\(number)")
         }
         return try Proxy(.bank(port: upstream, timeouts: timeouts, logins: [login]))
@@ -77,7 +77,7 @@ struct PageLookTests {
     func slowLogin() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .detected(PageDetector())) { number, _, _ in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .detected(PageDetector())) { number, _, _ in
             await gate.pass()
             return .bearer("t\(number)")
         }

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Resources that refuse a good session")
 struct RefusedResourceTests {
-    private func login(_ port: UInt16) -> StandingLogin {
+    private func login(_ port: UInt16) -> Authenticator {
         .scripted(port: port) { number, _, _ async throws(LoginFailure) in .bearer("token-\(number)") }
     }
 
@@ -62,7 +62,7 @@ struct RefusedResourceTests {
                 "403 Forbidden", "more",
                 "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"\(asked)\"\r\n")
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, scope, _ async throws(LoginFailure) in
+        let login = Authenticator.scripted(port: upstream.port) { _, scope, _ async throws(LoginFailure) in
             .bearer(scope.isEmpty ? "plain" : "grown")
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))

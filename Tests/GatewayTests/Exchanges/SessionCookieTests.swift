@@ -18,7 +18,7 @@ struct SessionCookieTests {
             return answer("200 OK", "in", fields)
         }
         let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/login"))
-        let login = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
             var jar = CookieJar()
             _ = jar.store("sid=one; Path=/; HttpOnly", from: url, now: conversation.now())
             _ = jar.store("deep=two; Path=/deep", from: url, now: conversation.now())

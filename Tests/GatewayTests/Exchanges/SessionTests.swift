@@ -26,7 +26,7 @@ struct SessionTests {
     func singleFlight() throws {
         let upstream = try upstream { _ in true }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in
             await gate.pass()
             return .bearer("t\(number)")
         }
@@ -44,7 +44,7 @@ struct SessionTests {
     func sharedFailure() throws {
         let upstream = try upstream { _ in true }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ async throws(LoginFailure) in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ async throws(LoginFailure) in
             await gate.pass()
             throw .rejected
         }
@@ -65,7 +65,7 @@ struct SessionTests {
     func waiterGone() throws {
         let upstream = try upstream { _ in true }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }
@@ -87,7 +87,7 @@ struct SessionTests {
     func slowLogin() throws {
         let upstream = try upstream { _ in true }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             await gate.pass()
             return .bearer("one")
         }
@@ -106,7 +106,7 @@ struct SessionTests {
     func rejected() throws {
         let good = Mutex("t1")
         let upstream = try upstream { token in good.withLock { $0 == token } }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in .bearer("t\(number)") }
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in .bearer("t\(number)") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         #expect(try proxy.fetch(get()).body == "t1")
         good.withLock { $0 = "t2" }
@@ -120,7 +120,7 @@ struct SessionTests {
             guard head.contains("Authorization") else { return challenge }
             return head.hasPrefix("GET /open ") ? answer("200 OK", "in") : challenge
         }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in .bearer("t\(number)") }
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in .bearer("t\(number)") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         for _ in 0..<3 {
             let (head, body) = try proxy.fetch(get("/closed"))
@@ -136,7 +136,7 @@ struct SessionTests {
     @Test("a session is renewed ahead of its end, without stopping traffic, and won anew after it")
     func renewal() throws {
         let upstream = try upstream { _ in true }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, conversation in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, conversation in
             .bearer("t\(number)", expiresAt: conversation.now() + 100_000)
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
@@ -158,7 +158,7 @@ struct SessionTests {
     @Test("a renewal that fails is not tried again at every request")
     func failingRenewal() throws {
         let upstream = try upstream { _ in true }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, conversation throws(LoginFailure) in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, conversation throws(LoginFailure) in
             guard number == 1 else { throw LoginFailure(.noCredential, challenge: "bank", detail: "It is gone.") }
             return .bearer("t1", expiresAt: conversation.now() + 100_000)
         }
@@ -187,7 +187,7 @@ struct SessionTests {
             }
             return answer("200 OK", "in")
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, scope, _ in .bearer(scope.description) }
+        let login = Authenticator.scripted(port: upstream.port) { _, scope, _ in .bearer(scope.description) }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]), workers: 2)
         for _ in 0..<20 { #expect(try proxy.fetch(get("/pay")).body == "in") }
         #expect(try proxy.fetch(get("/see")).body == "in")
@@ -208,7 +208,7 @@ struct SessionTests {
             guard isConflict else { return answer("200 OK", body) }
             return answer("409 Conflict", "again", "MFP-Conflict: yes\r\n")
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let post = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
         #expect(try proxy.fetch(post).body == "body")

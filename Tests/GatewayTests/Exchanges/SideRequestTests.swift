@@ -12,7 +12,7 @@ import Testing
 struct SideRequestTests {
     /// A proxy whose login sends these, one after the other, and fails with what came of each as its reason.
     private func proxy(_ port: UInt16, sending requests: [SideRequest]) throws -> Proxy {
-        let login = StandingLogin.scripted(port: port, trigger: .ahead, isAhead: true) {
+        let login = Authenticator.scripted(port: port, trigger: .ahead, isAhead: true) {
             (_, _, conversation) async throws(LoginFailure) in
             var told: [String] = []
             for request in requests {

@@ -14,7 +14,7 @@ struct StreamingTests {
     func events(framing: String, version: String) throws {
         let upstream = try ScriptedUpstream()
         // A login stands ready, as on most routes: looking must not hold anything back.
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send("GET /events HTTP/\(version)\r\nHost: localhost\r\n\r\n")

@@ -123,7 +123,7 @@ struct TrailerTests {
     func replayed() throws {
         let upstream = try ScriptedUpstream()
         let name = try #require(HTTPField.Name("X-Api-Key"))
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             Session(fields: [InjectedField(name: name, value: Secret("one"))], expiresAt: nil)
         }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))

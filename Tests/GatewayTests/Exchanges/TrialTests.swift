@@ -56,7 +56,7 @@ struct TrialTests {
         }
     }
 
-    private func login(_ port: UInt16, _ password: String = "right") -> StandingLogin {
+    private func login(_ port: UInt16, _ password: String = "right") -> Authenticator {
         .scripted(port: port, trigger: .detected(PasswordDetector())) { number, _, _ async throws(LoginFailure) in
             if number > 1, password == "wrong" { throw .rejected }
             return .password(password)

@@ -19,7 +19,7 @@ struct DiskFaultTests {
     }
 
     private func proxy(_ upstream: UploadUpstream, _ spool: ReplaySpool) throws -> Proxy {
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         return try Proxy(.bank(port: upstream.port, replay: tiers, logins: [login]), spool: spool)
     }
 
@@ -87,7 +87,7 @@ struct DiskFaultTests {
     @Test("exchanges share the budget: one that finds it used up is streamed, the other is replayed")
     func shared() throws {
         let upstream = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let spool = directory.spool(limit: 1_000_000)
         let proxy = try Proxy(.bank(port: upstream.port, replay: tiers, logins: [login]), workers: 2, spool: spool)
         let body = LongBody(count: 900_000)

@@ -18,7 +18,7 @@ struct DiskReplayTests {
         }
     }
 
-    private func login(port: UInt16) -> StandingLogin {
+    private func login(port: UInt16) -> Authenticator {
         .scripted(port: port) { number, _, _ in .bearer(number == 1 ? "one" : "two") }
     }
 
@@ -59,7 +59,7 @@ struct DiskReplayTests {
             }
             return challenge
         }
-        let login = StandingLogin.scripted(port: upstream.port) { _, scope, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, scope, _ in
             .bearer(scope.description.isEmpty ? "a" : "b")
         }
         let spool = directory.spool()
@@ -147,7 +147,7 @@ struct DiskReplayTests {
     @Test("where nothing can challenge, nothing is kept", arguments: [false, true])
     func nothingStands(isInjected: Bool) throws {
         let upstream = try ScriptedUpstream()
-        let inject = StandingLogin.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+        let inject = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
             .bearer("key")
         }
         let spool = directory.spool()

@@ -12,7 +12,7 @@ struct LongBodyTests {
     private let body = LongBody(count: 3_000_000)
 
     private func proxy(_ upstream: UploadUpstream) throws -> Proxy {
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in .bearer("\(number)") }
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in .bearer("\(number)") }
         return try Proxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 65_536), logins: [login]))
     }
 

@@ -15,7 +15,7 @@ struct SPOPConnectionTests {
     ) throws -> Authority {
         try Authority(
             { port in
-                let login = StandingLogin.scripted(port: port) { number, _, _ in
+                let login = Authenticator.scripted(port: port) { number, _, _ in
                     Session(fields: [InjectedField(name: name, value: Secret("\(token)\(number)"))])
                 }
                 return .bank(port: port, logins: [login])
@@ -50,7 +50,7 @@ struct SPOPConnectionTests {
     @Test("is told of cookies in one field with the caller's, or that none may go")
     func cookies() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port, trigger: .ahead, isAhead: true) { _, _, conversation in
+            let login = Authenticator.scripted(port: port, trigger: .ahead, isAhead: true) { _, _, conversation in
                 var jar = CookieJar()
                 if let url = WebURL("http://127.0.0.1:\(port)/deep/login") {
                     _ = jar.store("sid=one; Path=/deep", from: url, now: conversation.now())
@@ -75,7 +75,7 @@ struct SPOPConnectionTests {
     @Test("learns why a request is denied, with the status that its caller would have got")
     func denial() throws {
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port) { _, _, _ async throws(LoginFailure) in
+            let login = Authenticator.scripted(port: port) { _, _, _ async throws(LoginFailure) in
                 throw LoginFailure(.rejected, challenge: "bank", detail: "Die PIN ist f\u{E4}lsch.\n")
             }
             return .bank(port: port, logins: [login])
@@ -195,7 +195,7 @@ struct SPOPConnectionTests {
     func drain() throws {
         let gate = Gate()
         let authority = try Authority { port in
-            let login = StandingLogin.scripted(port: port) { _, _, _ in
+            let login = Authenticator.scripted(port: port) { _, _, _ in
                 await gate.pass()
                 return .bearer("t")
             }

@@ -25,7 +25,7 @@ final class H2Upstream {
     /// The plan of it, named `bank`.
     func plan(
         version: ConnectionSettings.Version = .auto, timeouts: UpstreamPlan.Timeouts = .init(),
-        logins: [StandingLogin] = []
+        logins: [Authenticator] = []
     ) -> UpstreamPlan {
         var connections = ConnectionSettings()
         connections.version = version

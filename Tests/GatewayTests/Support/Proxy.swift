@@ -130,9 +130,9 @@ extension UpstreamPlan {
     static func bank(
         port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(),
         replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), forwarding: ForwardingPolicy = ForwardingPolicy(),
-        logins: [StandingLogin] = []
+        logins: [Authenticator] = []
     ) -> UpstreamPlan {
-        var standing = StandingLogins()
+        var standing = Authenticators()
         for login in logins { standing.stand(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: path),
@@ -140,15 +140,15 @@ extension UpstreamPlan {
     }
 }
 
-extension StandingLogin {
+extension Authenticator {
     /// A login named `bank` that does what `body` says; `body` is told how many times it has run, from 1.
     static func scripted(
         port: UInt16, trigger: Trigger = .mobileFirst, isAhead: Bool = false, isKept: Bool = false,
         scope: String = "",
         _ body: @escaping @Sendable (Int, Scope, Conversation) async throws(LoginFailure) -> Session
-    ) -> StandingLogin {
+    ) -> Authenticator {
         let counter = LoginCounter()
-        return StandingLogin(
+        return Authenticator(
             name: "bank", trigger: trigger, isAhead: isAhead, isKept: isKept,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin",

@@ -39,9 +39,9 @@ extension UpstreamPlan {
     /// An upstream named `bank` at `localhost`.
     static func secure(
         host: String = "localhost", port: UInt16, scheme: Origin.Scheme = .https, connections: ConnectionSettings,
-        timeouts: Timeouts = Timeouts(), logins: [StandingLogin] = []
+        timeouts: Timeouts = Timeouts(), logins: [Authenticator] = []
     ) -> UpstreamPlan {
-        var standing = StandingLogins()
+        var standing = Authenticators()
         for login in logins { standing.stand(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: scheme, host: host, port: port), path: "/"),

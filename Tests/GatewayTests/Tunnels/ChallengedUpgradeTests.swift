@@ -14,7 +14,7 @@ struct ChallengedUpgradeTests {
 
     @Test("the challenge is answered first, and the handshake is sent again on the session")
     func challenged() throws {
-        let login = StandingLogin.scripted(port: server.port) { _, _, _ in .bearer("won") }
+        let login = Authenticator.scripted(port: server.port) { _, _, _ in .bearer("won") }
         let proxy = try Proxy(.bank(port: server.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(upgrade("/feed", to: "echo", "Authorization: Bearer mine\r\n") + "early")
@@ -41,7 +41,7 @@ struct ChallengedUpgradeTests {
 
     @Test("a login that fails is told, and nothing is switched")
     func failed() throws {
-        let login = StandingLogin.scripted(port: server.port) { (_, _, _) throws(LoginFailure) in throw .rejected }
+        let login = Authenticator.scripted(port: server.port) { (_, _, _) throws(LoginFailure) in throw .rejected }
         let proxy = try Proxy(.bank(port: server.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(upgrade())
@@ -55,7 +55,7 @@ struct ChallengedUpgradeTests {
 
     @Test("the session that is won ahead is in the first handshake")
     func ahead() throws {
-        let login = StandingLogin.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
+        let login = Authenticator.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
         let proxy = try Proxy(.bank(port: server.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(upgrade())

@@ -25,7 +25,7 @@ struct TunnelLifeTests {
     @Test("a session that is renewed or dropped does not cut a tunnel")
     func session() throws {
         let server = try ScriptedUpstream()
-        let login = StandingLogin.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
+        let login = Authenticator.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
         let proxy = try Proxy(.bank(port: server.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(upgrade())

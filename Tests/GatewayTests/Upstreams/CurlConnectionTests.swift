@@ -74,7 +74,7 @@ struct CurlConnectionTests {
     init() { credentials = Users() }
 
     /// A login by `schemes` with the credential of that name.
-    private func login(_ schemes: [String], _ credential: String, at origin: Origin) -> StandingLogin {
+    private func login(_ schemes: [String], _ credential: String, at origin: Origin) -> Authenticator {
         let known: [String: any AuthenticationScheme] = [
             "ntlm": NTLMScheme(isSupported: true), "basic": BasicScheme(),
             "negotiate": NegotiateScheme(office: Office(), host: "127.0.0.1"),
@@ -83,7 +83,7 @@ struct CurlConnectionTests {
             name: "bank", schemes: schemes.compactMap { known[$0] },
             key: LatchKey(origin: origin, challenge: "bank", credential: credential),
             address: WebURL(origin: origin, path: "/"))
-        return StandingLogin(
+        return Authenticator(
             name: "bank", trigger: .detected(SchemeDetector(plan)), isAhead: false,
             key: SessionKey(origin: origin, challenge: "bank", credential: credential), credentials: [credential],
             bindsConnections: schemes != ["basic"],
@@ -93,7 +93,7 @@ struct CurlConnectionTests {
     /// A proxy where the first of `users` has the whole upstream, or each of several the paths below the own name.
     private func proxy(_ schemes: [String], _ users: [String], _ upstream: HandshakeUpstream) throws -> Proxy {
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), path: "/")
-        var standing = StandingLogins()
+        var standing = Authenticators()
         for user in users {
             let login = login(schemes, user, at: base.origin)
             if users.count == 1 {

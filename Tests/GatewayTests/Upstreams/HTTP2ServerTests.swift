@@ -109,7 +109,7 @@ struct HTTP2ServerTests {
         arguments: [false, true])
     func earlyAnswers(isChunked: Bool) throws {
         let (server, port) = try nginx()
-        let login = StandingLogin.scripted(port: port, trigger: .mobileFirst) { _, _, _ in .bearer("good") }
+        let login = Authenticator.scripted(port: port, trigger: .mobileFirst) { _, _, _ in .bearer("good") }
         let proxy = try Proxy(.secure(port: port, connections: .trusting(), logins: [login]))
         let body = LongBody(count: 300_000)
         for round in 0..<5 {

@@ -192,7 +192,7 @@ struct HTTP2Tests {
     @Test("logins at once over one connection are one")
     func stampede() throws {
         let upstream = try H2Upstream()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("good") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("good") }
         let proxy = try Proxy(upstream.plan(logins: [login]))
         let callers = try (0..<40).map { _ in try proxy.connect() }
         for caller in callers { try caller.send(get("/realm/x")) }

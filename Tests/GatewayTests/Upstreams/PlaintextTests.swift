@@ -10,7 +10,7 @@ import Testing
 /// The settings' own check comes first; these are upstreams as it would not let them pass.
 @Suite("Secrets in the clear, at the last moment")
 struct PlaintextTests {
-    private func plan(host: String, isProxied: Bool, isAllowed: Bool, _ login: StandingLogin) -> UpstreamPlan {
+    private func plan(host: String, isProxied: Bool, isAllowed: Bool, _ login: Authenticator) -> UpstreamPlan {
         var connections = ConnectionSettings()
         // Nobody listens there: what gets that far is told apart from what is not sent.
         if isProxied { connections.proxy = "http://127.0.0.1:1" }
@@ -26,7 +26,7 @@ struct PlaintextTests {
             ("localhost", false, false),
         ])
     func sessions(host: String, isProxied: Bool, isAllowed: Bool) throws {
-        let login = StandingLogin.scripted(port: 1, trigger: .ahead, isAhead: true) { _, _, _ in .bearer("secret") }
+        let login = Authenticator.scripted(port: 1, trigger: .ahead, isAhead: true) { _, _, _ in .bearer("secret") }
         let proxy = try Proxy(plan(host: host, isProxied: isProxied, isAllowed: isAllowed, login))
         let (head, body) = try proxy.fetch(get())
         #expect(head.hasPrefix("HTTP/1.1 502 "))
@@ -36,7 +36,7 @@ struct PlaintextTests {
 
     @Test("nor are they told to another proxy that would send them so")
     func authority() throws {
-        let login = StandingLogin.scripted(port: 1, trigger: .ahead, isAhead: true) { _, _, _ in .bearer("secret") }
+        let login = Authenticator.scripted(port: 1, trigger: .ahead, isAhead: true) { _, _, _ in .bearer("secret") }
         let authority = try Authority { _ in
             plan(host: "bank.invalid", isProxied: false, isAllowed: false, login)
         }
@@ -46,7 +46,7 @@ struct PlaintextTests {
 
     @Test("nor do a login's own requests", arguments: [false, true])
     func logins(isAllowed: Bool) throws {
-        let login = StandingLogin.scripted(port: 1, trigger: .ahead, isAhead: true) {
+        let login = Authenticator.scripted(port: 1, trigger: .ahead, isAhead: true) {
             (_, _, conversation) async throws(LoginFailure) in
             let url = WebURL(origin: Origin(scheme: .http, host: "bank.invalid", port: 1), path: "/login")
             do throws(SideRequestError) {

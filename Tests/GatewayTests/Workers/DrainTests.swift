@@ -60,7 +60,7 @@ struct DrainTests {
     func waiters() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             await gate.pass()
             return .bearer("late")
         }

@@ -125,7 +125,7 @@ struct ExchangeMeterTests {
         let upstream = try AnsweringUpstream { head, _ in
             head.contains("Bearer t") ? answer("200 OK", "in") : challenge
         }
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
             if number == 1 { throw .rejected }
             return .bearer("t")
         }
@@ -142,7 +142,7 @@ struct ExchangeMeterTests {
     @Test("a refusal in spite of a session just won is passed")
     func passed() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let proxy = try Proxy(.bank(port: upstream.port, logins: [login]))
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 401 "))
         #expect(challenges(proxy) == [.answered: 1, .passed: 1])

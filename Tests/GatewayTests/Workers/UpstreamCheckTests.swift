@@ -12,7 +12,7 @@ import Testing
 struct UpstreamCheckTests {
     private let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
 
-    private func plan(_ port: UInt16, statuses: Set<Int> = [200], logins: [StandingLogin] = []) -> UpstreamPlan {
+    private func plan(_ port: UInt16, statuses: Set<Int> = [200], logins: [Authenticator] = []) -> UpstreamPlan {
         var plan = UpstreamPlan.bank(port: port, path: "/api/", logins: logins)
         plan.check = UpstreamCheckPlan(path: "/health?deep=1", statuses: statuses, period: .seconds(10))
         return plan
@@ -71,7 +71,7 @@ struct UpstreamCheckTests {
             head.contains("Authorization: Bearer t") ? answer("204 No Content") : challenge
         }
         let gate = Gate()
-        let login = StandingLogin.scripted(port: upstream.port) { number, _, _ in
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ in
             await gate.pass()
             return .bearer("t\(number)")
         }
@@ -98,7 +98,7 @@ struct UpstreamCheckTests {
     @Test("no check leads to a login whose latch is closed")
     func latched() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
-        let login = StandingLogin.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let proxy = try proxy(plan(upstream.port, logins: [login]))
         let use = CredentialUse(
             key: LatchKey(origin: login.key.origin, challenge: "bank", credential: "pin"),

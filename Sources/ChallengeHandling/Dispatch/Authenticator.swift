@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A login that stands ready at some location: what asks for it, and what wins its session.
-public struct StandingLogin: Sendable {
+/// What is configured to answer a challenge, at some location: what asks for it, what logs in, and what the rest of the program has to know
+/// of its kind. Whatever is particular to a kind is said here by the kind; nobody asks for its type.
+public struct Authenticator: Sendable {
     /// What makes an exchange ask for the session.
     public enum Trigger: Sendable {
         /// Nothing: its fields are known without a challenge and go along with every request (`inject`).
@@ -42,6 +43,8 @@ public struct StandingLogin: Sendable {
     /// Whether servers may take what its session shows for the word of the whole connection, so that no request of another
     /// session may go there (NTLM, Negotiate).
     public let bindsConnections: Bool
+    /// True if other nodes can use its sessions: not those that are made anew for each request or connection, which cost no login.
+    public let isShareable: Bool
     /// True if its login can tell by `confirm` if a session still works that met its challenge.
     public let confirmsSessions: Bool
     /// True if it is the upstream's own, of no challenge of the configuration: its resources say what scope they want, and carry nothing
@@ -58,11 +61,13 @@ public struct StandingLogin: Sendable {
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
-        logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, confirmsSessions: Bool = false,
+        logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, isShareable: Bool = true,
+        confirmsSessions: Bool = false,
         isOfUpstream: Bool = false, isLoginPage: Bool = false,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.bindsConnections = bindsConnections
+        self.isShareable = isShareable
         self.confirmsSessions = confirmsSessions
         self.isOfUpstream = isOfUpstream
         self.isLoginPage = isLoginPage
@@ -91,11 +96,11 @@ public struct StandingLogin: Sendable {
     }
 
     /// The same for those whom it wins no session for, because of `reason`.
-    public func refusing(_ reason: String) -> StandingLogin {
+    public func refusing(_ reason: String) -> Authenticator {
         let failure = LoginFailure(.noCredential, challenge: name, detail: reason)
-        var login = StandingLogin(
+        var login = Authenticator(
             name: name, trigger: trigger, isAhead: trigger.detector == nil, key: key, credentials: [], asks: asks,
-            scopeOfRoute: scopeOfRoute, bindsConnections: bindsConnections,
+            scopeOfRoute: scopeOfRoute, bindsConnections: bindsConnections, isShareable: isShareable,
             isOfUpstream: isOfUpstream, isLoginPage: isLoginPage,
             makeLogin: { _ in RefusingLogin(failure: failure) })
         login.refusal = reason
