@@ -47,13 +47,15 @@ struct AcceptedCredentialTests {
         LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin")
     }
 
-    private func proxy(_ port: UInt16, workers: Int = 1, proof: String? = nil) throws -> Proxy {
+    private func proxy(
+        _ port: UInt16, workers: Int = 1, proof: String? = nil, isAhead: Bool = false
+    ) throws -> Proxy {
         let key = key(port)
         let plan = SchemePlan(
             name: "bank", schemes: [BasicScheme()], key: key,
             address: WebURL(origin: key.origin, path: proof ?? "/"), isProof: proof != nil)
         let login = Authenticator(
-            name: "bank", trigger: .detected(SchemeDetector(plan)), isAhead: false,
+            name: "bank", trigger: .detected(SchemeDetector(plan)), isAhead: isAhead,
             key: SessionKey(origin: key.origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
         return try Proxy(
@@ -135,6 +137,20 @@ struct AcceptedCredentialTests {
         let refused = office.refusals.load(ordering: .relaxed)
         for _ in 0..<5 { _ = try proxy.fetch(get("/app/2")) }
         #expect(office.refusals.load(ordering: .relaxed) == refused)
+    }
+
+    @Test("a password that is wrong by now is not sent again and again to a resource that refused it when it was right")
+    func refusedPlace() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, isAhead: true)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        office.password.withLock { $0 = "other" }
+        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
+        let before = office.refusals.load(ordering: .relaxed)
+        for _ in 0..<5 { _ = try proxy.fetch(get("/admin/1")) }
+        #expect(office.refusals.load(ordering: .relaxed) - before <= 2)
+        #expect(isLatched(upstream.port))
     }
 
     @Test("a session that another host or process had won latches nothing where it is refused")
