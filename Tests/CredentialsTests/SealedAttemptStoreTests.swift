@@ -179,4 +179,17 @@ struct SealedAttemptStoreTests {
         latches.accept(key, pin("1234"), Acceptance(path: "/3", at: 3_600_000))
         #expect(try kept() == "/3")
     }
+
+    @Test("a step of a one-time password is written alone, and so is a latch without a mark")
+    func oneWrite() throws {
+        let gate = try gate(store)
+        gate.accept(key, pin("1234"), Acceptance(path: "/1", at: 0))
+        gate.accept(key, pin("1234"), Acceptance(path: "/2", at: 1))
+        let marks = store.values["accepted-credentials"]
+        #expect(gate.use(code: "seed", stepEnding: 30_000, isUsed: true, now: 1) == nil)
+        gate.close(key, for: pin("4321"), latch)
+        #expect(store.values["accepted-credentials"] == marks && store.values["totp-steps"] != nil)
+        gate.close(key, for: pin("1234"), latch)
+        #expect(store.values["accepted-credentials"] != marks)
+    }
 }

@@ -53,10 +53,13 @@ package final class SealedAttemptStore: AttemptStore {
                 kept.apply(change)
                 var sum = record
                 sum.merge(kept, after: change)
-                // The latches first.
-                if sum.latches != before.latches { try save(sum.latches.serialized(), as: Self.latchesName) }
-                if sum.codes != before.codes { try save(sum.codes.serialized(), as: Self.codesName) }
-                if sum.acceptances != before.acceptances {
+                switch change {
+                case .close, .unlatch: try save(sum.latches.serialized(), as: Self.latchesName)
+                case .use: try save(sum.codes.serialized(), as: Self.codesName)
+                case .accept, .withdraw: break
+                }
+                // After the latches. The paths of marks that others' changes do not concern can wait.
+                if kept.acceptances != before.acceptances {
                     try save(sum.acceptances.serialized(), as: Self.acceptancesName)
                 }
                 return sum
