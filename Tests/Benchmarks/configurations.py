@@ -7,6 +7,8 @@ import os
 
 TOKEN = "bench-" + "x" * 58
 AUTHORIZATION = f"Bearer {TOKEN}"
+# What a login by a page sets: a session as long as the token, and the server that has it.
+COOKIES = (f"SESSION={TOKEN}", "ROUTE=.node1")
 # The 65 bytes of an answer.
 ANSWER = "{\"account\":\"DE02 1203 0000 0000 2020 51\",\"balance\":\"1234567.89\"}\n"
 # The name that the upstreams' certificate is for, besides their address.
@@ -88,17 +90,23 @@ def static_proxy(folder, ports, upstreams, authority):
 def countersign(folder, ports, upstreams, authority, token_port=None, workers=1):
     """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session.
 
-    `token_port`: a server of tokens elsewhere than at the upstream.
+    `token_port`: a server of tokens elsewhere than at the upstream. The kind `cookies` is a session of cookies.
     """
     listeners = "".join(f'  - {{ address: "127.0.0.1:{port}", upstream: {kind} }}\n' for kind, port in ports.items())
     entries = challenges = ""
     for kind in ports:
-        is_plain = kind in ("plain", "bodies")
+        is_plain = kind in ("plain", "bodies", "cookies")
         version = "2" if kind == "h2" else "1.1"
         tls = "" if is_plain else f"    tls: {{ ca: {authority} }}\n"
         url = f"http{'' if is_plain else 's'}://127.0.0.1:{upstreams[kind]}/"
         token = f"http://127.0.0.1:{token_port}/token" if token_port else f"{url}token"
         entries += f"  {kind}:\n    url: {url}\n    http: {version}\n{tls}"
+        if kind == "cookies":
+            challenges += (
+                "  - name: cookies\n    upstream: cookies\n    gateway: none\n    credential: bench\n"
+                "    detect: { status: 401 }\n    success: { cookie: SESSION }\n"
+                "    login: { url: /login, parameters: { user: \"{username}\", pass: \"{password}\" } }\n")
+            continue
         challenges += (
             f"  - name: {kind}\n    upstream: {kind}\n    scheme: bearer\n    credential: bench\n"
             f"    token: {{ grant: mobilefirst, url: \"{token}\" }}\n")
@@ -121,4 +129,5 @@ def countersign_environment(folder):
     return {
         "PATH": os.environ.get("PATH", ""), "STATE_DIRECTORY": f"{folder}/state", "RUNTIME_DIRECTORY": f"{folder}/run",
         "COUNTERSIGN_BENCH__CLIENT_ID": "bench", "COUNTERSIGN_BENCH__CLIENT_SECRET": "bench-secret",
+        "COUNTERSIGN_BENCH__USERNAME": "bench", "COUNTERSIGN_BENCH__PASSWORD": "bench-password",
     }

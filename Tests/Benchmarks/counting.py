@@ -32,12 +32,18 @@ class Request:
     answer_bytes: int
     body_bytes: int = 0
     at_once: int = 1
+    # The listener, and with it what the session is made of.
+    kind: str = "plain"
+    # Cookies of the caller's own.
+    cookies: str = ""
 
 
 REQUESTS = {
     "GET of 65 bytes": Request("GET", 65),
     "GET of 16 KiB": Request("GET", 16384),
     "POST of 4 KiB": Request("POST", 65, 4096),
+    "GET of 65 bytes with cookies": Request("GET", 65, kind="cookies"),
+    "GET of 65 bytes with cookies and the caller's": Request("GET", 65, kind="cookies", cookies="theme=dark; basket=9b1d3c7e"),
     "GET of 65 bytes, 64 at once": Request("GET", 65, at_once=64),
 }
 
@@ -79,7 +85,11 @@ class Upstream:
         path = head.split(" ", 2)[1]
         if path == "/token":
             return streams.token_answer(configurations.TOKEN)
-        if streams.field(head, "authorization") != configurations.AUTHORIZATION:
+        if path == "/login":
+            lines = "".join(f"Set-Cookie: {cookie}; Path=/; HttpOnly\r\n" for cookie in configurations.COOKIES)
+            return streams.response_head("200 OK", 0, lines)
+        cookies = (streams.field(head, "cookie") or "").split("; ")
+        if streams.field(head, "authorization") != configurations.AUTHORIZATION and not {*configurations.COOKIES} <= {*cookies}:
             return streams.response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n")
         size = int(path.removeprefix("/"))
         return streams.response_head("200 OK", size) + b"x" * size
@@ -88,20 +98,23 @@ class Upstream:
 class Callers:
     """One caller on one connection, one request at a time; or as many as a request wants, each on its own."""
 
-    def __init__(self, port):
-        self.port = port
-        self.connections = []
+    def __init__(self, ports):
+        self.ports = ports
+        self.connections = {kind: [] for kind in ports}
 
     def ask(self, request, times):
-        while len(self.connections) < request.at_once:
-            connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        connections = self.connections[request.kind]
+        while len(connections) < request.at_once:
+            connection = socket.create_connection(("127.0.0.1", self.ports[request.kind]), timeout=60)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connections.append(connection)
+            connections.append(connection)
         text = f"{request.method} /{request.answer_bytes} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode()
         if request.body_bytes:
             text += f"Content-Length: {request.body_bytes}\r\n".encode()
+        if request.cookies:
+            text += f"Cookie: {request.cookies}\r\n".encode()
         text += b"\r\n" + b"y" * request.body_bytes
-        taking_part = self.connections[:request.at_once]
+        taking_part = connections[:request.at_once]
         for _ in range(times // request.at_once):
             for connection in taking_part:
                 connection.sendall(text)

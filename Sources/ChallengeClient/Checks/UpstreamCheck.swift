@@ -121,7 +121,7 @@ extension UpstreamCheck: ExchangeCaller {
         try fields.append(name: "Host", value: authority.span)
         try fields.append(name: "User-Agent", value: "countersign-check")
         try fields.append(name: "Accept", value: "*/*")
-        if let cookies = cookies?.merged(with: []) { try fields.append(name: "Cookie", value: cookies.span) }
+        try cookies?.write(mergedWith: [], to: fields)
         try fields.append(name: "Via", value: "1.1 countersign")
     }
 

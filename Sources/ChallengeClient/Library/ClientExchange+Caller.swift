@@ -33,7 +33,7 @@ extension ClientExchange: ExchangeCaller {
             let sent = isLimited ? ReadableCodings.among(value) : value
             try fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
         }
-        if let merged = cookies?.merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
+        try cookies?.write(mergedWith: lines, to: fields)
         if !hasAccept { fields.suppress("Accept") }
         if let upgrade = request.upgrade {
             try fields.append(name: "Connection", value: "Upgrade")

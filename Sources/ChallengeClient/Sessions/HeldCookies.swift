@@ -45,8 +45,9 @@ extension UpstreamClient {
 
     /// The cookies that go to `target`.
     func cookies(of sessions: SessionFields, for target: borrowing ByteQueue) -> RequestCookies {
-        RequestCookies(
-            sessions: sessions.cookies, injected: sessions.cookieFields, url: address(of: target),
-            now: runtime.wallClock())
+        let (origin, now) = (plan.base.origin, runtime.wallClock())
+        return target.withSpan {
+            RequestCookies(of: sessions.cookies, injected: sessions.cookieFields, to: origin, target: $0, now: now)
+        }
     }
 }

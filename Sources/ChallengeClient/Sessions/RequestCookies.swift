@@ -2,26 +2,52 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+package import Curl
 internal import Secrets
 
 /// The cookies of the sessions that one request uses.
 package struct RequestCookies {
-    let sessions: [SessionCookieView]
+    /// Those of the first session, and of the others: there are hardly ever any.
+    private let first: CookieLine?
+    private let others: [CookieLine]
     /// Injected `Cookie` fields.
-    var injected: [Secret] = []
-    let url: WebURL
-    let now: Int64
+    private let injected: [Secret]
+
+    /// What `sessions` send to `target` at `origin`, and `injected` fields before it. `now` in milliseconds since 1970.
+    init(
+        of sessions: [SessionCookieView], injected: [Secret], to origin: Origin, target: Span<UInt8>, now: Int64
+    ) {
+        var end = 0
+        while end < target.count, target[end] != UInt8(ascii: "?") { end += 1 }
+        let path = target.extracting(0..<end)
+        self.injected = injected
+        first = sessions.first?.line(to: origin, path: path, now: now)
+        others = sessions.count < 2 ? [] : sessions.dropFirst().map { $0.line(to: origin, path: path, now: now) }
+    }
+
+    /// Appends the one `Cookie` field of a request whose caller sent `lines`, if it has any.
+    package func write(mergedWith lines: [[UInt8]], to fields: HeaderList) throws(CurlError) {
+        if lines.isEmpty, injected.isEmpty, others.isEmpty {
+            // As it was made for all such requests.
+            guard let field = first?.field else { return }
+            return try field.withBytes { (value) throws(CurlError) in try fields.append(name: "Cookie", value: value) }
+        }
+        if let merged = merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
+    }
 
     /// One `Cookie` field's value: what a caller sent in `lines`, without what the sessions send of the same names, then theirs
     /// (RFC 6265 §5.4: no more than one such field). `nil` where nothing goes.
     package func merged(with lines: [[UInt8]]) -> [UInt8]? {
         var lines = lines + injected.map { $0.revealBytes() }
         var merged: [UInt8]? = injected.isEmpty ? nil : Self.joined(lines)
-        for session in sessions {
-            merged = session.merged(with: lines, for: url, now: now)
+        if let first { merge(first) }
+        for line in others { merge(line) }
+        return merged
+
+        func merge(_ line: CookieLine) {
+            merged = line.merged(with: lines)
             lines = merged.map { [$0] } ?? []
         }
-        return merged
     }
 
     /// One field's value of several lines, in their order.

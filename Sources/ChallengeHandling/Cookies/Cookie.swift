@@ -52,19 +52,23 @@ struct Cookie: Sendable, Equatable {
     func isShadowed(by other: Cookie) -> Bool {
         isSecure && name == other.name
             && (Self.matches(host: domain, domain: other.domain) || Self.matches(host: other.domain, domain: domain))
-            && Self.matches(path: other.path, cookiePath: path)
+            && Self.matches(path: other.path.utf8.span, cookiePath: path)
     }
 
     /// Whether its time is over.
     func hasEnded(at now: Int64) -> Bool { expiresAt.map { $0 <= now } ?? false }
 
     /// Whether a request to `url` carries it (section 5.4).
-    func goes(to url: WebURL) -> Bool {
-        guard isHostOnly ? url.origin.host == domain : Self.matches(host: url.origin.host, domain: domain) else {
-            return false
-        }
-        return Self.matches(path: url.path, cookiePath: path) && (!isSecure || Self.isTrustworthy(url.origin))
+    func goes(to url: WebURL) -> Bool { goes(to: url.origin) && goes(below: url.path.utf8.span) }
+
+    /// Whether requests to some paths of `origin` carry it.
+    func goes(to origin: Origin) -> Bool {
+        guard isHostOnly ? origin.host == domain : Self.matches(host: origin.host, domain: domain) else { return false }
+        return !isSecure || Self.isTrustworthy(origin)
     }
+
+    /// Whether a request to `path` carries it, where it goes to the origin at all.
+    func goes(below path: Span<UInt8>) -> Bool { Self.matches(path: path, cookiePath: self.path) }
 
     /// Whether `Secure` is kept by what goes there: TLS, or a way that does not leave this machine.
     static func isTrustworthy(_ origin: Origin) -> Bool { origin.scheme == .https || origin.isLoopback }
@@ -73,7 +77,7 @@ struct Cookie: Sendable, Equatable {
     private static func matches(host: String, domain: String) -> Bool {
         if host == domain { return true }
         let (host, domain) = (host.utf8, domain.utf8)
-        // By bytes and without a copy: each request on a held session asks.
+        // By bytes: an accent on a dot makes another `Character`.
         guard host.count > domain.count, host.dropFirst(host.count - domain.count).elementsEqual(domain),
             host.dropLast(domain.count).last == UInt8(ascii: ".")
         else { return false }
@@ -84,13 +88,16 @@ struct Cookie: Sendable, Equatable {
         host.contains(UInt8(ascii: ":")) || host.allSatisfy { $0 == 0x2E || ($0 >= 0x30 && $0 <= 0x39) }
     }
 
-    /// Section 5.1.4.
-    private static func matches(path: String, cookiePath: String) -> Bool {
-        let path = path.utf8
-        let cookiePath = cookiePath.utf8
-        guard path.starts(with: cookiePath) else { return false }
-        return path.count == cookiePath.count || cookiePath.last == UInt8(ascii: "/")
-            || path.dropFirst(cookiePath.count).first == UInt8(ascii: "/")
+    /// Section 5.1.4. By bytes and without a copy: each request on a held session asks.
+    private static func matches(path: Span<UInt8>, cookiePath: String) -> Bool {
+        let cookiePath = cookiePath.utf8.span
+        let count = cookiePath.count
+        // No path at all is that of the root.
+        if path.isEmpty { return count == 1 && cookiePath[0] == UInt8(ascii: "/") }
+        guard path.count >= count else { return false }
+        for index in cookiePath.indices where path[index] != cookiePath[index] { return false }
+        return path.count == count || count > 0 && cookiePath[count - 1] == UInt8(ascii: "/")
+            || path[count] == UInt8(ascii: "/")
     }
 
     /// Section 5.1.4: the folder of the address, without its slash.

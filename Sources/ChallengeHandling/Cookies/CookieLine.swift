@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Secrets
+package import Secrets
 
 /// The cookies of a jar that one request carries, and the `Cookie` field made of them (RFC 6265 §5.4).
-struct CookieLine: Sendable {
+package final class CookieLine: Sendable {
     /// Name and value of each: the longest path first, then the oldest. `nil` if there is none.
-    let field: Secret?
+    package let field: Secret?
     private let cookies: [Cookie]
     /// By name: whether a caller's own cookie of that name takes the place of the session's.
     private let names: [[UInt8]: Bool]
@@ -19,7 +19,7 @@ struct CookieLine: Sendable {
 
     /// One field of what a caller sends in `lines`, less its cookies of the session's names, and the session's behind them.
     /// `nil` if nothing is left.
-    func merged(with lines: [[UInt8]]) -> [UInt8]? {
+    package func merged(with lines: [[UInt8]]) -> [UInt8]? {
         if lines.isEmpty { return field?.revealBytes() }
         var pairs: [UInt8] = []
         var replaced: Set<[UInt8]> = []
@@ -37,15 +37,16 @@ struct CookieLine: Sendable {
                 pairs += pair
             }
         }
-        let own = replaced.isEmpty ? field : left(without: replaced)
-        guard let own else { return pairs.isEmpty ? nil : pairs }
-        if !pairs.isEmpty { pairs += "; ".utf8 }
-        return pairs + own.revealBytes()
-    }
-
-    private func left(without replaced: Set<[UInt8]>) -> Secret? {
-        let left = cookies.filter { !replaced.contains(Array($0.name.utf8)) }
-        return left.isEmpty ? nil : Self.text(of: left)
+        for cookie in cookies {
+            if !replaced.isEmpty, replaced.contains(Array(cookie.name.utf8)) { continue }
+            if !pairs.isEmpty { pairs += "; ".utf8 }
+            pairs += cookie.name.utf8
+            pairs.append(UInt8(ascii: "="))
+            cookie.value.withBytes { value in
+                for index in value.indices { pairs.append(value[index]) }
+            }
+        }
+        return pairs.isEmpty ? nil : pairs
     }
 
     private static func text(of cookies: [Cookie]) -> Secret {
@@ -71,10 +72,26 @@ struct CookieLine: Sendable {
 extension CookieJar {
     /// The cookies that a request to `url` carries at `now`, as bits by their places in the jar.
     func choice(for url: WebURL, now: Int64) -> UInt64 {
+        choice(of: choice(for: url.origin), below: url.path.utf8.span, now: now)
+    }
+
+    /// The cookies that go to some path of `origin`.
+    func choice(for origin: Origin) -> UInt64 {
         var choice: UInt64 = 0
-        for (index, cookie) in cookies.prefix(UInt64.bitWidth).enumerated()
-        where !cookie.hasEnded(at: now) && cookie.goes(to: url) {
+        for (index, cookie) in cookies.prefix(UInt64.bitWidth).enumerated() where cookie.goes(to: origin) {
             choice |= 1 << UInt64(index)
+        }
+        return choice
+    }
+
+    /// The cookies of `candidates` that a request to `path` carries at `now`.
+    func choice(of candidates: UInt64, below path: Span<UInt8>, now: Int64) -> UInt64 {
+        var (left, choice) = (candidates, UInt64(0))
+        while left != 0 {
+            let index = left.trailingZeroBitCount
+            let bit = left & (0 &- left)
+            left ^= bit
+            if !cookies[index].hasEnded(at: now), cookies[index].goes(below: path) { choice |= bit }
         }
         return choice
     }
@@ -89,5 +106,11 @@ extension CookieJar {
             return lengths.0 == lengths.1 ? left.offset < right.offset : lengths.0 > lengths.1
         }
         return CookieLine(ordered.map(\.element))
+    }
+    /// Whether the lines made of both are the same: all cookies but for when they end.
+    func isSent(as other: CookieJar) -> Bool {
+        cookies.elementsEqual(other.cookies) { ours, others in
+            ours.isSame(as: others) && ours.value == others.value && ours.reachesCallers == others.reachesCallers
+        }
     }
 }

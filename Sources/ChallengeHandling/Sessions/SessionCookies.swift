@@ -9,9 +9,14 @@ internal import Synchronization
 public final class SessionCookies: Sendable {
     private let jar: Mutex<CookieJar>
     private let changes = Atomic<UInt64>(0)
+    /// The names of cookies that belong to the session alone. A renewal changes values, and no name.
+    private let ownNames: [String]
 
     /// The cookies of `jar`.
-    public init(_ jar: CookieJar) { self.jar = Mutex(jar) }
+    public init(_ jar: CookieJar) {
+        self.jar = Mutex(jar)
+        ownNames = jar.cookies.filter { !$0.reachesCallers }.map(\.name)
+    }
 
     /// Whether a cookie of that name is the session's.
     public func contains(name: String) -> Bool { jar.withLock { $0.contains(name: name) } }
@@ -25,7 +30,11 @@ public final class SessionCookies: Sendable {
     /// Takes a `Set-Cookie` of a response from `url`, if it renews or removes one of the session's cookies: the same name, domain
     /// and path. `now` in milliseconds since 1970. Returns whether the line must not reach the caller.
     public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        jar.withLock { jar in
+        // Most that answers set is the caller's, and nobody waits for it.
+        guard let name = SetCookie.name(in: setCookie),
+            ownNames.contains(where: { $0.utf8.elementsEqual(name.utf8) })
+        else { return false }
+        return jar.withLock { jar in
             let before = jar
             let isHeld = jar.renew(setCookie, from: url, now: now)
             if isHeld, jar != before { changes.wrappingAdd(1, ordering: .releasing) }
@@ -38,39 +47,5 @@ public final class SessionCookies: Sendable {
     public func merged(with callers: [String], for url: WebURL, now: Int64) -> [UInt8]? {
         let jar = snapshot
         return jar.line(of: jar.choice(for: url, now: now)).merged(with: callers.map { Array($0.utf8) })
-    }
-}
-
-/// One worker's view of a session's cookies. The field is made once for all requests that carry the same cookies, and the lock
-/// is taken after a change only.
-package final class SessionCookieView {
-    private let cookies: SessionCookies
-    private var jar = CookieJar()
-    private var version: UInt64?
-    private var last: (choice: UInt64, line: CookieLine)?
-
-    /// A view of `cookies`, for one thread.
-    package init(_ cookies: SessionCookies) { self.cookies = cookies }
-
-    /// Takes a `Set-Cookie` of a response, as `SessionCookies.take` does.
-    package func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        cookies.take(setCookie, from: url, now: now)
-    }
-
-    /// One `Cookie` field for a request to `url`: what a caller sends in `lines`, less its cookies of the names that the session
-    /// sends, and the session's (RFC 6265 §5.4). `nil` where nothing goes.
-    package func merged(with lines: [[UInt8]], for url: WebURL, now: Int64) -> [UInt8]? {
-        // Read first: a change during what follows brings another snapshot with the next request.
-        let version = cookies.version
-        if version != self.version {
-            jar = cookies.snapshot
-            self.version = version
-            last = nil
-        }
-        let choice = jar.choice(for: url, now: now)
-        if let last, last.choice == choice { return last.line.merged(with: lines) }
-        let line = jar.line(of: choice)
-        last = (choice, line)
-        return line.merged(with: lines)
     }
 }

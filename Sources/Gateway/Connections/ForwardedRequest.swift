@@ -75,8 +75,7 @@ enum ForwardedRequest {
             try fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }
         if let cookies {
-            let merged = cookies.merged(with: callersCookies)
-            if let merged { try fields.append(name: "Cookie", value: merged.span) }
+            try cookies.write(mergedWith: callersCookies, to: fields)
         } else if !callersCookies.isEmpty {
             try fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
         }

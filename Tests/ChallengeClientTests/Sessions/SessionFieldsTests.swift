@@ -86,7 +86,8 @@ struct SessionFieldsTests {
             let list = HeaderList()
             try fields.write(into: list)
             #expect(list.count == 0)
-            let cookies = RequestCookies(sessions: fields.cookies, injected: fields.cookieFields, url: url, now: 0)
+            let cookies = RequestCookies(
+                of: fields.cookies, injected: fields.cookieFields, to: url.origin, target: url.target.utf8.span, now: 0)
             #expect(cookies.merged(with: []).map { String(decoding: $0, as: UTF8.self) } == expected)
             let isOverridden = fields.override(.cookie, named: Array("Cookie".utf8).span)
             #expect(isOverridden && fields.hasCookies)

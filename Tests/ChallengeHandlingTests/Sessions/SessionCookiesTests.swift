@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import TestSupport
 import Testing
 
 @testable import ChallengeHandling
@@ -128,27 +127,6 @@ struct SessionCookiesTests {
             #expect(!cookies.take(setCookie, from: try url("/"), now: 0))
         }
         #expect(try line(cookies, "/") == "PORTAL=all; csrftoken=kept", "no caller's value is kept for another")
-    }
-
-    @Test("a worker's view sends what the session has at that moment, for every path")
-    func view() throws {
-        let cookies = try application()
-        let view = SessionCookieView(cookies)
-        var generator = SplitMix(state: 7)
-        for number in 0..<500 {
-            let path = ["/", "/app", "/app/x", "/shop/y"].randomElement(using: &generator) ?? "/"
-            let own = ["JSESSIONID=mine", "a=1; csrftoken=mine", ""].randomElement(using: &generator) ?? ""
-            if number % 5 == 0 {
-                let life = ["", "; Max-Age=1", "; Max-Age=0"].randomElement(using: &generator) ?? ""
-                _ = view.take(
-                    "JSESSIONID=\(number); Path=/app\(life)", from: try url("/app/"), now: Int64(number) * 300)
-            }
-            let now = Int64(number) * 300
-            let lines = own.isEmpty ? [] : [own]
-            #expect(
-                view.merged(with: lines.map { Array($0.utf8) }, for: try url(path), now: now)
-                    == cookies.merged(with: lines, for: try url(path), now: now))
-        }
     }
 
     @Test("what else an answer sets passes", arguments: ["s id=1", "sid; Path=/", "=sid", "sid\u{301}=1", "SID=1", ""])
