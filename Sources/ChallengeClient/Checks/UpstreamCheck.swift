@@ -72,11 +72,12 @@ package final class UpstreamCheck {
     private var obstacle: String? {
         var target = ByteQueue()
         client.plan.writeTarget(plan.path.utf8.span, into: &target)
+        let closed = Set(
+            runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.ledger).map(\.challenge))
+        if closed.isEmpty { return nil }
         for slot in client.route(method: .get, target: target).slots where slot.login.trigger.detector != nil {
             if runtime.gate.held(slot.key) != nil { continue }
-            let names = Set([slot.login.name] + slot.login.asks)
-            let closed = runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.ledger)
-            if closed.contains(where: { names.contains($0.challenge) }) {
+            if closed.contains(where: slot.login.isMeant) {
                 return "a latch of \(slot.login.name) is closed: no login is begun for a check"
             }
         }

@@ -23,11 +23,6 @@ struct Finding {
 }
 
 extension UpstreamClient {
-    /// The most words of scope that a route gathers, and that one answer may name.
-    private static let mostWords = 32
-    /// The most bytes of scope that a route gathers, and that one answer may name.
-    private static let mostScopeBytes = 1024
-
     /// What a response that may be a challenge asks for.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
@@ -50,7 +45,7 @@ extension UpstreamClient {
                 return finding(challenge, slot, standing.key, generation, request, target)
             case .challenged(let words):
                 // A key, a token request and a line of the log are made of them.
-                guard Self.isShort(words) else { return Finding() }
+                guard Scope.isShort(words) else { return Finding() }
                 let asked = standing.scope
                 var grown = asked.union(Scope(words))
                 // What was to be asked for anyway was not there yet: nothing is learned by that.
@@ -60,7 +55,7 @@ extension UpstreamClient {
                     return finding(challenge, slot, standing.key, generation, request, target)
                 }
                 // A resource that names other words each time would make the scope grow without end.
-                if !Self.isShort(grown.words) { grown = standing.login.defaultScope.union(Scope(words)) }
+                if !grown.isShort { grown = standing.login.defaultScope.union(Scope(words)) }
                 var slots = route.slots
                 slots[slot] = .init(login: standing.login, scope: grown)
                 let key = RouteKey(method: request.method, target: target)
@@ -96,10 +91,6 @@ extension UpstreamClient {
     /// The resource of a request, as refusals of the session of `key` are remembered for it.
     func place(of key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> ResourceKey {
         ResourceKey(resource: RouteKey(method: request.method, target: target).text, session: key)
-    }
-
-    private static func isShort(_ words: [String]) -> Bool {
-        words.count <= mostWords && words.reduce(words.count) { $0 + $1.utf8.count } <= mostScopeBytes
     }
 
     /// The request target as text.

@@ -130,10 +130,11 @@ extension ClientRuntime {
                 return result
             }
             let won: Result<Session, LoginFailure>?
-            // What ends at the latch sends nothing: no other node is to wait for that.
-            if let fleet = services.fleet, await services.closedLatch(of: key) == nil {
+            if let fleet = services.fleet {
                 won = await limit.result(inTurnFor: key, login: login) { login in
-                    await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
+                    // What ends at the latch sends nothing: no other node is to wait for that.
+                    if await services.closedLatch(of: key) != nil { return await login() }
+                    return await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
                 }
             } else {
                 won = await login()

@@ -15,13 +15,14 @@ package struct LoginLimit: Sendable {
         self.loop = loop
     }
 
-    /// How `login` ends within the limit. After it nothing is known about the credential.
+    /// The end of `login` within the limit; its conversation is cut off there. After that nothing is known about the credential.
     fileprivate func result(
-        of login: any SessionLogin, for key: SessionKey, _ conversation: Conversation
+        for key: SessionKey, _ conversation: Conversation,
+        of login: @escaping @Sendable (Conversation) async -> Result<Session, LoginFailure>
     ) async -> Result<Session, LoginFailure> {
         let deadline = LoginDeadline(on: loop)
         let bounded = deadline.bounding(conversation)
-        return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login.result(bounded) }
+        return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login(bounded) }
     }
 
     /// How a login ends that has to wait for its turn in a fleet: as long for the turn as for the login. `login` is not begun after that.
@@ -72,14 +73,13 @@ extension ClientServices {
         let began = loop?.clockNow ?? .read()
         let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
         let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
-        let result: Result<Session, LoginFailure> =
-            if let failure = await closedLatch(of: key, conversation) {
-                .failure(failure)
-            } else if let limit {
-                await limit.result(of: login, for: key, conversation)
-            } else {
-                await login.result(conversation)
-            }
+        // The look at the latch reads the credential, and a source may hang as well as a server.
+        let steps: @Sendable (Conversation) async -> Result<Session, LoginFailure> = { [self] conversation in
+            if let failure = await closedLatch(of: key, conversation) { return .failure(failure) }
+            return await login.result(conversation)
+        }
+        let result =
+            if let limit { await limit.result(for: key, conversation, of: steps) } else { await steps(conversation) }
         if let lookUps { ledger?.note(key, lookUps, result) }
         return (result, (loop?.clockNow ?? .read()) - began)
     }

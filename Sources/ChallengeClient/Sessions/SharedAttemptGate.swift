@@ -24,10 +24,8 @@ package struct ExchangeTicket: Sendable, Equatable, Hashable {
 /// The lock is never taken on the hot path: a worker looks at `version`, and takes a fresh snapshot only when that has moved. What the gate
 /// wants kept is on disk before whoever told it goes on.
 package final class SharedAttemptGate: AttemptControl {
-    /// The table of sessions, by exchanges that wait.
-    package typealias Sessions = SessionTable<ExchangeTicket>
     /// How a login ended for each exchange that waited for it.
-    package typealias Outcomes = [(waiter: ExchangeTicket, outcome: Sessions.Outcome)]
+    package typealias Outcomes = [(waiter: ExchangeTicket, outcome: SessionTable<ExchangeTicket>.Outcome)]
 
     /// What sees the gate's changes: they come on any thread, and must not block it.
     private struct Watchers: Sendable {

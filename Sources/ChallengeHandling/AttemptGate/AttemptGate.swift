@@ -97,27 +97,23 @@ extension AttemptGate {
         _ outcome: AttemptOutcome, _ key: LatchKey, _ value: AttemptDigests
     ) -> AttemptChange? {
         let digest = value.own
+        let change: AttemptChange
         switch outcome {
-        case .accepted(let acceptance):
-            let change = AttemptChange.accept(key, digest: digest, acceptance)
-            record.apply(change)
-            // Once for each value; its path when it is an hour old.
-            if let kept = keptMarks.acceptance(key, digest: digest) {
-                let path = record.acceptances.acceptance(key, digest: digest)?.path
-                guard kept.path != path, acceptance.at.saturatingSubtract(kept.at) >= Self.rewriteAfter else {
-                    return nil
-                }
-            }
-            return change
+        case .accepted(let acceptance): change = .accept(key, digest: digest, acceptance)
         case .forbidden:
-            guard record.acceptances.acceptance(key, digest: digest) != nil else { return nil }
-            record.apply(.withdraw(key, digest: digest))
-            return .withdraw(key, digest: digest)
+            guard acceptance(key, value) != nil else { return nil }
+            change = .withdraw(key, digest: digest)
         case .rejected(let latch):
             shared.close(key, value, latch)
-            record.apply(.close(key, digest: digest, latch))
-            return .close(key, digest: digest, latch)
+            change = .close(key, digest: digest, latch)
         }
+        record.apply(change)
+        // A mark once for each value; its path when it is an hour old.
+        if case .accepted(let mark) = outcome, let kept = keptMarks.acceptance(key, digest: digest) {
+            let isOld = mark.at.saturatingSubtract(kept.at) >= Self.rewriteAfter
+            guard isOld, kept.path != acceptance(key, value)?.path else { return nil }
+        }
+        return change
     }
 
     /// Uses up a step of a one-time password; see `AttemptControl.use(code:stepEnding:isUsed:now:)`.
@@ -172,7 +168,7 @@ extension AttemptGate {
         let others = shared.closed(now: now, isReplaced: isReplaced).filter { shared in
             !own.contains { $0.challenge == shared.challenge }
         }
-        return own + others.map { ClosedLatch($0.latch, challenge: $0.challenge, key: nil) }
+        return own + others
     }
 
     /// An operator opens all latches of a challenge, and ends the pauses after its failures; `nil`: of all challenges. Returns how many

@@ -112,14 +112,15 @@ package struct SharedLatches: Sendable {
     /// have (any more). `isReplaced` says of a value's digest here if the credential of that name has another now.
     func closed(
         now: Int64, isReplaced: (_ digest: [UInt8], _ name: String) -> Bool
-    ) -> [(challenge: String, latch: Latch)] {
+    ) -> [ClosedLatch] {
         known.merging(unreported) { _, own in own }.values.compactMap { shared in
             guard !shared.challenge.isEmpty, shared.latch.isClosed(at: now) else { return nil }
             let values = looked.filter { $0.key.challenge == shared.challenge }
             let isPresent = values.contains { key, value in
                 value.digests.contains(shared.digest) && !isReplaced(value.own, key.credential)
             }
-            return isPresent || values.isEmpty ? (shared.challenge, shared.latch) : nil
+            return isPresent || values.isEmpty
+                ? ClosedLatch(shared.latch, challenge: shared.challenge, key: nil) : nil
         }
     }
 }

@@ -28,8 +28,13 @@ public struct Scope: Sendable, Hashable {
     /// Whether every word of `other` is in this scope.
     public func contains(_ other: Scope) -> Bool { Set(words).isSuperset(of: other.words) }
 
-    /// Whether it is short enough for what a resource names, of which keys, requests and lines of the log are made: 32 words, 1 KiB.
-    var isShort: Bool { words.count <= 32 && words.reduce(words.count) { $0 + $1.utf8.count } <= 1024 }
+    /// True if it is short enough for what a resource names, of which keys, requests and lines of the log are made: 32 words, 1 KiB.
+    package var isShort: Bool { Self.isShort(words) }
+
+    /// The same of words that a response names.
+    package static func isShort(_ words: [String]) -> Bool {
+        words.count <= 32 && words.reduce(words.count) { $0 + $1.utf8.count } <= 1024
+    }
 
     /// scope-token = 1*( %x21 / %x23-5B / %x5D-7E )
     private static func isWord(_ word: String) -> Bool {

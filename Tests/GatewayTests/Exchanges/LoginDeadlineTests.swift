@@ -5,6 +5,7 @@ import ChallengeClient
 import ChallengeHandling
 import Gateway
 import HTTPTypes
+import Secrets
 import Synchronization
 import Testing
 
@@ -147,6 +148,41 @@ struct LoginDeadlineTests {
         #expect(try proxy.fetch(get()).body == "t2")
         #expect(upstream.requests == before + 1)
         #expect(proxy.log.finished == 2)
+    }
+
+    /// A PIN that is wrong, and whose source hangs from the second time on.
+    private struct HangingPIN: CredentialProvider {
+        let hang: Hang
+        let lookUps = LoginCounter()
+
+        func credential(named name: String) async throws(CredentialError) -> Credential? {
+            if lookUps.next() > 1 { await hang.pass() }
+            return Credential(name: name, fields: ["pin": Secret("9999")])
+        }
+    }
+
+    @Test("a source that hangs while a latch is closed ends by the login's deadline")
+    func latched() throws {
+        let upstream = try upstream()
+        let hang = Hang()
+        let login = Authenticator.scripted(port: upstream.port) {
+            (_, _, conversation) async throws(LoginFailure) in
+            let origin = Origin(scheme: .https, host: "bank.example")
+            let key = LatchKey(origin: origin, challenge: "bank", credential: "pin")
+            throw try await CredentialUse.look(up: key, in: conversation)
+                .reject(.rejected, serverWait: nil, in: conversation)
+        }
+        let proxy = try Proxy(
+            .bank(port: upstream.port, timeouts: Self.limits, logins: [login]), credentials: HangingPIN(hang: hang))
+        #expect(try proxy.fetch(get()).body.contains("\"code\":\"login-rejected\""))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        proxy.wait("the login") { proxy.waiters == 1 }
+        proxy.pass(.seconds(40))
+        #expect(try caller.message().body.contains("\"code\":\"login-timeout\""))
+        proxy.wait("the login's end") { proxy.log.finished == 2 }
+        #expect(proxy.waiters == 0)
+        hang.end(at: proxy)
     }
 
     @Test("an answer that comes after the deadline is still handed to the login, so that a rejection closes its latch")
