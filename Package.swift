@@ -42,7 +42,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings", httpTypes,
+    "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings",
+    "SettingsReading", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
 
@@ -88,7 +89,8 @@ let package = Package(
         module("Systemd", ["CLinux", "CSystemd"]),
 
         // Challenges and what answers them.
-        module("ChallengeHandling", ["Secrets", httpTypes]),
+        module("SettingsReading"),
+        module("ChallengeHandling", ["Secrets", "SettingsReading", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
         module("Credentials", ["Secrets", "ChallengeHandling", "CLinux", crypto, cryptoExtras]),
         .target(
@@ -124,7 +126,7 @@ let package = Package(
             "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
         module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
         .target(
-            name: "Settings", dependencies: ["ChallengeHandling", "Secrets", "CYAML", httpTypes],
+            name: "Settings", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", "CYAML", httpTypes],
             swiftSettings: settings,
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
@@ -133,7 +135,8 @@ let package = Package(
             name: "CountersignDaemon",
             dependencies: [
                 "Admin", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
-                "DemoUpstream", "EventLoop", "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings", "Systemd",
+                "DemoUpstream", "EventLoop", "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings",
+                "SettingsReading", "Systemd",
                 arguments, logging, httpTypes,
             ],
             swiftSettings: settings),
@@ -170,13 +173,15 @@ let package = Package(
         tests(
             "Admin",
             ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
-        tests("Settings", ["ChallengeHandling", "Secrets", "TestSupport", httpTypes]),
+        tests("Settings", ["ChallengeHandling", "Secrets", "SettingsReading", "TestSupport", httpTypes]),
         tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
         tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
             [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings", "Systemd",
+                "ChallengeClient", "ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings",
+                "SettingsReading",
+                "Systemd",
                 "TestSupport", httpTypes, logging, arguments,
             ]),
         .testTarget(
@@ -243,6 +248,7 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
         let instrumented = [
             "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Settings",
+            "SettingsReading",
         ]
         // Telling it each comparison takes a third of the time, which the bare one puts into more inputs. Where there is no
         // sanitizer for all, the compiler takes the option together with one only.

@@ -39,8 +39,7 @@ struct OwnLoginTests {
         let (settings, problems) = Settings.parse(
             Array(text.utf8), file: "f", environment: [:], handlers: OwnHandlers.names)
         let loaded = try #require(settings, "\(problems)")
-        let composition = LoginComposition(settings: loaded, clients: MobileFirstClients())
-        return composition.logins(of: loaded.upstreams[0]).logins.all
+        return LoginSite(loaded.upstreams[0].protected, loaded.challenges, LoginMaterial()).authenticators().logins.all
     }
 
     @Test("a gateway's stands under the challenge's name, and knows its page")

@@ -193,7 +193,7 @@ struct ChallengeProblemTests {
                 "f:5:66: challenges[0].token.url: is missing"
             ])
         let settings = try #require(parsed(SettingsTests.challenge("upstream: u, \(keys)")))
-        guard case .scheme(let scheme) = settings.challenges[0].kind else {
+        guard let scheme = settings.challenges[0].kind as? SchemeSettings else {
             Issue.record("the challenge is a scheme")
             return
         }
@@ -208,7 +208,7 @@ struct ChallengeProblemTests {
             "name: c, upstream: u, gateway: j-security-check, credential: x, login: [{ url: \"../j_security_check?x=1\", "
                 + "fields: none, success: { form-action: /totp, form-fields: [code] }, failed: { status: 422 } }]")
         #expect(problems(yaml) == [])
-        guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges.first?.kind else {
+        guard let gateway = try #require(parsed(yaml)).challenges.first?.kind as? GatewaySettings else {
             Issue.record("no gateway")
             return
         }
@@ -230,7 +230,9 @@ struct ChallengeProblemTests {
         func read(_ cookies: String) throws -> [String]? {
             let yaml = SettingsTests.challenge(
                 "name: c, upstream: u, gateway: webseal, credential: x, cookies: \(cookies)")
-            guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges.first?.kind else { return nil }
+            guard let gateway = try #require(parsed(yaml)).challenges.first?.kind as? GatewaySettings else {
+                return nil
+            }
             return gateway.passedCookies
         }
         #expect(try read("{ pass: csrf }") == ["csrf"])

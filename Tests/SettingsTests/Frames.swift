@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Settings
+import SettingsReading
 
 /// The errors alone, for a value that is warned of as well.
 func errors(_ yaml: String) -> [String] {

@@ -3,6 +3,7 @@
 
 import FoundationEssentials
 import Settings
+import SettingsReading
 import Testing
 
 @Suite("Reading the file")

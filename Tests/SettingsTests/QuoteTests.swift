@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeHandling
+import SettingsReading
 import Testing
 
 @testable import Settings
@@ -52,7 +54,7 @@ struct QuoteTests {
     func formAddress() throws {
         func target(_ url: String) throws -> LoginStep.Target? {
             let yaml = challenge("name: c, upstream: u, credential: x, gateway: webseal, login: { url: \(url) }")
-            guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges[0].kind else { return nil }
+            guard let gateway = try #require(parsed(yaml)).challenges[0].kind as? GatewaySettings else { return nil }
             return gateway.login.first?.target
         }
         #expect(try target("\"form\"") == .form)

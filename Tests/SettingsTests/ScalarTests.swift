@@ -11,7 +11,7 @@ struct ScalarTests {
     func environment() throws {
         let yaml = challenge("name: c, upstream: u, inject: { A: \"${X}-${Y_1}$${b}$$\" }, credential: x")
         let settings = try #require(parsed(yaml, environment: ["X": "1", "Y_1": ""]))
-        guard case .inject(let fields) = settings.challenges[0].kind else {
+        guard let fields = (settings.challenges[0].kind as? InjectionSettings)?.fields else {
             Issue.record("the challenge injects")
             return
         }
@@ -59,7 +59,7 @@ struct ScalarTests {
         let yaml = challenge(
             "name: c, upstream: u, security-check: P, "
                 + "answer: { a: 1, b: -2.5e1, c: true, d: ~, e: yes, f: \"1\", g: 0x10, h: [], i: 1.2.3, j: +x }")
-        guard case .securityCheck(let check)? = parsed(yaml)?.challenges[0].kind else {
+        guard let check = parsed(yaml)?.challenges[0].kind as? SecurityCheckSettings else {
             Issue.record("the challenge is a security check")
             return
         }

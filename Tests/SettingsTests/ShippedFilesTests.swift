@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeHandling
 import FoundationEssentials
 import Settings
+import SettingsReading
 import Testing
 
 @Suite("The configurations that are shipped")

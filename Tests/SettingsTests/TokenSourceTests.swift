@@ -14,7 +14,7 @@ struct TokenSourceTests {
             "name: c, upstream: u, scheme: bearer, credential: x, token: { issuers: [https://id.example/t, "
                 + "\"http://localhost:8\"], grant: password }")
         #expect(problems(yaml) == [])
-        guard case .scheme(let scheme) = try #require(parsed(yaml)).challenges.first?.kind else {
+        guard let scheme = try #require(parsed(yaml)).challenges.first?.kind as? SchemeSettings else {
             Issue.record("no scheme")
             return
         }
@@ -63,7 +63,7 @@ struct TokenSourceTests {
                 + "extract: { token: /data/token }, expires: /data/life }, inject: { Authorization: \"Bearer {token}\" }"
         )
         #expect(problems(yaml) == [])
-        guard case .gateway(let gateway) = try #require(parsed(yaml)).challenges.first?.kind else {
+        guard let gateway = try #require(parsed(yaml)).challenges.first?.kind as? GatewaySettings else {
             Issue.record("no gateway")
             return
         }

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Settings
+import SettingsReading
 import Testing
 
 @Suite("Values of the settings")

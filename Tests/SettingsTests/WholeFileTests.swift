@@ -42,9 +42,9 @@ struct WholeFileTests {
                     proxy: ProxySettings(scheme: .socks5h, host: "::1", port: 1080), host: .pass,
                     callerCredentials: .keep,
                     forwarded: .xForwarded, plaintext: .allow,
-                    mobileFirst: MobileFirstSettings(
+                    mobileFirst: MobileFirstConfiguration(
                         api: try #require(WebURL("http://mfp.example.com/mfp/api")), application: "com.sample.pincode",
-                        platform: .android, version: "2.1", scope: ["one", "two"]),
+                        platform: .android, version: "2.1", scope: Scope(["one", "two"])),
                     check: UpstreamCheckSettings(path: "/health?deep=1", statuses: [200, 204], period: .seconds(60))))
         #expect(settings.upstream(named: "bank")?.proxy?.url == "socks5h://[::1]:1080")
         #expect(
@@ -68,32 +68,29 @@ struct WholeFileTests {
                 == ChallengeSettings(
                     name: "bank-pin", place: .locations([try LocationPattern("mfp.example.com/*")]),
                     credential: "bank-pin",
-                    kind: .securityCheck(
-                        SecurityCheckSettings(
-                            check: "PinCodeAttempts", answer: try AnswerTemplate(answer), keepAttempts: 2,
-                            answerURL: .path("/login"))), login: .atStart, retryRejected: .seconds(1800),
+                    kind: SecurityCheckSettings(
+                        check: "PinCodeAttempts", answer: try AnswerTemplate(answer), keepAttempts: 2,
+                        answerURL: .path("/login")), login: .atStart, retryRejected: .seconds(1800),
                     proofPath: "/whoami"))
         #expect(
-            challenges[2].kind
-                == .scheme(
-                    SchemeSettings(
-                        schemes: [.negotiate, .digest, .basic], realm: "Corp",
-                        servicePrincipal: "HTTP/www.corp.example.com")))
+            challenges[2].kind as? SchemeSettings
+                == SchemeSettings(
+                    schemes: [.negotiate, .digest, .basic], realm: "Corp",
+                    servicePrincipal: "HTTP/www.corp.example.com"))
         #expect(
-            challenges[3].kind
-                == .scheme(
-                    SchemeSettings(
-                        schemes: [.bearer],
-                        token: TokenSettings(
-                            grant: .clientCredentials, url: WebURL("https://id.example.com/token"), issuers: [],
-                            scope: ["read", "write"],
-                            audience: "https://api.example.com/",
-                            parameters: [NamedTemplate(name: "resource", value: try TextTemplate("{tenant}"))],
-                            clientAuthentication: .privateKeyJWT, field: try #require(HTTPField.Name("X-Auth")),
-                            prefix: "Token"))))
+            challenges[3].kind as? SchemeSettings
+                == SchemeSettings(
+                    schemes: [.bearer],
+                    token: TokenSettings(
+                        grant: .clientCredentials, url: WebURL("https://id.example.com/token"), issuers: [],
+                        scope: ["read", "write"],
+                        audience: "https://api.example.com/",
+                        parameters: [NamedTemplate(name: "resource", value: try TextTemplate("{tenant}"))],
+                        clientAuthentication: .privateKeyJWT, field: try #require(HTTPField.Name("X-Auth")),
+                        prefix: "Token")))
         #expect(
-            challenges[4].kind
-                == .inject([
+            challenges[4].kind as? InjectionSettings
+                == InjectionSettings([
                     InjectedTemplate(name: try #require(.init("X-Api-Key")), value: try TextTemplate("{key}")),
                     InjectedTemplate(name: try #require(.init("X-Tenant")), value: try TextTemplate("blue")),
                 ]))
@@ -117,27 +114,26 @@ struct WholeFileTests {
         ]
         second.timeout = .seconds(3)
         #expect(
-            portal.kind
-                == .gateway(
-                    GatewaySettings(
-                        preset: .none,
-                        detect: [
-                            ResponseMatcher(
-                                statuses: [200, 403],
-                                fields: [FieldMatcher(name: try #require(.init("X-A")), contains: "b")],
-                                bodyContains: ["pkmslogin.form"], contentTypes: ["text/html"])
-                        ], login: [LoginStep(page: .path("/login"), target: .form, hiddenFields: true), second],
-                        success: [
-                            ResponseMatcher(cookies: ["PD-S-SESSION-ID"]), ResponseMatcher(redirectTo: ["/home"]),
-                        ],
-                        failed: [
-                            FailureMatcher(
-                                matcher: ResponseMatcher(bodyContains: ["HPDIA0200W"]), cause: .wrongPassword),
-                            FailureMatcher(
-                                matcher: ResponseMatcher(fields: [FieldMatcher(name: try #require(.init("X-Locked")))]),
-                                cause: .locked),
-                        ], logout: LogoutSettings(url: .path("/pkmslogout")),
-                        passedCookies: ["csrftoken", "XSRF-TOKEN"])))
+            portal.kind as? GatewaySettings
+                == GatewaySettings(
+                    preset: .none,
+                    detect: [
+                        ResponseMatcher(
+                            statuses: [200, 403],
+                            fields: [FieldMatcher(name: try #require(.init("X-A")), contains: "b")],
+                            bodyContains: ["pkmslogin.form"], contentTypes: ["text/html"])
+                    ], login: [LoginStep(page: .path("/login"), target: .form, hiddenFields: true), second],
+                    success: [
+                        ResponseMatcher(cookies: ["PD-S-SESSION-ID"]), ResponseMatcher(redirectTo: ["/home"]),
+                    ],
+                    failed: [
+                        FailureMatcher(
+                            matcher: ResponseMatcher(bodyContains: ["HPDIA0200W"]), cause: .wrongPassword),
+                        FailureMatcher(
+                            matcher: ResponseMatcher(fields: [FieldMatcher(name: try #require(.init("X-Locked")))]),
+                            cause: .locked),
+                    ], logout: LogoutSettings(url: .path("/pkmslogout")),
+                    passedCookies: ["csrftoken", "XSRF-TOKEN"]))
     }
 
     @Test("what the machine lacks and what reaches nothing is warned about, and nothing else is")
@@ -172,10 +168,10 @@ struct WholeFileTests {
                                 connect: .seconds(5), response: .seconds(60), idle: .seconds(300), login: .seconds(60)),
                             replay: ReplaySettings(memory: 65_536, disk: 16_777_216), host: .upstream,
                             callerCredentials: .replace, forwarded: .none, plaintext: .refuse,
-                            mobileFirst: MobileFirstSettings(
+                            mobileFirst: MobileFirstConfiguration(
                                 api: try #require(WebURL("https://u.example/mfp/api")), application: "a",
                                 platform: .ios,
-                                version: "1.0", scope: []))
+                                version: "1.0"))
                     ], credentials: CredentialSettings(), challenges: [],
                     limits: LimitSettings(
                         callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536, replay: 268_435_456),

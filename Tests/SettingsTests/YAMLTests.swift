@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import SettingsReading
 import Testing
 
 @testable import Settings

@@ -50,3 +50,8 @@ public struct BasicScheme: AuthenticationScheme {
         return InjectedField(name: .authorization, value: .joining([Secret("Basic "), joined.base64()]))
     }
 }
+
+extension SchemeKind {
+    /// `basic`.
+    package static let basic = SchemeKind(rawValue: "basic") { _, _, _ in BasicScheme() }
+}

@@ -32,3 +32,10 @@ public struct BearerScheme: AuthenticationScheme {
         return .session(try await login.win(occasion.conversation))
     }
 }
+
+extension SchemeKind {
+    /// `bearer`.
+    package static let bearer = SchemeKind(rawValue: "bearer") { _, _, token in
+        token.map { token in BearerScheme { token.login($0) } }
+    }
+}

@@ -31,3 +31,10 @@ public struct DigestScheme: AuthenticationScheme {
                 signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests)))
     }
 }
+
+extension SchemeKind {
+    /// `digest`.
+    package static let digest = SchemeKind(rawValue: "digest") { _, site, _ in
+        DigestScheme(digests: site.material.digests)
+    }
+}

@@ -53,8 +53,14 @@ public struct Authenticator: Sendable {
     /// True if its challenge is a page in front of whatever else the server has, which takes the place of the answers that other logins
     /// wait for.
     public let isLoginPage: Bool
+    /// The settings that change what its login means, as one text; empty where no configuration made it.
+    package var terms = ""
     /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
     public private(set) var refusal: String?
+    /// The security checks that it answers together, where it is the upstream's own.
+    package private(set) var checks: [ConfiguredCheck] = []
+    /// The origins besides the upstream's that its login may send requests to.
+    package private(set) var origins: Set<Origin> = []
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
     /// A login; `makeLogin` is given what led to it, with the scope to ask for.
@@ -62,8 +68,7 @@ public struct Authenticator: Sendable {
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, isShareable: Bool = true,
-        confirmsSessions: Bool = false,
-        isOfUpstream: Bool = false, isLoginPage: Bool = false,
+        confirmsSessions: Bool = false, isOfUpstream: Bool = false, isLoginPage: Bool = false,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.bindsConnections = bindsConnections
@@ -103,7 +108,21 @@ public struct Authenticator: Sendable {
             scopeOfRoute: scopeOfRoute, bindsConnections: bindsConnections, isShareable: isShareable,
             isOfUpstream: isOfUpstream, isLoginPage: isLoginPage,
             makeLogin: { _ in RefusingLogin(failure: failure) })
-        login.refusal = reason
+        (login.refusal, login.checks, login.origins, login.terms) = (reason, checks, origins, terms)
+        return login
+    }
+
+    /// The same, with a login that may send requests to these origins besides the upstream's.
+    func sending(to origins: Set<Origin>) -> Authenticator {
+        var login = self
+        login.origins.formUnion(origins)
+        return login
+    }
+
+    /// The same, with a login that answers these checks together.
+    func answering(_ checks: [ConfiguredCheck]) -> Authenticator {
+        var login = self
+        login.checks = checks
         return login
     }
 

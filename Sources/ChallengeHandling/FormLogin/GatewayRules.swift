@@ -57,18 +57,7 @@ public struct GatewayStep: Sendable, Equatable {
     }
 
     /// A parameter or field and what its value is made of.
-    public struct Part: Sendable, Hashable {
-        /// Its name.
-        public var name: String
-        /// Its value.
-        public var value: TextTemplate
-
-        /// A part.
-        public init(name: String, value: TextTemplate) {
-            self.name = name
-            self.value = value
-        }
-    }
+    public typealias Part = NamedTemplate
 
     /// Fetched first, its cookies kept: an address, absolute or relative to the upstream. `nil`: in the first step
     /// `prove-at`, the upstream's address or at last the challenged one shows the page, in later ones the answer before is the page.

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-public import HTTPTypes
-
 /// A login that needs nobody's answer: the fields are made of a credential and go along with every request
 /// (`inject` of the configuration).
 public struct InjectionLogin: SessionLogin {
     /// A field and what its value is made of.
-    public struct Field: Sendable {
-        /// The field's name.
-        public let name: HTTPField.Name
-        /// The template of its value.
-        public let value: TextTemplate
-
-        /// A field.
-        public init(name: HTTPField.Name, value: TextTemplate) {
-            self.name = name
-            self.value = value
-        }
-    }
+    public typealias Field = InjectedTemplate
 
     /// How long the fields are used before the credential is looked up again, in milliseconds: a changed value is in
     /// use after at most this.

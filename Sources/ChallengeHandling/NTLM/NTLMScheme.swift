@@ -31,3 +31,10 @@ public struct NTLMScheme: AuthenticationScheme {
         return .session(session)
     }
 }
+
+extension SchemeKind {
+    /// `ntlm`.
+    package static let ntlm = SchemeKind(rawValue: "ntlm", authenticatesConnections: true) { _, site, _ in
+        NTLMScheme(isSupported: site.material.hasNTLM)
+    }
+}

@@ -112,3 +112,12 @@ final class NegotiateCheck: AnswerCheck {
         }
     }
 }
+
+extension SchemeKind {
+    /// `negotiate`.
+    package static let negotiate = SchemeKind(rawValue: "negotiate", needsCredential: false) { settings, site, _ in
+        NegotiateScheme(
+            office: site.material.tickets, host: site.upstream.url.origin.host,
+            servicePrincipal: settings.servicePrincipal)
+    }
+}

@@ -14,28 +14,17 @@ public struct TokenConfiguration: Sendable, Equatable {
     }
 
     /// How the client says who it is; fields `client-id`, and `client-secret` or `private-key`.
-    public enum ClientAuthentication: Sendable {
+    public enum ClientAuthentication: String, Sendable, CaseIterable {
         /// `Authorization: Basic` (RFC 6749 §2.3.1).
         case basic
         /// Parameters of the body (RFC 6749 §2.3.1).
         case body
         /// A signed assertion (RFC 7523 §2.2).
-        case privateKeyJWT
+        case privateKeyJWT = "private-key-jwt"
     }
 
     /// A further parameter of the token request. One of a standard name takes its place, and an empty one leaves it out.
-    public struct Parameter: Sendable, Equatable {
-        /// Its name.
-        public let name: String
-        /// Its value.
-        public let value: TextTemplate
-
-        /// A parameter.
-        public init(name: String, value: TextTemplate) {
-            self.name = name
-            self.value = value
-        }
-    }
+    public typealias Parameter = NamedTemplate
 
     /// The token endpoint.
     public var url: WebURL

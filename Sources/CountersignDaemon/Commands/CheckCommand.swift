@@ -4,6 +4,7 @@
 internal import ArgumentParser
 internal import Curl
 internal import Settings
+internal import SettingsReading
 
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

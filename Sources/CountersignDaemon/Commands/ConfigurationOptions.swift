@@ -4,6 +4,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Settings
+internal import SettingsReading
 
 /// `--config FILE`, as most commands take it.
 struct ConfigurationOptions: ParsableArguments {

@@ -8,6 +8,7 @@ internal import Credentials
 internal import Curl
 internal import Glibc
 internal import Settings
+internal import SettingsReading
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -97,7 +98,7 @@ struct DoctorCommand: ParsableCommand {
         do {
             world = try World(
                 settings: settings, stateDirectory: state.path, observer: Silence(), asker: LoginCommand.asker)
-            plans = try GatewayComposition(settings: settings, clients: world.mobileFirstClients).upstreams()
+            plans = try GatewayComposition(settings: settings, material: world.material).upstreams()
         } catch let error as CompositionError {
             tell(
                 [.failed("local", "tls", error.description, "correct the configuration", code: EX_CONFIG)], to: &report)

@@ -45,8 +45,7 @@ struct Explanation {
         }
         listener = "\(found.address)"
         isAuthority = found.isAuthority
-        let clients = MobileFirstClients()
-        let composition = GatewayComposition(settings: settings, clients: clients)
+        let composition = GatewayComposition(settings: settings, material: LoginMaterial())
         let plan = try composition.plan(found)
         guard plan.hosts.accepts(host: url.origin.host) || Self.isHostFree(found) else {
             reason = "the host is neither a loopback name nor under `hosts` (421, host-not-allowed)"
@@ -83,9 +82,8 @@ struct Explanation {
             let target = settings.url.appending(path: path)
             self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
             handlers = Self.handlers(
-                at: Location(target), of: settings, logins: upstreamPlan.logins,
-                composition: LoginComposition(settings: own ?? callers.others, clients: clients), isOneUser: user != nil
-            )
+                at: Location(target), logins: upstreamPlan.logins, challenges: (own ?? callers.others).challenges,
+                isOneUser: user != nil)
         }
     }
 
@@ -117,12 +115,11 @@ struct Explanation {
     }
 
     private static func handlers(
-        at location: Location, of upstream: UpstreamSettings, logins: Authenticators, composition: LoginComposition,
-        isOneUser: Bool
+        at location: Location, logins: Authenticators, challenges: [ChallengeSettings], isOneUser: Bool
     ) -> [Handler] {
         var handlers: [Handler] = []
         func add(_ challenge: String, _ kind: String, _ credential: String?) {
-            let settings = composition.settings.challenges.first { $0.name == challenge }
+            let settings = challenges.first { $0.name == challenge }
             let byUser = settings?.credentialsByUser
             if isOneUser, byUser != nil {
                 let own = settings?.isForNobody == true ? nil : settings?.credential
@@ -138,10 +135,7 @@ struct Explanation {
         for login in logins.standing(at: location) {
             let kind = login.trigger.detector?.kind ?? "inject"
             add(login.name, kind, login.isOfUpstream ? nil : login.credentials.first)
-            guard login.isOfUpstream, let api = upstream.mobileFirst?.api else { continue }
-            for check in composition.securityChecks(of: upstream, api: api) {
-                add(check.challengeName, "security check \(check.securityCheck)", check.key.credential)
-            }
+            for check in login.checks { add(check.name, "security check \(check.check)", check.credential) }
         }
         return handlers
     }

@@ -25,33 +25,21 @@ struct LoginRuns {
     /// The logins of `settings`, or those that `challenge` means, in `world`.
     init(settings: Settings, challenge: String?, world: World) throws {
         self.world = world
-        let composition = GatewayComposition(settings: settings, clients: world.mobileFirstClients)
-        for (plan, upstream) in zip(try composition.upstreams(), settings.upstreams) {
-            let callers = try CallerIdentities(of: upstream, in: settings)
-            for (plan, settings) in zip(plan.forEverybody, [callers.others] + callers.named.map(\.settings)) {
-                let logins = LoginComposition(settings: settings, clients: world.mobileFirstClients)
-                add(plan, of: upstream, logins, meaning: challenge)
-            }
-        }
+        let composition = GatewayComposition(settings: settings, material: world.material)
+        for plan in try composition.upstreams().flatMap(\.forEverybody) { add(plan, meaning: challenge) }
     }
 
     /// Adds the logins of `plan` that `challenge` means, or all; once each, though they stand in front of several users.
-    private mutating func add(
-        _ plan: UpstreamPlan, of upstream: UpstreamSettings, _ logins: LoginComposition, meaning challenge: String?
-    ) {
+    private mutating func add(_ plan: UpstreamPlan, meaning challenge: String?) {
         for login in plan.logins.all
         where login.refusal == nil && !runs.contains(where: { $0.standing.key == login.key }) {
-            var checks: [CredentialChallengeHandler] = []
-            if login.isOfUpstream, let api = upstream.mobileFirst?.api {
-                checks = logins.securityChecks(of: upstream, api: api)
-            }
-            known += [login.name] + checks.map(\.challengeName)
-            let asked = checks.filter {
-                challenge == nil || challenge == $0.challengeName || challenge == login.name
+            known += [login.name] + login.checks.map(\.name)
+            let asked = login.checks.filter {
+                challenge == nil || challenge == $0.name || challenge == login.name
             }
             guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
             // As `login(check)` of IBM's clients: the check's own name is the scope that demands it.
-            let scope = login.defaultScope.union(Scope(asked.map(\.securityCheck)))
+            let scope = login.defaultScope.union(Scope(asked.map(\.check)))
             runs.append(Run(standing: login, scope: scope, plan: plan))
         }
     }

@@ -55,15 +55,6 @@ struct CallerIdentities {
 }
 
 extension ChallengeSettings {
-    /// Whether there is no credential of its for the callers that these settings are for.
-    var isForNobody: Bool { credential == CredentialsByUser.nobody }
-
-    /// What callers are told for whom there is none.
-    var refusal: String {
-        "The challenge \(name) has its credentials by user, and none for the user of this caller. Name the user under "
-            + "`by-user`, or \"*\" for all others."
-    }
-
     fileprivate func reaches(_ upstream: UpstreamSettings) -> Bool {
         switch place {
         case .upstream(let name): name == upstream.name

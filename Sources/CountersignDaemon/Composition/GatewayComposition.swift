@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import ChallengeHandling
 internal import Gateway
 internal import HTTPTypes
 internal import HTTPWire
@@ -13,7 +14,7 @@ struct GatewayComposition {
     private static let adminCallers = 64
 
     let settings: Settings
-    let clients: MobileFirstClients
+    let material: LoginMaterial
     /// The sockets that the service manager opened, by name.
     var inherited: [String: [Int32]] = [:]
 
@@ -67,7 +68,7 @@ struct GatewayComposition {
         _ upstream: UpstreamSettings, _ connections: ConnectionSettings, _ settings: Settings,
         _ identities: [(users: Set<UInt32>, plan: UpstreamPlan)]
     ) -> UpstreamPlan {
-        let (logins, origins) = LoginComposition(settings: settings, clients: clients).logins(of: upstream)
+        let (logins, origins) = LoginSite(upstream.protected, settings.challenges, material).authenticators()
         return UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: .init(

@@ -3,47 +3,7 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Settings
 internal import Synchronization
-
-/// From `handler:` to the logins that the program's own handlers make.
-extension LoginComposition {
-    /// The login of a gateway's or a scheme's own handler at an upstream.
-    func ownLogin(_ name: String, of challenge: ChallengeSettings, at upstream: UpstreamSettings) -> Authenticator? {
-        let own = clients.own
-        let origin = upstream.url.origin
-        switch OwnHandlers.handler(named: name) {
-        case .gateway(let handler):
-            return HandledGateway(handler, name: challenge.name, caller: own.calls)
-                .login(at: origin, base: upstream.url)
-        case .challenges(let handler):
-            return HandledChallenges(handler, name: challenge.name, caller: own.calls)
-                .login(at: origin, book: own.book(of: challenge.name, at: origin))
-        case .securityCheck, nil:
-            return nil
-        }
-    }
-
-    /// The own handlers of security checks that stand at an upstream, as `securityChecks(of:api:)` finds the others.
-    func ownChecks(of upstream: UpstreamSettings, api: WebURL) -> [OwnCheckHandler] {
-        var everywhere: [OwnCheckHandler] = []
-        var table = LocationTable<OwnCheckHandler>()
-        for challenge in settings.challenges {
-            guard case .own(let name) = challenge.kind,
-                case .securityCheck(let handler) = OwnHandlers.handler(named: name)
-            else { continue }
-            let own = OwnCheckHandler(handler, name: challenge.name)
-            switch challenge.place {
-            case .upstream(let name): if name == upstream.name { everywhere.append(own) }
-            case .locations(let patterns): for pattern in patterns { table.register(own, at: pattern) }
-            }
-        }
-        let here = table.match(Location(upstream.url))?.handlers ?? []
-        let there = table.match(Location(api))?.handlers ?? []
-        var seen: Set<String> = []
-        return (everywhere + here + there).filter { seen.insert($0.securityCheck).inserted }
-    }
-}
 
 /// A program's handler of a security check, under the challenge's name.
 struct OwnCheckHandler: SecurityCheckChallengeHandler {
@@ -66,8 +26,8 @@ struct OwnCheckHandler: SecurityCheckChallengeHandler {
     func handleFailure(_ failure: JSONValue) async { await handler.handleFailure(failure) }
 }
 
-/// What the logins of own handlers share, and keep over a reload.
-final class OwnHandlerMaterial: Sendable {
+/// The handlers of this process, with what their logins share and keep over a reload.
+final class OwnHandlerMaterial: OwnHandlerSource {
     private struct Place: Hashable {
         let challenge: String
         let origin: Origin
@@ -77,8 +37,25 @@ final class OwnHandlerMaterial: Sendable {
     let calls = HandlerCalls(limit: .seconds(60), isApart: false)
     private let books = Mutex<[Place: AnswerBook]>([:])
 
+    func authenticator(_ handler: String, of challenge: String, at upstream: ProtectedUpstream) -> Authenticator? {
+        let origin = upstream.url.origin
+        return switch OwnHandlers.handler(named: handler) {
+        case .gateway(let handler):
+            HandledGateway(handler, name: challenge, caller: calls).login(at: origin, base: upstream.url)
+        case .challenges(let handler):
+            HandledChallenges(handler, name: challenge, caller: calls)
+                .login(at: origin, book: book(of: challenge, at: origin))
+        case .securityCheck, nil: nil
+        }
+    }
+
+    func securityCheck(_ handler: String, of challenge: String) -> (any SecurityCheckChallengeHandler)? {
+        guard case .securityCheck(let handler) = OwnHandlers.handler(named: handler) else { return nil }
+        return GuardedCheckHandler(OwnCheckHandler(handler, name: challenge), calls: calls)
+    }
+
     /// The answers of a challenge at a server.
-    func book(of challenge: String, at origin: Origin) -> AnswerBook {
+    private func book(of challenge: String, at origin: Origin) -> AnswerBook {
         books.withLock { books in
             let place = Place(challenge: challenge, origin: origin)
             if let known = books[place] { return known }

@@ -4,8 +4,10 @@
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
+internal import Curl
 internal import EventLoop
 internal import Glibc
+internal import Kerberos
 internal import Logging
 internal import Secrets
 internal import Settings
@@ -28,8 +30,10 @@ final class World: Sendable {
     let conversations: ConversationLog
     /// The keys by which sessions are sealed for other hosts, where they are shared.
     let fleetKeys: HeldFleetKeys?
-    /// The MobileFirst clients, which outlive a reload.
-    let mobileFirstClients = MobileFirstClients()
+    /// The program's own handlers.
+    let ownHandlers = OwnHandlerMaterial()
+    /// What logins are made with, which outlives a reload.
+    let material: LoginMaterial
 
     /// Opens the state directory. Throws `StateError` where that cannot be used.
     ///
@@ -38,6 +42,7 @@ final class World: Sendable {
         settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver,
         asker: any SecretAsker = PasswordAgents(environment: Process.environment)
     ) throws {
+        material = LoginMaterial(ownHandlers: ownHandlers)
         let environment = Process.environment
         let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
         let sealed = SystemdCredentialsSource(environment: environment)
@@ -62,7 +67,7 @@ final class World: Sendable {
             gate: gate, credentials: sources, state: state, wallClock: Process.wallClock, observer: loginMeter,
             replay: Self.replay(settings), ledger: CredentialLedger(digest: attempts.digest),
             fleet: shared?.sessions(gate: gate, credentials: sources, version: attempts.digest, limits: limits))
-        mobileFirstClients.own.calls.begin { [services] in services.roster.loop }
+        ownHandlers.calls.begin { [services] in services.roster.loop }
     }
 
     /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.
@@ -121,25 +126,11 @@ extension World {
     private var closedLatches: [ClosedLatch] { services.gate.closed(now: Process.wallClock(), replacedIn: nil) }
 }
 
-/// The clients of the upstreams' MobileFirst servers, one per upstream and, where callers are told apart, identity.
-final class MobileFirstClients: Sendable {
-    /// What logins for tokens share.
-    let tokens = TokenMaterial()
-    /// Where the forms of login pages went first.
-    let provenForms = ProvenForms()
-    /// What logins by the program's own handlers share.
-    let own = OwnHandlerMaterial()
-    private let clients = Mutex<[String: MobileFirstClient]>([:])
-
-    /// The client of that upstream: the same one as before a reload, if nothing about it changed.
-    func client(named name: String, identity: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
-        clients.withLock { clients in
-            let place = "\(name) \(identity)"
-            if let known = clients[place], known.configuration == configuration { return known }
-            let client = MobileFirstClient(
-                name: name, identity: identity, configuration: configuration, keys: tokens.keys)
-            clients[place] = client
-            return client
-        }
+extension LoginMaterial {
+    /// What this machine has for logins.
+    convenience init(ownHandlers: OwnHandlerMaterial = OwnHandlerMaterial()) {
+        self.init(
+            digests: CryptoDigests(), keys: RSASigningKeys(), tickets: SystemTicketOffice { try startThread($0) },
+            hasNTLM: CurlFeatures.installed.features.contains(.ntlm), ownHandlers: ownHandlers)
     }
 }

@@ -8,6 +8,7 @@ internal import Gateway
 internal import Glibc
 internal import Logging
 internal import Settings
+internal import SettingsReading
 internal import Systemd
 
 /// The daemon: starts the gateway, tells the service manager, and answers signals on the main thread until it is to
@@ -123,7 +124,7 @@ final class Daemon {
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
         let composition = GatewayComposition(
-            settings: settings, clients: world.mobileFirstClients, inherited: inherited)
+            settings: settings, material: world.material, inherited: inherited)
         return try composition.plan(
             admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
     }

@@ -4,6 +4,7 @@
 internal import DemoUpstream
 internal import Glibc
 internal import Settings
+internal import SettingsReading
 
 /// The embedded demonstration: the upstream, a configuration for it, and the daemon as it always is.
 struct Demonstration {

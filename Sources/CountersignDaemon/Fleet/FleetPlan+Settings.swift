@@ -11,7 +11,7 @@ extension FleetPlan {
     /// each request or connection (Basic, Digest, Negotiate, NTLM, fixed fields), which cost no login.
     init(_ settings: Settings, _ upstreams: [UpstreamPlan]) {
         // The same on all hosts, so under no host's key. It tells an engine's owner which of his guesses of a configuration is right.
-        let fingerprints = SessionFingerprints(settings, upstreams) {
+        let fingerprints = SessionFingerprints(upstreams) {
             CryptoDigests().digest(.sha256, of: Array($0.utf8))
         }
         let logins = upstreams.flatMap(\.logins.all)

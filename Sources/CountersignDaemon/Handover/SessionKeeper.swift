@@ -41,7 +41,7 @@ final class SessionKeeper: Sendable {
     /// The logins that stand ready from now on.
     func serves(_ upstreams: [UpstreamPlan], of settings: Settings) {
         let attempts = handover.world.attempts
-        let fingerprints = SessionFingerprints(settings, upstreams) { attempts.digest(of: $0) }
+        let fingerprints = SessionFingerprints(upstreams) { attempts.digest(of: $0) }
         state.withLock { $0.fingerprints = fingerprints }
     }
 

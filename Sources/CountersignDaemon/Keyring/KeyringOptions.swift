@@ -4,6 +4,7 @@
 internal import ArgumentParser
 internal import Credentials
 internal import Settings
+internal import SettingsReading
 
 /// Which keyring, and how it opens.
 struct KeyringOptions: ParsableArguments {

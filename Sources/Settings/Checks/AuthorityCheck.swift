@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
+internal import SettingsReading
+
 extension SettingsChecks {
     /// Reports what an authority cannot do for the proxy that asks it, which sends the requests itself.
     func checkAuthorities() {
@@ -13,7 +16,7 @@ extension SettingsChecks {
             }
             for upstream in upstreams where listener.value.upstreamNames.contains(upstream.value.name) {
                 let reaching = challenges.filter { $0.reached(of: [upstream]).count == 1 }
-                for challenge in reaching where challenge.value.isBoundToConnections {
+                for challenge in reaching where challenge.value.kind.authenticatesConnections {
                     reading.report(
                         "\"\(challenge.value.name)\" has the scheme ntlm, which authenticates a connection: that to "
                             + "\(upstream.value.name) is the other proxy's. Take ntlm out, or lead there by an ordinary "
@@ -32,10 +35,4 @@ extension SettingsChecks {
 extension ListenerSettings {
     /// Wherever it leads.
     fileprivate var upstreamNames: [String] { [upstream].compactMap(\.self) + routes.map(\.upstream) }
-}
-
-extension ChallengeSettings {
-    fileprivate var isBoundToConnections: Bool {
-        if case .scheme(let scheme) = kind { scheme.schemes.contains(.ntlm) } else { false }
-    }
 }

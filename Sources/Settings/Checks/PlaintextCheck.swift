@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import SettingsReading
 
 extension SettingsChecks {
     /// Reports where a secret would go to another machine in the clear. What a login wins is one as well.
@@ -22,7 +23,7 @@ extension SettingsChecks {
         }
         for challenge in challenges {
             let refusing = challenge.reached(of: upstreams).filter { $0.plaintext == .refuse }
-            for (url, key) in challenge.value.loginAddresses {
+            for (url, key) in challenge.value.kind.loginAddresses {
                 guard let upstream = refusing.first(where: { $0.isPlaintext(url) }) else { continue }
                 reading.report(
                     "secrets would go \(way(upstream)) in the clear: use https://, or say `plaintext: allow` at the "

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import SettingsReading
 
 /// What no single value can know: names that stand twice, upstreams that nobody reaches, secrets in the clear.
 struct SettingsChecks {
@@ -76,7 +77,7 @@ struct SettingsChecks {
     /// Of two challenges of the same kind and realm at one place the second could never be asked.
     private func checkRivals() {
         for (index, challenge) in challenges.enumerated() {
-            for earlier in challenges[..<index] where earlier.value.rivals(challenge.value) {
+            for earlier in challenges[..<index] where earlier.value.kind.isRival(of: challenge.value.kind) {
                 for (place, path) in challenge.places where earlier.places.contains(where: { $0.place == place }) {
                     reading.report(
                         "\"\(earlier.value.name)\" answers the same challenge here already; the second is never asked",

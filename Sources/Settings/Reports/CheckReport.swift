@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import SettingsReading
+
 /// What `countersign check` prints about a file.
 package struct CheckReport: Sendable, Equatable {
     private let file: String

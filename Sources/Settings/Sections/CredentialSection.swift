@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import SettingsReading
+
 extension CredentialSource {
     /// Where credentials come from without `credentials:`.
     static let standard: [CredentialSource] = [.environment, .systemd]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import HTTPTypes
+internal import SettingsReading
 
 extension ListenerSettings {
     /// `listeners:`, each with the way to it.

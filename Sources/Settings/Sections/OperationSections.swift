@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import SettingsReading
+
 extension LimitSettings {
     /// What a number of callers or exchanges can be.
     static let counts = 1...1_048_576

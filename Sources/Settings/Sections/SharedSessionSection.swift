@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import SettingsReading
 
 extension SharedSessionSettings {
     private static let leases: ClosedRange<Duration> = .seconds(5) ... .seconds(600)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import SettingsReading
+
 extension UpstreamCheckSettings {
     /// `upstreams.*.check`.
     static func read(_ value: Value) -> UpstreamCheckSettings? {

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import SettingsReading
 
 extension UpstreamSettings {
     /// `upstreams:`, each with the way to it.
@@ -18,7 +19,7 @@ extension UpstreamSettings {
         let url = fields.required("url")?.webURL(allowsQuery: false)
         let tlsValue = fields["tls"]
         let tls = tlsValue.flatMap(TLSSettings.read)
-        let mobileFirst = fields["mobilefirst"].flatMap { MobileFirstSettings.read($0, origin: url?.origin) }
+        let mobileFirst = fields["mobilefirst"].flatMap { MobileFirstConfiguration.read($0, origin: url?.origin) }
         let http = fields["http"]?.choice(HTTPVersionPolicy.self)
         let timeouts = fields["timeouts"].flatMap(TimeoutSettings.read)
         let replay = fields["replay"].flatMap(ReplaySettings.read)
@@ -145,25 +146,5 @@ extension ProxySettings {
             return nil
         }
         return ProxySettings(scheme: scheme, host: url.origin.host, port: url.origin.port)
-    }
-}
-
-extension MobileFirstSettings {
-    fileprivate static func read(_ value: Value, origin: Origin?) -> MobileFirstSettings? {
-        guard let fields = value.fields() else { return nil }
-        let apiValue = fields["api"]
-        let api = apiValue?.webURL(allowsQuery: false)
-        let application = fields.required("application")?.word()
-        let platform = fields["platform"]?.choice(Platform.self) ?? .ios
-        let version = fields["version"]?.word() ?? "1.0"
-        let scope = fields["scope"]?.words() ?? []
-        fields.finish()
-        let standard = origin.map { WebURL(origin: $0, path: "/mfp/api") }
-        guard let application, let base = apiValue == nil ? standard : api else { return nil }
-        let path = base.path.hasSuffix("/") ? String(base.path.dropLast()) : base.path
-        return MobileFirstSettings(
-            api: WebURL(origin: base.origin, path: path), application: application, platform: platform,
-            version: version,
-            scope: scope)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeHandling
 package import HTTPTypes
 
 /// Where callers connect, who they may be, and where their requests go.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeHandling
+
 /// The whole configuration, parsed and checked: whatever is in here can be used as it stands.
 package struct Settings: Sendable, Equatable {
     /// Where callers are accepted; at least one.
@@ -29,5 +31,22 @@ package struct Settings: Sendable, Equatable {
     /// The upstream of that name. Every name within these settings has one.
     package func upstream(named name: String) -> UpstreamSettings? {
         upstreams.first { $0.name == name }
+    }
+
+    /// The fields that each credential has to have for the challenges that use it, by its name: for whoever has to add them.
+    package var neededFields: [String: [String]] {
+        var fields: [String: [String]] = [:]
+        for challenge in challenges {
+            // As somebody writes them down: the name before the password. A one-time password comes from its seed.
+            let needed = challenge.kind.neededFields.map { $0 == "totp" ? "totp-seed" : $0 }.sorted { left, right in
+                (left == "username" ? 0 : 1, left) < (right == "username" ? 0 : 1, right)
+            }
+            for name in challenge.credentialNames {
+                for field in needed where fields[name]?.contains(field) != true {
+                    fields[name, default: []].append(field)
+                }
+            }
+        }
+        return fields
     }
 }

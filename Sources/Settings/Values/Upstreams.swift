@@ -28,9 +28,12 @@ package struct UpstreamSettings: Sendable, Equatable {
     /// Whether secrets may go over `http://` to another machine.
     package var plaintext: PlaintextPolicy
     /// Its MobileFirst 8.0 server, where one protects its resources.
-    package var mobileFirst: MobileFirstSettings?
+    package var mobileFirst: MobileFirstConfiguration?
     /// What it is asked from time to time; `nil`: nothing.
     package var check: UpstreamCheckSettings?
+
+    /// It, as far as logins need to know it.
+    package var protected: ProtectedUpstream { ProtectedUpstream(name: name, url: url, mobileFirst: mobileFirst) }
 }
 
 /// What is asked of an upstream's certificate, and our own. The files are PEM, by absolute paths.
@@ -142,28 +145,4 @@ package enum PlaintextPolicy: String, Sendable, CaseIterable {
     case allow
     /// They may not.
     case refuse
-}
-
-/// A MobileFirst 8.0 server, and the application that the daemon registers there as a client of.
-package struct MobileFirstSettings: Sendable, Equatable {
-    /// The platform that the client instance says it runs on.
-    package enum Platform: String, Sendable, CaseIterable {
-        /// Android.
-        case android
-        /// iOS.
-        case ios
-        /// A browser.
-        case web
-    }
-
-    /// The base address, `…/mfp/api`, without a slash at its end.
-    package var api: WebURL
-    /// The application's identifier.
-    package var application: String
-    /// The platform.
-    package var platform: Platform
-    /// The application's version.
-    package var version: String
-    /// The scope elements asked for ahead of the first request.
-    package var scope: [String]
 }

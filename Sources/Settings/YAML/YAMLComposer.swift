@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import SettingsReading
+
 /// Makes the tree of one YAML document.
 ///
 /// Stricter than YAML: no anchors and aliases (a few lines of them unfold to gigabytes), no tags, one document, keys

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import CYAML
+internal import SettingsReading
 
 /// One step through a YAML text.
 struct YAMLEvent {

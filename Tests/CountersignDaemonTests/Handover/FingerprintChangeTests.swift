@@ -13,10 +13,10 @@ struct FingerprintChangeTests {
         let (settings, problems) = Settings.parse(Array(configuration.utf8), file: "f", environment: [:])
         let loaded = try #require(settings, "\(problems)\n\(configuration)")
         let bank = try #require(loaded.upstream(named: "bank"))
-        let logins = LoginComposition(settings: loaded, clients: MobileFirstClients()).logins(of: bank).logins.all
+        let logins = LoginSite(bank.protected, loaded.challenges, LoginMaterial()).authenticators().logins.all
         return Dictionary(
             logins.filter { $0.trigger.detector != nil }.map {
-                ($0.name, SessionFingerprints.text(of: $0, loaded, bank))
+                ($0.name, $0.terms)
             }, uniquingKeysWith: { $1 })
     }
 

@@ -28,10 +28,10 @@ struct SessionFingerprintTests {
     private func texts(_ challenges: String, upstream: String = "") throws -> [String: String] {
         let settings = try settings(challenges, upstream: upstream)
         let bank = settings.upstreams[0]
-        let logins = LoginComposition(settings: settings, clients: MobileFirstClients()).logins(of: bank).logins.all
+        let logins = LoginSite(bank.protected, settings.challenges, LoginMaterial()).authenticators().logins.all
         return Dictionary(
             logins.filter { $0.trigger.detector != nil }.map {
-                ($0.name, SessionFingerprints.text(of: $0, settings, bank))
+                ($0.name, $0.terms)
             }, uniquingKeysWith: { $1 })
     }
 
@@ -179,9 +179,9 @@ struct SessionFingerprintTests {
         #expect(try text(#"inject: { X-Key: "{key}" }, credential: k"#) == nil)
         let settings = try settings("{ name: c, upstream: bank, scheme: basic, credential: a }")
         var challenge = settings.challenges[0]
-        challenge.kind = .own("mine")
+        challenge.kind = OwnHandlerSettings("mine")
         challenge.credential = nil
-        #expect(challenge.terms(at: settings.upstreams[0]).text == "kind=handler\nhandler=mine\n")
+        #expect(challenge.terms(at: settings.upstreams[0].protected).text == "kind=handler\nhandler=mine\n")
     }
 
     @Test("two different lists of terms never have the same text")

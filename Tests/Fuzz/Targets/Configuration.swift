@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Settings
+import SettingsReading
 
 /// A configuration.
 func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
