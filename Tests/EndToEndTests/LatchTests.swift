@@ -38,6 +38,22 @@ struct LatchTests {
         }
     }
 
+    @Test("is refused in the same words by the local reply, status, doctor and explain")
+    func words() async throws {
+        try await withBank(Self.wrongPIN) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            let why = try await bank.curl("/balance").detail
+            #expect(why.contains("rejected the credential \"bank-pin\""), "\(why)")
+            #expect(try await bank.countersign("status").output.contains("latch     bank-pin: \(why)"))
+            let explained = try await bank.countersign("explain", bank.url("/balance")).output
+            #expect(explained.contains("refused   bank-pin: \(why)"), "\(explained)")
+            let json = try await bank.countersign("explain", "--json", bank.url("/balance"))
+            #expect(json.output.contains("\"refused\":"), "\(json)")
+            let found = try await bank.countersign("doctor").output
+            #expect(found.contains("bank-pin: \(why.prefix { $0 != "." })"), "\(found)")
+        }
+    }
+
     @Test("is not sent again after kill -9 and a restart, but is once it was changed")
     func survivesRestart() async throws {
         try await withBank(Self.wrongPIN) { bank in

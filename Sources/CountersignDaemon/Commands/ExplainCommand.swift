@@ -11,7 +11,7 @@ struct ExplainCommand: ParsableCommand {
         discussion: """
             Names the listener, the route and the upstream that a local URL meets, and the challenge handlers there in \
             their order, each with the name of its credential. Nothing is sent, no secret is read. Where `users` or `by-user` \
-            tell callers apart, --user says who is meant.
+            tell callers apart, --user says who is meant. If the daemon runs, what it does not send now is told with the reason.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
@@ -37,18 +37,30 @@ struct ExplainCommand: ParsableCommand {
             throw Failure("\(url): not an http or https address", code: EX_USAGE)
         }
         let caller = try user.map(Self.number)
-        let explanation: Explanation
+        var explanation: Explanation
         do throws(CompositionError) {
             explanation = try Explanation(of: address, method: method, user: caller, settings: settings)
         } catch {
             throw Failure(error.description, code: EX_CONFIG)
         }
+        if let status = Self.status(of: settings) { explanation.take(status) }
         if json {
             Process.say(String(decoding: explanation.json.serialized(), as: UTF8.self))
         } else {
             for line in explanation.lines { Process.say(line) }
         }
         if explanation.upstream == nil { throw ExitCode(1) }
+    }
+
+    /// The document of the daemon that runs with these settings; `nil` if none answers.
+    private static func status(of settings: Settings) -> JSONValue? {
+        for address in AdminAddresses.of(settings) {
+            guard case .unix(let path, _) = address else { continue }
+            var client = AdminClient(path: path)
+            client.patience = .seconds(2)
+            return try? client.send("GET", "/status").body
+        }
+        return nil
     }
 
     private static func number(of user: String) throws(Failure) -> UInt32 {

@@ -33,6 +33,19 @@ struct Explanation {
     private(set) var handlers: [Handler] = []
     /// Who calls; `nil`: nobody in particular.
     let user: UInt32?
+    /// What the attempt gate of the running daemon refuses at the handlers, in its own words, by the challenge.
+    private(set) var refusals: [(challenge: String, words: String)] = []
+
+    /// Takes over what `status`, the document of a running daemon, says of the latches of the handlers.
+    mutating func take(_ status: JSONValue) {
+        guard case .array(let latches)? = status["latches"] else { return }
+        refusals = latches.compactMap { latch in
+            guard let name = latch["challenge"]?.stringValue, handlers.contains(where: { $0.challenge == name }),
+                let words = latch["detail"]?.stringValue
+            else { return nil }
+            return (name, words)
+        }
+    }
 
     /// `user`: the uid of the caller, where it is to be that one's request.
     init(
@@ -158,6 +171,7 @@ extension Explanation {
             lines.append(
                 "\(number == 0 ? "handlers " : "         ") \(handler.challenge): \(handler.kind)\(handler.use)")
         }
+        for refusal in refusals { lines.append("refused   \(refusal.challenge): \(refusal.words)") }
         if upstream != nil, handlers.isEmpty { lines.append("handlers  none: every response passes as it comes") }
         return lines
     }
@@ -178,6 +192,10 @@ extension Explanation {
                         "challenge": .string($0.challenge), "kind": .string($0.kind),
                         "credential": $0.credential.map { .string($0) } ?? .null,
                     ]
+                    let name = $0.challenge
+                    if let refusal = refusals.first(where: { $0.challenge == name }) {
+                        object["refused"] = .string(refusal.words)
+                    }
                     if let byUser = $0.byUser {
                         object["by_user"] = .object(
                             Dictionary(
