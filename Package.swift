@@ -192,11 +192,18 @@ let package = Package(
             name: "FleetSimulationTests",
             dependencies: ["ChallengeHandling", "EngineModel", "Secrets", "TestSupport", httpTypes],
             path: "Tests/FleetSimulation", exclude: ["run"], swiftSettings: settings),
+        // A kind of challenge that the program does not have, and a program that has it.
+        .target(
+            name: "InventedKind", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", httpTypes],
+            path: "Tests/InventedKind", swiftSettings: settings),
+        .executableTarget(
+            name: "InventedProgram", dependencies: ["ChallengeHandling", "CountersignDaemon", "InventedKind"],
+            path: "Tests/InventedProgram", swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Secrets", "TestSupport",
-                "countersign", httpTypes,
+                "countersign", "InventedProgram", httpTypes,
             ],
             swiftSettings: settings),
     ]

@@ -3,7 +3,7 @@
 
 internal import ArgumentParser
 internal import CVersion
-internal import ChallengeHandling
+package import ChallengeHandling
 internal import Glibc
 
 /// The commands of the one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
@@ -36,7 +36,12 @@ public enum Countersign {
     ///   - { name: portal, at: portal.example.com/*, handler: corporate-portal }
     /// ```
     public static func main(handlers: [String: OwnHandler] = [:]) {
-        OwnHandlers.set(handlers)
+        main(handlers: handlers, kinds: ChallengeKinds.all)
+    }
+
+    /// The same with these kinds of challenges.
+    package static func main(handlers: [String: OwnHandler] = [:], kinds: [any ChallengeKind.Type]) {
+        OwnHandlers.set(handlers, kinds: kinds)
         CoreDumps.forbid()
         do {
             var command = try Program.parseAsRoot()

@@ -18,16 +18,23 @@ public enum OwnHandler: Sendable {
     case securityCheck(any SecurityCheckChallengeHandler)
 }
 
-/// Those of this process.
+/// What this process has for challenges: its own handlers, and the kinds that its configuration may name.
 enum OwnHandlers {
     private static let all = Mutex<[String: OwnHandler]>([:])
+    private static let known = Mutex<[any ChallengeKind.Type]>(ChallengeKinds.all)
 
-    /// The handlers of this process from now on.
-    static func set(_ handlers: [String: OwnHandler]) { all.withLock { $0 = handlers } }
+    /// The handlers and kinds of this process from now on.
+    static func set(_ handlers: [String: OwnHandler], kinds: [any ChallengeKind.Type] = ChallengeKinds.all) {
+        all.withLock { $0 = handlers }
+        known.withLock { $0 = kinds }
+    }
 
-    /// Their names.
+    /// The names of the handlers.
     static var names: Set<String> { all.withLock { Set($0.keys) } }
 
-    /// The one of that name.
+    /// The kinds.
+    static var kinds: [any ChallengeKind.Type] { known.withLock { $0 } }
+
+    /// The handler of that name.
     static func handler(named name: String) -> OwnHandler? { all.withLock { $0[name] } }
 }

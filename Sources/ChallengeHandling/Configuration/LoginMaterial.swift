@@ -6,11 +6,11 @@ internal import Synchronization
 /// What logins are made with besides the configuration, and what they share and keep over a reload.
 package final class LoginMaterial: Sendable {
     /// Computes digests.
-    let digests: any MessageDigests
+    package let digests: any MessageDigests
     /// Gives out Kerberos tickets.
-    let tickets: any TicketOffice
+    package let tickets: any TicketOffice
     /// True if connections can be authenticated by NTLM.
-    let hasNTLM: Bool
+    package let hasNTLM: Bool
     /// The handlers that the program brings along.
     let ownHandlers: any OwnHandlerSource
     /// Keys and refresh tokens.

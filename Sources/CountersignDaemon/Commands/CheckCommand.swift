@@ -18,7 +18,8 @@ struct CheckCommand: ParsableCommand {
         Process.say(libcurl.summary)
         for sentence in libcurl.missing() { Process.complain(sentence) }
         var (settings, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
+            kinds: OwnHandlers.kinds)
         OpenFiles.raiseLimit()
         if let limits = settings?.limits, let shortage = OpenFiles.shortage(for: limits) {
             problems.append(

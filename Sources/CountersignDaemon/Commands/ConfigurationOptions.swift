@@ -17,7 +17,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Reads and resolves the file; prints every problem, and ends with 78 (EX_CONFIG) if one is an error.
     func load() throws -> Settings {
         let (settings, problems) = Settings.load(
-            path: config, environment: Process.environment, handlers: OwnHandlers.names)
+            path: config, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
         for problem in problems { Process.complain(problem.description) }
         guard let settings else { throw ExitCode(EX_CONFIG) }
         return settings

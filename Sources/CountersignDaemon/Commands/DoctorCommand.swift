@@ -39,7 +39,8 @@ struct DoctorCommand: ParsableCommand {
 
     func run() throws {
         let (loaded, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
+            kinds: OwnHandlers.kinds)
         guard let settings = loaded else {
             for problem in problems { Process.complain(problem.description) }
             throw ExitCode(EX_CONFIG)

@@ -181,7 +181,7 @@ final class Daemon {
     /// Puts the configuration as it is now in force, or nothing of it: then says why.
     private func takeUpConfiguration() -> String? {
         let (loaded, problems) = Settings.load(
-            path: path, environment: Process.environment, handlers: OwnHandlers.names)
+            path: path, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
         for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
         guard let loaded else { return Self.reason(problems) }
         do {

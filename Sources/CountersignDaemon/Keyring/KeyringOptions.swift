@@ -26,7 +26,8 @@ struct KeyringOptions: ParsableArguments {
     func location() throws -> KeyringLocation {
         if let keyring { return KeyringLocation(path: keyring, keyFile: keyFile) }
         let (settings, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names)
+            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
+            kinds: OwnHandlers.kinds)
         guard let settings else {
             // Warnings would only be in the way here.
             for problem in problems where problem.severity == .error { Process.complain(problem.description) }

@@ -16,9 +16,9 @@ final class DaemonProcess: Sendable {
 
     /// Starts `countersign serve` with `countersign.yaml` of that folder, and waits until it says that it is ready.
     ///
-    /// `before`: the words before the program's name, for something that starts it in its turn.
+    /// `program`: another one than `countersign`, with challenges of its own. `before`: the words before the program's name, for something that starts it in its turn.
     static func start(
-        in folder: Folder, environment: [String: String] = [:], before: [String] = []
+        in folder: Folder, program: String = Binary.path, environment: [String: String] = [:], before: [String] = []
     ) async throws -> DaemonProcess {
         folder.makeFolder("state")
         folder.makeFolder("run")
@@ -26,7 +26,7 @@ final class DaemonProcess: Sendable {
         let daemon = DaemonProcess(
             child: try await Child.start(
                 Child.Start(
-                    arguments: before + [Binary.path, "serve", "--config", folder.path(of: "countersign.yaml")],
+                    arguments: before + [program, "serve", "--config", folder.path(of: "countersign.yaml")],
                     environment: baseEnvironment(folder).merging(environment) { $1 }, folder: folder.path,
                     output: folder.path(of: outputName), errors: folder.path(of: logName))), folder: folder)
         // systemd-socket-activate starts it with the first connection only.
