@@ -214,7 +214,7 @@ let package = Package(
 if let part = Context.environment["COUNTERSIGN_PART"] {
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
-        "FakeServers", "FleetSimulation", "LoginExamples", "Systemd", "countersign",
+        "FakeServers", "FleetSimulation", "Invented", "LoginExamples", "Systemd", "countersign",
     ]
     let everything = package.targets
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }
@@ -232,6 +232,7 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
         // What needs no C library of the system.
         let kept = [
             "CLinux", "ChallengeHandling", "EngineModel", "EventLoop", "FleetSimulation", "HTTPWire", "Secrets",
+            "SettingsReading",
             "TestSupport",
         ]
         package.products = []

@@ -35,10 +35,12 @@ struct InventedKindTests {
         let server: SundialServer
         let environment: [String: String]
 
-        func run(_ command: String, _ arguments: String...) async throws -> Command {
+        func run(
+            _ command: String, _ arguments: String..., with changes: [String: String] = [:]
+        ) async throws -> Command {
             try await Command.run(
                 [InventedKindTests.program, command, "--config", folder.path(of: "countersign.yaml")] + arguments,
-                environment: environment, in: folder)
+                environment: environment.merging(changes) { $1 }, in: folder)
         }
     }
 
@@ -97,6 +99,10 @@ struct InventedKindTests {
             let found = try await garden.run("doctor")
             #expect(found.output.contains("401, WWW-Authenticate: Sundial; sun (sundial) takes it"), "\(found)")
             #expect(found.output.contains("sun: sun has shadow"), "\(found)")
+            let poorer = try await garden.run(
+                "doctor", with: ["COUNTERSIGN_SUN__SHADOW": "", "COUNTERSIGN_SUN__LIGHT": "x"])
+            #expect(poorer.exit == 78)
+            #expect(poorer.output.contains("sun: sun lacks shadow"), "\(poorer)")
         }
     }
 

@@ -26,6 +26,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     var needsCredential: Bool { get }
     /// The fields that the credential has to have, for whoever has to add them.
     var neededFields: Set<String> { get }
+    /// Those of them that no login of this kind does without, for `doctor`.
+    var requiredFields: Set<String> { get }
     /// The written addresses that secrets go to, and their keys.
     var loginAddresses: [(url: WebURL, key: String)] { get }
     /// The realm that it answers alone; `nil`: any.
@@ -59,6 +61,9 @@ extension ChallengeKind {
 
     /// Most are right if their parts are.
     package func check(_ challenge: ChallengeSettings, login: Value?) {}
+
+    /// Most take all that they name.
+    package var requiredFields: Set<String> { neededFields }
 
     /// Most send their secrets to the upstream alone.
     package var loginAddresses: [(url: WebURL, key: String)] { [] }

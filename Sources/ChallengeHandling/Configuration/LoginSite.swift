@@ -63,7 +63,8 @@ package struct LoginSite: Sendable {
         return all == origins ? origins : grown(all, by: logins)
     }
 
-    /// `login` with its terms, and those of all challenges that it answers: in an order of their own, not in that of the file.
+    /// `login` with what the challenges that it answers say of it: their terms, in an order of their own and not in that of the file, and
+    /// the fields that their credentials have to have.
     private func meant(_ login: Authenticator) -> Authenticator {
         var login = login
         var head = LoginTerms()
@@ -71,8 +72,13 @@ package struct LoginSite: Sendable {
         head.add("origin", "\(upstream.url.origin)")
         let client = login.isOfUpstream ? upstream.mobileFirst?.terms.text : nil
         let names = login.isOfUpstream ? login.asks : [login.name] + login.asks
-        let own = challenges.filter { names.contains($0.name) }.map { $0.terms(at: upstream).text }
-        login.terms = head.text + (client ?? "") + own.sorted().joined()
+        let answered = challenges.filter { names.contains($0.name) }
+        login.terms = head.text + (client ?? "") + answered.map { $0.terms(at: upstream).text }.sorted().joined()
+        for challenge in answered {
+            // A one-time password comes from its seed.
+            let fields = challenge.kind.requiredFields.map { $0 == "totp" ? "totp-seed" : $0 }
+            if let credential = challenge.credential { login.requiredFields[credential, default: []].formUnion(fields) }
+        }
         return login
     }
 }

@@ -59,6 +59,8 @@ public struct Authenticator: Sendable {
     public private(set) var refusal: String?
     /// The security checks that it answers together, where it is the upstream's own.
     package private(set) var checks: [ConfiguredCheck] = []
+    /// The fields that each of its credentials has to have, by its name.
+    package var requiredFields: [String: Set<String>] = [:]
     /// The origins besides the upstream's that its login may send requests to.
     package private(set) var origins: Set<Origin> = []
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin

@@ -38,6 +38,11 @@ extension SchemeSettings: ChallengeKind {
     /// The token's, or a name and a password.
     package var neededFields: Set<String> { token?.neededFields ?? ["username", "password"] }
 
+    /// The same, if there is no other way: Negotiate does with a keytab, and a server may ask for another proof of who the client is.
+    package var requiredFields: Set<String> {
+        schemes.allSatisfy(\.needsCredential) && token?.issuers.isEmpty != false ? neededFields : []
+    }
+
     /// The servers of the token.
     package var loginAddresses: [(url: WebURL, key: String)] {
         (token?.url.map { [($0, "token.url")] } ?? []) + (token?.issuers.map { ($0.url, "token.issuers") } ?? [])

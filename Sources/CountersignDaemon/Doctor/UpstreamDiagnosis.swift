@@ -182,6 +182,14 @@ struct UpstreamDiagnosis {
                 let (diagnosis, credential) = await credential(name, of: login.name)
                 found.append(diagnosis)
                 guard let credential else { continue }
+                let missing = (login.requiredFields[name] ?? []).subtracting(credential.fields.keys).sorted()
+                if !missing.isEmpty {
+                    let fields = missing.joined(separator: ", ")
+                    found.append(
+                        .failed(
+                            part, "credential", "\(login.name): \(name) lacks \(fields)",
+                            "add \(fields) where \(name) comes from", code: EX_CONFIG))
+                }
                 let digest = world.attempts.digest(of: credential)
                 let closed = world.services.gate.read {
                     $0.closed(now: now) { other, owner in owner == name && other != digest }
