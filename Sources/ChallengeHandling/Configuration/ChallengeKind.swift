@@ -94,6 +94,12 @@ package struct ChallengeContext {
     package var login: Value?
     /// The upstreams, which fill in what a challenge leaves to its upstream.
     package var upstreams: [ProtectedUpstream]
+
+    /// The upstream that it stands in front of, where it names one.
+    var upstream: ProtectedUpstream? {
+        guard case .upstream(let name)? = place else { return nil }
+        return upstreams.first { $0.name == name }
+    }
 }
 
 /// An upstream, as far as logins need to know it.

@@ -12,28 +12,21 @@ struct TokenLogins {
     let site: LoginSite
 
     /// The authenticator; `nil` where the settings name no server.
-    var login: Authenticator? {
-        switch token.grant {
-        case .clientCredentials: endpoint(.clientCredentials)
-        case .mobileFirst: mobileFirst
-        case .password: endpoint(.password)
-        case .refreshToken: endpoint(.refreshToken)
-        case .registry: registry
-        case .static: fixed
-        }
-    }
+    var login: Authenticator? { token.grant.make(self) }
 
-    private var upstream: ProtectedUpstream { site.upstream }
-    private var material: TokenMaterial { site.material.tokens }
-    private var retry: Duration? { challenge.retryRejected }
-    private var placement: TokenPlacement { TokenPlacement(field: token.field, prefix: token.prefix) }
+    var upstream: ProtectedUpstream { site.upstream }
+    var material: TokenMaterial { site.material.tokens }
+    var retry: Duration? { challenge.retryRejected }
+    var placement: TokenPlacement { TokenPlacement(field: token.field, prefix: token.prefix) }
     private var scope: Scope { Scope(token.scope) }
 
-    private func latch(at origin: Origin) -> LatchKey {
+    /// The latch of the credential at a server.
+    func latch(at origin: Origin) -> LatchKey {
         LatchKey(origin: origin, challenge: challenge.name, credential: credential)
     }
 
-    private func standing(
+    /// An authenticator of this challenge, whose login sends requests to `servers`.
+    func standing(
         _ detector: any ChallengeDetector, scope: Scope? = nil,
         scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil, servers: [WebURL] = [],
@@ -49,22 +42,8 @@ struct TokenLogins {
         ).sending(to: Set((servers + [token.revocation].compactMap(\.self)).map(\.origin)))
     }
 
-    private var mobileFirst: Authenticator {
-        let url = token.url ?? upstream.tokenEndpoint
-        let (key, retry) = (latch(at: url.origin), retry)
-        return standing(BearerDetector(realm: realm), servers: [url]) { occasion in
-            ConfidentialClientLogin(tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
-        }
-    }
-
-    private var fixed: Authenticator {
-        let login = StaticTokenLogin(
-            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
-            proof: challenge.proofAddress(at: upstream), realm: realm)
-        return standing(BearerDetector(realm: realm, canGrow: false), scope: .empty) { _ in login }
-    }
-
-    private func endpoint(_ grant: TokenConfiguration.Grant) -> Authenticator? {
+    /// That of a grant of OAuth 2, by the endpoint of the settings.
+    fileprivate func endpoint(_ grant: TokenConfiguration.Grant) -> Authenticator? {
         guard let url = token.url else { return discovered(grant) }
         let revocation = token.revocation.map {
             TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
@@ -107,26 +86,25 @@ struct TokenLogins {
             found, grant: grant, clientAuthentication: token.clientAuthentication, audience: token.audience,
             parameters: token.parameters, placement: placement)
     }
+}
 
-    private var registry: Authenticator? {
-        guard let url = token.url else { return nil }
-        let service = RegistryService(url: url, registry: upstream.url, name: token.audience)
-        let (key, retry, placement) = (latch(at: url.origin), retry, placement)
-        let refreshTokens = material.refreshTokens(credential, at: url.origin)
-        let base = upstream.url.path.hasSuffix("/") ? String(upstream.url.path.dropLast()) : upstream.url.path
-        return standing(
-            RegistryDetector(realm: realm),
-            scopeOfRoute: { method, path in
-                path.hasPrefix(base)
-                    ? RegistryScope.needed(method: method, path: String(path.dropFirst(base.count))) : nil
-            }, servers: [url]
-        ) { occasion in
-            RegistryLogin(
-                service, key: key, scope: occasion.scope,
-                challenge: occasion.challenge.flatMap { RegistryChallenge(status: $0.status, fields: $0.fields) },
-                placement: placement, retryRejectedAfter: retry, refreshTokens: refreshTokens)
-        }
-    }
+extension TokenGrant {
+    /// RFC 6749 §4.4.
+    package static let clientCredentials = TokenGrant(
+        rawValue: "client-credentials",
+        neededFields: { ["client-id", $0.clientAuthentication == .privateKeyJWT ? "private-key" : "client-secret"] },
+        isOfOAuth: true
+    ) { $0.endpoint(.clientCredentials) }
+
+    /// RFC 6749 §4.3.
+    package static let password = TokenGrant(
+        rawValue: "password", neededFields: { _ in ["username", "password"] }, isOfOAuth: true
+    ) { $0.endpoint(.password) }
+
+    /// RFC 6749 §6.
+    package static let refreshToken = TokenGrant(
+        rawValue: "refresh-token", neededFields: { _ in ["refresh-token"] }, isOfOAuth: true
+    ) { $0.endpoint(.refreshToken) }
 }
 
 /// What logins for tokens share, and what outlives a reload.

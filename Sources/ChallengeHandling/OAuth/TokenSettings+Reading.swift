@@ -23,10 +23,10 @@ extension TokenSettings {
         let prefix = fields["prefix"]?.text()
         fields.finish()
         guard let grant else { return nil }
-        let url = urlValue == nil ? standardURL(grant, context) : written
-        if urlValue == nil, url == nil, issuersValue == nil, grant != .static { _ = fields.required("url") }
-        if grant == .static { urlValue?.report("the grant static asks nobody") }
-        if ![.clientCredentials, .password, .refreshToken].contains(grant) {
+        let url = urlValue == nil ? context.upstream.flatMap(grant.endpoint) : written
+        if urlValue == nil, url == nil, issuersValue == nil, !grant.asksNobody { _ = fields.required("url") }
+        if grant.asksNobody { urlValue?.report("the grant \(grant.rawValue) asks nobody") }
+        if !grant.isOfOAuth {
             revocationValue?.report("belongs to the grants client-credentials, password and refresh-token")
         } else if issuersValue != nil {
             revocationValue?.report("stands beside `issuers`: it belongs to one server, that of `url`")
@@ -34,7 +34,7 @@ extension TokenSettings {
         if let issuersValue {
             if let urlValue {
                 issuersValue.report("stands beside `url`, in line \(urlValue.keyMark.line): a token has one of them")
-            } else if ![.clientCredentials, .password, .refreshToken].contains(grant) {
+            } else if !grant.isOfOAuth {
                 issuersValue.report("belongs to the grants client-credentials, password and refresh-token")
             } else if issuersValue.listOrOne().isEmpty {
                 issuersValue.report("is empty: no server would be asked")
@@ -45,12 +45,6 @@ extension TokenSettings {
             parameters: parameters,
             clientAuthentication: authentication, field: field ?? .authorization,
             prefix: prefix ?? (field.map { $0 == .authorization } ?? true ? "Bearer" : ""))
-    }
-
-    /// The token endpoint of the upstream's own MobileFirst server.
-    private static func standardURL(_ grant: Grant, _ context: ChallengeContext) -> WebURL? {
-        guard grant == .mobileFirst, case .upstream(let name)? = context.place else { return nil }
-        return context.upstreams.first { $0.name == name }?.tokenEndpoint
     }
 }
 

@@ -5,22 +5,8 @@ package import HTTPTypes
 
 /// Where a bearer token comes from and where it goes.
 package struct TokenSettings: Sendable, Equatable {
-    /// How it is won.
-    package enum Grant: String, Sendable, CaseIterable {
-        /// RFC 6749 §4.4.
-        case clientCredentials = "client-credentials"
-        /// A confidential client of a MobileFirst server.
-        case mobileFirst = "mobilefirst"
-        /// RFC 6749 §4.3.
-        case password
-        /// RFC 6749 §6.
-        case refreshToken = "refresh-token"
-        /// The token service of a container registry.
-        case registry
-        /// The credential's field `token` as it is.
-        case `static`
-    }
-
+    /// The way to it.
+    package typealias Grant = TokenGrant
     /// The client's proof of who it is.
     package typealias ClientAuthentication = TokenConfiguration.ClientAuthentication
 
@@ -64,21 +50,10 @@ package struct TokenSettings: Sendable, Equatable {
         self.prefix = prefix
     }
 
-    /// The fields that the grant takes from a credential.
-    var neededFields: Set<String> {
-        switch grant {
-        case .clientCredentials, .mobileFirst:
-            ["client-id", clientAuthentication == .privateKeyJWT ? "private-key" : "client-secret"]
-        case .password, .registry: ["username", "password"]
-        case .refreshToken: ["refresh-token"]
-        case .static: ["token"]
-        }
-    }
-
     /// All but the address of revocation.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("token.grant", grant.rawValue)
-        let server = grant == .mobileFirst && upstream.mobileFirst != nil ? upstream.tokenEndpoint : nil
+        let server = upstream.mobileFirst != nil ? grant.endpoint(upstream) : nil
         terms.add("token.url", (url ?? server).map { "\($0)" })
         terms.add("token.issuers", issuers.map(\.issuer).sorted())
         terms.add("token.scope", Set(scope).sorted())
@@ -87,13 +62,5 @@ package struct TokenSettings: Sendable, Equatable {
         terms.add("token.client-auth", (clientAuthentication ?? .basic).rawValue)
         terms.add("token.field", field.canonicalName)
         terms.add("token.prefix", prefix)
-    }
-}
-
-extension ProtectedUpstream {
-    /// The token endpoint of its own MobileFirst server, or where that would be.
-    var tokenEndpoint: WebURL {
-        let api = mobileFirst?.api ?? WebURL(origin: url.origin, path: "/mfp/api")
-        return api.appending(path: "az/v1/token")
     }
 }

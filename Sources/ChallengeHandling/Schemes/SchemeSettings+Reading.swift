@@ -23,7 +23,7 @@ extension SchemeSettings {
         let spn = spnValue?.word()
         let tokenValue = schemes.contains(.bearer) ? fields.required("token") : fields["token"]
         let token = tokenValue.flatMap { TokenSettings.read($0, context) }
-        if isInList, token?.grant == .registry {
+        if isInList, token?.grant.standsAlone == true {
             tokenValue?.report("the grant registry stands alone: write a challenge of its own for the other schemes")
         }
         if !schemes.isEmpty, !schemes.contains(.bearer) { tokenValue?.report("belongs to the scheme bearer") }

@@ -36,7 +36,7 @@ extension SchemeSettings: ChallengeKind {
     package var needsCredential: Bool { schemes.contains(where: \.needsCredential) }
 
     /// The token's, or a name and a password.
-    package var neededFields: Set<String> { token?.neededFields ?? ["username", "password"] }
+    package var neededFields: Set<String> { token.map { $0.grant.neededFields($0) } ?? ["username", "password"] }
 
     /// The same, if there is no other way: Negotiate does with a keytab, and a server may ask for another proof of who the client is.
     package var requiredFields: Set<String> {
