@@ -38,11 +38,12 @@ extension CallerConnection {
         case .head where parser.isIdle && !output.isEmpty, .closing where !output.isEmpty:
             // The caller still takes the answers before; that has a limit of its own.
             timer.arm(at: worker.loop.now + worker.quietDelay)
-        case .head where !parser.isIdle || !input.isEmpty:
-            // Slow or stuck in the middle of a head: 408 (RFC 9110 §15.5.9).
-            keepsAlive = false
-            isBodyComplete = false
-            reply(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
+        case .head where isNoted && !input.isEmpty:
+            // What has come in this very turn is read before it is called late: the thread may have had no processor when it came.
+            let wasIdle = parser.isIdle
+            advance()
+            if phase == .head, !wasIdle, !parser.isIdle { refuseLateHead() }
+        case .head where !parser.isIdle || !input.isEmpty: refuseLateHead()
         case .head where hasServed && !isQuiet:
             becomeQuiet()
         case .reply where awaited != nil:
@@ -63,6 +64,13 @@ extension CallerConnection {
         case .head, .closing, .lingering, .closed, .tunnel:
             close()
         }
+    }
+
+    /// Answers a caller that is slow or stuck in the middle of a head with 408 (RFC 9110 §15.5.9).
+    private func refuseLateHead() {
+        keepsAlive = false
+        isBodyComplete = false
+        reply(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
     }
 
     /// Gives back what a connection needs for a request only. A busy one keeps it: this is for those that have had nothing to

@@ -218,7 +218,8 @@ final class CallerConnection: ReadinessHandler {
         }
     }
 
-    private func advance() {
+    /// Goes on with what has come in.
+    func advance() {
         var isMoving = true
         while isMoving {
             switch phase {

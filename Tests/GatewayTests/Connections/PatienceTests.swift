@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import EventLoop
 import Gateway
 import HTTPWire
 import TestSupport
@@ -168,5 +169,34 @@ struct PatienceTests {
         proxy.pass(.seconds(2))
         try caller.send(long)
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 431 "))
+    }
+
+    @Test("a request is not late that came while its worker had no processor", arguments: [false, true])
+    func stalledWorker(inTwoParts: Bool) throws {
+        let stall = Stall()
+        let local = ListenerPlan(
+            name: "local", service: .local(StallingService(stalls: ["/stall": stall])),
+            router: Router(fallback: "bank"), hosts: HostPolicy())
+        let proxy = try Proxy(
+            GatewayPlan(
+                listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: local)], upstreams: [.bank(port: 1)]))
+        let (caller, stalling) = (try proxy.connect(), try proxy.connect())
+        for peer in [caller, stalling] {
+            try peer.send(get("/0"))
+            _ = try peer.message()
+        }
+        let request = get("/next")
+        if inTwoParts {
+            try caller.send(String(request.prefix(10)))
+            proxy.settle()
+        }
+        try stalling.send(get("/stall"))
+        #expect(stall.isThere.wait())
+        try caller.send(inTwoParts ? String(request.dropFirst(10)) : request)
+        // Longer than a connection may rest, and than a head may take.
+        proxy.time.advance(by: .seconds(40))
+        stall.goesOn.set()
+        let head = try caller.message().head
+        #expect(head.hasPrefix("HTTP/1.1 200 "), "\(head)")
     }
 }

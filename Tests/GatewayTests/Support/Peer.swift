@@ -31,6 +31,10 @@ final class Peer {
         }
         let result = unsafe withLoopback(port: port) { unsafe connect(number, $0, $1) }
         guard result == 0 else { throw Problem(doing: "connect: \(errno)") }
+        // What is sent in two parts is there at once, and not when the first is acknowledged.
+        var one: Int32 = 1
+        _ = unsafe setsockopt(
+            number, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Connects to a Unix socket.
