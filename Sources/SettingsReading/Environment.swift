@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Why a `${NAME}` has no value.
+/// A `${NAME}` that has no value.
 struct EnvironmentError: Error {
     var reason: String
 }

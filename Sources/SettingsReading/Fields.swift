@@ -31,7 +31,7 @@ package final class Fields {
         return child
     }
 
-    /// Whether the key is written, with or without a value.
+    /// True if the key is written, with or without a value.
     package func has(_ key: String) -> Bool {
         entries.contains { $0.key == key }
     }

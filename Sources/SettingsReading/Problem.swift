@@ -3,7 +3,7 @@
 
 /// Something wrong with a configuration: what, where, and what to do.
 package struct Problem: Error, Sendable, Hashable {
-    /// Whether the configuration can be used all the same.
+    /// The weight of a problem.
     package enum Severity: Sendable, Hashable {
         /// It cannot.
         case error
@@ -13,13 +13,13 @@ package struct Problem: Error, Sendable, Hashable {
 
     /// The file, as it was named.
     package var file: String
-    /// Where in it; `nil` where the file itself is the problem.
+    /// The place in it; `nil` where the file itself is the problem.
     package var mark: Mark?
     /// The way to the value: `listeners[0].routes[1].path`; empty for the whole file.
     package var keyPath: String
-    /// What is wrong and what to do.
+    /// The fault, and the remedy.
     package var message: String
-    /// Whether the configuration can be used all the same.
+    /// Its weight.
     package var severity: Severity
 
     /// A problem.
@@ -45,7 +45,7 @@ package struct Mark: Sendable, Hashable, Comparable {
         self.column = column
     }
 
-    /// Whether one place stands before another.
+    /// True if one place stands before another.
     package static func < (left: Mark, right: Mark) -> Bool {
         (left.line, left.column) < (right.line, right.column)
     }

@@ -5,7 +5,7 @@
 package final class Reading {
     /// The file, as problems name it.
     package let file: String
-    /// What `${NAME}` stands for.
+    /// The values that `${NAME}` stands for.
     package let environment: [String: String]
     /// The names under `upstreams:`, whatever stands under them.
     package var upstreamNames: [String] = []
@@ -32,7 +32,7 @@ package final class Reading {
             .map(\.element)
     }
 
-    /// Whether the file can be used.
+    /// True if the file cannot be used.
     package var hasErrors: Bool { problems.contains { $0.severity == .error } }
 
     /// A problem at `mark`.

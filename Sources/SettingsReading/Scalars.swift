@@ -118,7 +118,7 @@ extension Value {
     }
 }
 
-/// What is wrong with a name, if anything.
+/// The fault of a name; `nil` if it has none.
 package func nameFault(_ name: String) -> String? {
     let isLegal = name.utf8.allSatisfy { byte in
         (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)

@@ -8,7 +8,7 @@ package enum SecretNames {
     ]
     private static let keys: Set<String> = ["access", "api", "auth", "private", "secret"]
 
-    /// Whether a value of that name is probably a secret: its last word says so, as in `j_password` or `X-Api-Key`.
+    /// True if a value of that name is probably a secret: its last word says so, as in `j_password` or `X-Api-Key`.
     package static func contains(_ name: String) -> Bool {
         let parts = name.lowercased().split { "-_. ".contains($0) }.map(String.init)
         guard let last = parts.last else { return false }

@@ -24,7 +24,7 @@ package func didYouMean(_ word: String, among candidates: some Sequence<String>)
     suggestion(for: word, among: candidates).map { "; did you mean \"\($0)\"?" } ?? ""
 }
 
-/// How many letters must be added, removed, replaced or swapped with their neighbour (optimal string alignment).
+/// The number of letters that must be added, removed, replaced or swapped with their neighbour (optimal string alignment).
 private func editDistance(_ one: [Character], _ other: [Character]) -> Int {
     var rows = [Array(0...other.count)]
     for (row, letter) in one.enumerated() {

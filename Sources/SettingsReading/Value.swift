@@ -7,7 +7,7 @@ package struct Value {
     package let node: YAMLNode
     /// The way to it, for people: `upstreams.bank.url`, `listeners[0].users[1]`.
     package let path: String
-    /// Where its key stands, or the value itself in a list.
+    /// The place of its key, or of the value itself in a list.
     package let keyMark: Mark
     /// The reading that problems are reported to.
     package let reading: Reading
@@ -119,12 +119,12 @@ package struct Value {
         return Fields(self, entries)
     }
 
-    /// Whether this is a single value, not a list or a mapping.
+    /// True if this is a single value, not a list or a mapping.
     package var isScalar: Bool {
         if case .scalar = node.content { true } else { false }
     }
 
-    /// Whether this is a mapping.
+    /// True if this is a mapping.
     package var isMapping: Bool {
         if case .mapping = node.content { true } else { false }
     }

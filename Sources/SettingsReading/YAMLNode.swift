@@ -41,7 +41,7 @@ package struct YAMLNode: Sendable, Equatable {
         self.mark = mark
     }
 
-    /// Whether this is what `null`, `~` and nothing at all mean.
+    /// True if this is what `null`, `~` and nothing at all mean.
     package var isNull: Bool {
         if case .scalar(let text, isPlain: true) = content {
             ["", "~", "null", "Null", "NULL"].contains(text)
@@ -50,7 +50,7 @@ package struct YAMLNode: Sendable, Equatable {
         }
     }
 
-    /// What it is, for messages.
+    /// Its shape, for messages.
     package var kind: String {
         switch content {
         case .mapping: "a mapping"
@@ -77,9 +77,9 @@ package struct DuplicateKey: Sendable, Equatable {
     }
 }
 
-/// Why a text is no YAML that we read.
+/// A text that is no YAML that we read.
 package struct YAMLError: Error, Sendable, Equatable {
-    /// What is wrong; libyaml's own words where it found the fault.
+    /// The fault; libyaml's own words where it found the fault.
     package var message: String
     /// The place of the fault.
     package var mark: Mark

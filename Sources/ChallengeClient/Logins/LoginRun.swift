@@ -4,7 +4,7 @@
 package import ChallengeHandling
 package import EventLoop
 
-/// How long a login may take as a whole, by the clock of a loop.
+/// The time that a login may take as a whole, by the clock of a loop.
 package struct LoginLimit: Sendable {
     let time: Duration
     let loop: EventLoop
@@ -25,7 +25,7 @@ package struct LoginLimit: Sendable {
         return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login(bounded) }
     }
 
-    /// How a login ends that has to wait for its turn in a fleet: as long for the turn as for the login. `login` is not begun after that.
+    /// The end of a login that has to wait for its turn in a fleet: as long for the turn as for the login. `login` is not begun after that.
     func result(
         inTurnFor key: SessionKey, login: @escaping @Sendable () async -> Result<Session, LoginFailure>,
         _ win:
@@ -53,7 +53,7 @@ extension LoginFailure {
 }
 
 extension SessionLogin {
-    /// How it ends, as a value.
+    /// Its end, as a value.
     fileprivate func result(_ conversation: Conversation) async -> Result<Session, LoginFailure> {
         do throws(LoginFailure) {
             return .success(try await win(conversation))
@@ -109,7 +109,7 @@ extension ClientServices {
             in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
     }
 
-    /// What a login or a logout of `key` may use of the world.
+    /// The world as a login or a logout of `key` may use it.
     func conversation(
         for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests
     ) -> Conversation {

@@ -39,7 +39,7 @@ extension AttemptControl {
     }
 }
 
-/// What came of a value that was sent.
+/// The outcome of an attempt.
 public enum AttemptOutcome: Sendable, Equatable {
     /// The server accepted it.
     case accepted(Acceptance)

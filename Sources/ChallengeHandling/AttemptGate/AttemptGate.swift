@@ -21,7 +21,7 @@ package import Secrets
 package struct AttemptGate<Waiter: Sendable & Equatable>: Sendable {
     /// The sessions, and the logins that run.
     package var sessions: SessionTable<Waiter>
-    /// What is kept across restarts.
+    /// The part that is kept across restarts.
     package private(set) var record: AttemptRecord
     /// The latches that nodes share.
     package var shared = SharedLatches()

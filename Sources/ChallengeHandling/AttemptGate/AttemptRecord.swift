@@ -3,7 +3,7 @@
 
 internal import Secrets
 
-/// What an attempt gate has to remember beyond this process: latches, marks of acceptance, steps of one-time passwords.
+/// The part of an attempt gate that outlives a process: latches, marks of acceptance, steps of one-time passwords.
 public struct AttemptRecord: Sendable, Equatable {
     /// The values that were rejected.
     public var latches = LatchTable()
@@ -56,7 +56,7 @@ public enum AttemptChange: Sendable, Equatable {
     case withdraw(LatchKey, digest: [UInt8])
 }
 
-/// Where an attempt gate keeps its record. Other processes may use the same place.
+/// The place of an attempt gate's record. Other processes may use the same place.
 public protocol AttemptStore: Sendable {
     /// Returns what is kept. A part that cannot be read is empty.
     func load() -> AttemptRecord

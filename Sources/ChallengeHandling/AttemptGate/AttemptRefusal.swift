@@ -20,7 +20,7 @@ public struct AttemptRefusal: Sendable, Equatable {
     public let reason: Reason
     /// The challenge.
     public let challenge: String
-    /// What the latch is closed for, or would be; `nil` of an answer of a program's own handler.
+    /// The use that the latch is closed for, or would be; `nil` of an answer of a program's own handler.
     public let key: LatchKey?
 
     private var credential: String {
@@ -45,7 +45,7 @@ public struct AttemptRefusal: Sendable, Equatable {
         }
     }
 
-    /// What happened, in a sentence; no secret, nothing internal.
+    /// The reason, in a sentence; no secret, nothing internal.
     public var why: String {
         switch reason {
         case .answerRejected:
@@ -68,7 +68,7 @@ public struct AttemptRefusal: Sendable, Equatable {
         }
     }
 
-    /// What opens the way, in a sentence.
+    /// The remedy, in a sentence.
     public var remedy: String {
         let unlatch = "Change the credential, or run `countersign unlatch \(challenge)`."
         switch reason {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What a latch is closed for: one challenge's use of one credential at one origin.
+/// The use that a latch is closed for: one challenge's use of one credential at one origin.
 public struct LatchKey: Sendable, Hashable {
     /// The upstream's origin.
     public var origin: Origin
@@ -20,7 +20,7 @@ public struct LatchKey: Sendable, Hashable {
 
 /// "This credential was rejected: do not send it again."
 public struct Latch: Sendable, Equatable {
-    /// Why it closed.
+    /// The reason why it closed.
     public enum Reason: String, Sendable {
         /// The server locked the account or blocked the check.
         case locked
@@ -28,11 +28,11 @@ public struct Latch: Sendable, Equatable {
         case rejected
     }
 
-    /// Why it closed.
+    /// The reason why it closed.
     public var reason: Reason
-    /// When it closed, in milliseconds since 1970.
+    /// The time at which it closed, in milliseconds since 1970.
     public var closedAt: Int64
-    /// When it opens by itself, in milliseconds since 1970; `nil`: only by a changed credential or an operator.
+    /// The time at which it opens by itself, in milliseconds since 1970; `nil`: only by a changed credential or an operator.
     public var opensAt: Int64?
 
     /// A latch.

@@ -6,7 +6,7 @@
 public struct LatchTable: Sendable, Equatable {
     /// One latch, and what it is closed for.
     public struct Entry: Sendable, Equatable {
-        /// What it is closed for.
+        /// The use that it is closed for.
         public var key: LatchKey
         /// The digest of the value that was rejected; never the value.
         public var digest: [UInt8]
@@ -21,9 +21,9 @@ public struct LatchTable: Sendable, Equatable {
         }
     }
 
-    /// How many rejected values of one key are remembered; beyond, the earliest is forgotten.
+    /// The most rejected values of one key that are remembered; beyond, the earliest is forgotten.
     public static let limitPerKey = 16
-    /// How many latches there are in all; beyond, the earliest is forgotten.
+    /// The most latches in all; beyond, the earliest is forgotten.
     public static let limit = 1024
 
     /// All latches, in the order in which they closed.

@@ -3,9 +3,9 @@
 
 /// The bounds of a session table, and how long it pauses after a login that failed.
 public struct SessionLimits: Sendable {
-    /// How many exchanges may wait for logins at once, over all keys.
+    /// The most exchanges that may wait for logins at once, over all keys.
     public var waiters: Int
-    /// How many keys are kept. More come only from an upstream that names ever new scopes.
+    /// The most keys that are kept. More come only from an upstream that names ever new scopes.
     public var keys: Int
     /// The first pause after an unknown outcome, in milliseconds; it doubles with each further one.
     public var firstPause: Int64
@@ -22,7 +22,7 @@ public struct SessionLimits: Sendable {
         self.longestPause = longestPause
     }
 
-    /// How long callers are answered with `failure` at once, in milliseconds, before a login is tried again; `nil`: the
+    /// The time for which callers are answered with `failure` at once, in milliseconds, before a login is tried again; `nil`: the
     /// next exchange may try at once.
     ///
     /// - Unknown outcomes back off with doubling and jitter (a half to the whole of the pause), and obey the server's

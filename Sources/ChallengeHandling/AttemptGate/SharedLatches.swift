@@ -21,7 +21,7 @@ package struct SharedLatches: Sendable {
     private var known: [String: SharedLatch] = [:]
     /// The count of changes up to which that is so.
     package private(set) var count: UInt64 = 0
-    /// What was closed here, and the engine has not taken note of.
+    /// The latches that were closed here, and that the engine has not taken note of.
     private var unreported: [String: SharedLatch] = [:]
     /// The value of each credential that was last looked up here.
     private var looked: [LatchKey: LookedUp] = [:]
@@ -32,7 +32,7 @@ package struct SharedLatches: Sendable {
     /// Moves with everything that is new to tell.
     package private(set) var revision: UInt64 = 0
 
-    /// What the engine is to be told.
+    /// The latches that the engine is to be told.
     package var untold: [SharedLatch] { Array(unreported.values) }
 
     /// The latch that is closed for a value.

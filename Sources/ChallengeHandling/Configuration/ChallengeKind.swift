@@ -17,7 +17,7 @@ package protocol ChallengeKind: Sendable, Equatable {
 
     /// Reads the keys of a challenge; what is wrong is reported, and then there is none.
     static func read(_ fields: Fields, _ context: ChallengeContext) -> Self?
-    /// When the session is won, by the value of `login`.
+    /// The time at which the session is won, by the value of `login`.
     static func loginTime(_ login: Value) -> LoginTime?
     /// Reports what is wrong with a challenge as a whole.
     func check(_ challenge: ChallengeSettings, login: Value?)
@@ -86,9 +86,9 @@ extension ChallengeKind {
     package func isRival(of other: any ChallengeKind) -> Bool { (other as? Self).map(rivals) ?? false }
 }
 
-/// What a kind may know of the file while it is read.
+/// The part of the file that a kind may know while it is read.
 package struct ChallengeContext {
-    /// Where the challenge stands.
+    /// The place of the challenge.
     package var place: ChallengePlace?
     /// The value of `login`.
     package var login: Value?

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What answers one kind of challenge, where, and with which credential.
+/// A challenge of the configuration: its kind, its place, its credential.
 package struct ChallengeSettings: Sendable {
     /// Its name in the configuration.
     package var name: String
-    /// Where it stands ready.
+    /// The places at which it stands ready.
     package var place: ChallengePlace
     /// The credential's name; `nil` only where nothing of one is needed.
     package var credential: String?
     /// By which credential whom, in place of `credential`; `nil`: all callers by the same.
     package var credentialsByUser: CredentialsByUser?
-    /// What it answers and how.
+    /// The kind, with its settings.
     package var kind: any ChallengeKind
-    /// When its session is won.
+    /// The time at which its session is won.
     package var login: LoginTime
     /// After how long a latch opens by itself; `nil` is never.
     package var retryRejected: Duration?
@@ -78,7 +78,7 @@ extension ChallengeSettings {
     }
 }
 
-/// Where a challenge stands ready.
+/// The places at which a challenge stands ready.
 package enum ChallengePlace: Sendable, Hashable {
     /// At these patterns; at least one.
     case locations([LocationPattern])
@@ -86,11 +86,11 @@ package enum ChallengePlace: Sendable, Hashable {
     case upstream(String)
 }
 
-/// When a session is won.
+/// The time at which a session is won.
 package enum LoginTime: String, Sendable, CaseIterable {
     /// Before the first request, and then kept.
     case atStart = "at-start"
-    /// When a challenge is met.
+    /// At the first challenge.
     case onDemand = "on-demand"
 }
 

@@ -24,7 +24,7 @@ package struct CredentialsByUser: Sendable, Equatable {
     /// That of all others; `nil`: they get no session.
     package var others: String?
 
-    /// What stands for all others in the place of a user.
+    /// The sign for all others in the place of a user.
     package static let everybodyElse = "*"
     /// The credential of those who have none: no credential's name begins so.
     package static let nobody = "-"

@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// What logins are made with besides the configuration, and what they share and keep over a reload.
+/// The means that logins are made with besides the configuration, with all that they share and keep over a reload.
 package final class LoginMaterial: Sendable {
     /// Computes digests.
     package let digests: any MessageDigests

@@ -7,9 +7,9 @@ package struct LoginSite: Sendable {
     package let upstream: ProtectedUpstream
     /// The challenges, in the order of the file.
     package let challenges: [ChallengeSettings]
-    /// What logins are made with.
+    /// The means that logins are made with.
     package let material: LoginMaterial
-    /// What tells the realms of the upstream apart; `nil` if fewer than two challenges name one there.
+    /// The memory that tells the realms of the upstream apart; `nil` if fewer than two challenges name one there.
     let realms: RealmSpaces?
 
     /// The challenges of a configuration at one of its upstreams.

@@ -33,7 +33,7 @@ extension GatewaySettings {
         return settings
     }
 
-    /// What is taken from an answer and sent nowhere would be a login in vain.
+    /// Reports a value that is taken from an answer and sent nowhere: a login in vain.
     private func checkExtraction(_ login: Value?) {
         var used = Set(inject.flatMap { $0.value.fieldNames })
         for step in self.login.reversed() {

@@ -17,7 +17,7 @@ package struct GatewaySettings: Sendable, Equatable {
 
     /// The preset.
     package var preset: Preset
-    /// What tells the login page; any of them.
+    /// The signs of the login page; any of them.
     package var detect: [ResponseMatcher]
     /// The steps of the login.
     package var login: [LoginStep]
@@ -51,7 +51,7 @@ package struct GatewaySettings: Sendable, Equatable {
 
 /// One request of a login, after the page that it may need.
 package struct LoginStep: Sendable, Equatable {
-    /// Where the form is submitted to.
+    /// The address that the form is submitted to.
     package enum Target: Sendable, Hashable {
         /// A written address.
         case address(AddressReference)
@@ -59,7 +59,7 @@ package struct LoginStep: Sendable, Equatable {
         case form
     }
 
-    /// How the parameters are written.
+    /// The form in which the parameters are written.
     package enum Body: String, Sendable, CaseIterable {
         /// `application/x-www-form-urlencoded`.
         case form
@@ -69,25 +69,25 @@ package struct LoginStep: Sendable, Equatable {
 
     /// Fetched first, its cookies kept.
     package var page: AddressReference?
-    /// Where the step goes; `nil` is the preset's.
+    /// The address of the step; `nil` is the preset's.
     package var target: Target?
     /// The method.
     package var method: HTTPRequest.Method = .post
     /// The parameters, in the order of the file.
     package var parameters: [NamedTemplate] = []
-    /// Whether the hidden inputs of the page's form go along; `nil` is the preset's.
+    /// True if the hidden inputs of the page's form go along; `nil` is the preset's.
     package var hiddenFields: Bool?
-    /// How the parameters are written.
+    /// The form in which the parameters are written.
     package var body = Body.form
     /// More fields of the request.
     package var headers: [InjectedTemplate] = []
-    /// How long is waited for the answer.
+    /// The time that is waited for the answer.
     package var timeout: Duration = .seconds(10)
     /// Evidence that this step worked; any of it.
     package var success: [ResponseMatcher] = []
     /// Evidence that it failed, and why, ahead of the gateway's.
     package var failed: [FailureMatcher] = []
-    /// What is taken from its answer, and where the seconds stand for which that is good.
+    /// The values that are taken from its answer, and the place of the seconds for which they are good.
     package var extraction = GatewayExtraction()
 
     /// A step; what is left out is the preset's.
@@ -109,7 +109,7 @@ package struct LoginStep: Sendable, Equatable {
 
 /// The logout on a clean stop.
 package struct LogoutSettings: Sendable, Equatable {
-    /// Where it goes.
+    /// Its address.
     package var url: AddressReference
     /// The method.
     package var method: HTTPRequest.Method = .get

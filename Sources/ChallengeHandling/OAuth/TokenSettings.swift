@@ -3,20 +3,20 @@
 
 package import HTTPTypes
 
-/// Where a bearer token comes from and where it goes.
+/// The source of a bearer token, and the field that it goes in.
 package struct TokenSettings: Sendable, Equatable {
     /// The way to it.
     package typealias Grant = TokenGrant
     /// The client's proof of who it is.
     package typealias ClientAuthentication = TokenConfiguration.ClientAuthentication
 
-    /// How it is won.
+    /// The way to it.
     package var grant: Grant
     /// The token endpoint; `nil` with the grant `static`, and where `issuers` are named.
     package var url: WebURL?
     /// The authorization servers among which the resource may choose (RFC 9728); empty where `url` says it all.
     package var issuers: [AuthorizationServer]
-    /// Where tokens are revoked (RFC 7009); `nil`: they are not.
+    /// The address at which tokens are revoked (RFC 7009); `nil`: they are not.
     package var revocation: WebURL?
     /// The scope's elements.
     package var scope: [String]
@@ -24,7 +24,7 @@ package struct TokenSettings: Sendable, Equatable {
     package var audience: String?
     /// More parameters of the token request, in the order of the file.
     package var parameters: [NamedTemplate]
-    /// How the client authenticates; `nil`: as its server would have it, where that says so, and else by Basic.
+    /// The client's proof of who it is; `nil`: as its server would have it, where that says so, and else by Basic.
     package var clientAuthentication: ClientAuthentication?
     /// The field of the request that carries the token.
     package var field: HTTPField.Name

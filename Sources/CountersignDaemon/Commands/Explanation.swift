@@ -6,7 +6,7 @@ internal import ChallengeHandling
 internal import Gateway
 internal import Settings
 
-/// What a local request meets, decided by the very objects that the daemon decides by.
+/// The way of a local request, decided by the very objects that the daemon decides by.
 struct Explanation {
     /// A handler that stands ready.
     struct Handler {
@@ -19,21 +19,21 @@ struct Explanation {
 
     /// The listener's address; `nil`: none listens there.
     private(set) var listener: String?
-    /// Whether that listener is an authority: another proxy asks it about the request, and sends it itself.
+    /// True if that listener is an authority: another proxy asks it about the request, and sends it itself.
     private(set) var isAuthority = false
     /// The route's number in the configuration, from 0; `nil`: the listener's own upstream.
     private(set) var route: Int?
     /// The upstream's name; `nil`: the request goes nowhere, for `reason`.
     private(set) var upstream: String?
-    /// Where the request goes upstream.
+    /// The address that the request goes to.
     private(set) var target: WebURL?
-    /// Why it goes nowhere.
+    /// The reason why it goes nowhere.
     private(set) var reason: String?
     /// The handlers in their order.
     private(set) var handlers: [Handler] = []
-    /// Who calls; `nil`: nobody in particular.
+    /// The caller's uid; `nil`: nobody in particular.
     let user: UInt32?
-    /// What the attempt gate of the running daemon refuses at the handlers, in its own words, by the challenge.
+    /// The refusals of the running daemon's attempt gate at the handlers, in its own words, by the challenge.
     private(set) var refusals: [(challenge: String, words: String)] = []
 
     /// Takes over what `status`, the document of a running daemon, says of the latches of the handlers.
@@ -209,7 +209,7 @@ extension Explanation {
 }
 
 extension Explanation.Handler {
-    /// What it answers with, behind its kind.
+    /// Its credential, behind its kind.
     fileprivate var use: String {
         guard let byUser else { return credential.map { ", credential \($0)" } ?? "" }
         let named = byUser.named.map { "\($0.user) \($0.credential)" }

@@ -5,7 +5,7 @@ internal import Credentials
 internal import Glibc
 internal import Settings
 
-/// Where the admin listener is.
+/// The addresses of the admin listener.
 enum AdminAddresses {
     /// Those of the configuration; where it names none, a socket in the runtime directory. Of several daemons of one
     /// user that name none, the first has it.

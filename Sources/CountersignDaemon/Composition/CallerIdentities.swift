@@ -5,7 +5,7 @@ internal import ChallengeHandling
 internal import Glibc
 internal import Settings
 
-/// Who is told apart at an upstream, because a challenge there chooses its credential by the caller, and the settings as they are
+/// The callers who are told apart at an upstream, because a challenge there chooses its credential by the caller, and the settings as they are
 /// for each: with one credential for every challenge.
 struct CallerIdentities {
     /// The callers of certain users, to whom all challenges have the same credentials.

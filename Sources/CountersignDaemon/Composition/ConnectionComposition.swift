@@ -7,7 +7,7 @@ internal import Secrets
 internal import Settings
 
 extension ConnectionSettings {
-    /// How connections to `upstream` are made. Throws where a file of `tls` cannot be used, with its key.
+    /// The settings of connections to `upstream`. Throws where a file of `tls` cannot be used, with its key.
     init(_ upstream: UpstreamSettings) throws(CompositionError) {
         self.init()
         version =
@@ -21,7 +21,7 @@ extension ConnectionSettings {
         allowsPlaintext = upstream.plaintext == .allow
     }
 
-    /// How connections are made that only TLS matters to. `key`: where `tls` stands in the configuration.
+    /// The settings of connections that only TLS matters to. `key`: where `tls` stands in the configuration.
     init(_ tls: TLSSettings, key: String) throws(CompositionError) {
         self.init()
         try secure(tls, key: key)

@@ -48,7 +48,7 @@ struct GatewayComposition {
         return plans
     }
 
-    /// How one upstream is reached, and what stands ready there. Throws where `by-user` names nobody of this machine.
+    /// The way to one upstream, and the logins that stand ready there. Throws where `by-user` names nobody of this machine.
     func plan(
         _ upstream: UpstreamSettings, connections: ConnectionSettings
     ) throws(CompositionError) -> UpstreamPlan {
@@ -78,7 +78,7 @@ struct GatewayComposition {
             forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins, identities: identities)
     }
 
-    /// What a listener lets in and where it sends it.
+    /// The rules by which a listener lets requests in, and sends them on.
     func plan(_ listener: ListenerSettings) throws(CompositionError) -> ListenerPlan {
         var routes: [Router.Route] = []
         for route in listener.routes {
@@ -130,7 +130,7 @@ extension BrowserRule {
 }
 
 extension ForwardingPolicy {
-    /// What the settings of an upstream say about it.
+    /// The policy of an upstream's settings.
     fileprivate init(_ upstream: UpstreamSettings) {
         self.init()
         host =

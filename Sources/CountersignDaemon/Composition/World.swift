@@ -13,16 +13,16 @@ internal import Secrets
 internal import Settings
 internal import Synchronization
 
-/// What a process has of the world for its logins: credential sources, latches, kept state, MobileFirst clients.
+/// The world of a process, as far as its logins use it: credential sources, latches, kept state, MobileFirst clients.
 /// Made once; a reload replaces the sources.
 final class World: Sendable {
     /// Shared by all workers.
     let services: ClientServices
-    /// What the attempt gate keeps.
+    /// The record of the attempt gate.
     let attempts: SealedAttemptStore
-    /// Where credentials come from.
+    /// The sources of credentials.
     let sources: CredentialComposition
-    /// What survives a restart.
+    /// The state that survives a restart.
     let state: SealedStateStore
     /// Counts the logins.
     let loginMeter: LoginMeter
@@ -32,7 +32,7 @@ final class World: Sendable {
     let fleetKeys: HeldFleetKeys?
     /// The program's own handlers.
     let ownHandlers = OwnHandlerMaterial()
-    /// What logins are made with, which outlives a reload.
+    /// The means that logins are made with, which outlive a reload.
     let material: LoginMaterial
 
     /// Opens the state directory. Throws `StateError` where that cannot be used.
@@ -70,7 +70,7 @@ final class World: Sendable {
         ownHandlers.calls.begin { [services] in services.roster.loop }
     }
 
-    /// Where bodies go that memory does not keep. Its directory is looked for only when the first one comes.
+    /// The place of bodies that memory does not keep. Its directory is looked for only when the first one comes.
     private static func replay(_ settings: Settings) -> ReplaySpool {
         let logger = Logger(label: "replay")
         return ReplaySpool(
@@ -127,7 +127,7 @@ extension World {
 }
 
 extension LoginMaterial {
-    /// What this machine has for logins.
+    /// The means of this machine.
     convenience init(ownHandlers: OwnHandlerMaterial = OwnHandlerMaterial()) {
         self.init(
             digests: CryptoDigests(), keys: RSASigningKeys(), tickets: SystemTicketOffice { try startThread($0) },
