@@ -9,18 +9,16 @@ package struct FleetMaterial: Sendable {
     let fleet: FleetDigests
     let credentials: any CredentialProvider
     let version: @Sendable (Credential) -> [UInt8]
-    let digests: any MessageDigests
     let now: @Sendable () -> Int64
 
     /// Material. `version` is the keyed digest by which this host's ledger knows a value, `now` tells milliseconds since 1970.
     package init(
         fleet: FleetDigests, credentials: any CredentialProvider, version: @escaping @Sendable (Credential) -> [UInt8],
-        digests: any MessageDigests, now: @escaping @Sendable () -> Int64
+        now: @escaping @Sendable () -> Int64
     ) {
         self.fleet = fleet
         self.credentials = credentials
         self.version = version
-        self.digests = digests
         self.now = now
     }
 
@@ -72,7 +70,7 @@ package struct FleetMaterial: Sendable {
         if let needed = image.credentialNeeded, found[needed] == nil {
             found[needed] = try? await credentials.credential(named: needed)
         }
-        let session = image.session(credential: image.credentialNeeded.flatMap { found[$0] }, digests: digests)
+        let session = image.session(credential: image.credentialNeeded.flatMap { found[$0] }, codec: .none)
         return session.map { Opened(session: $0, wonAt: image.wonAt, versions: versions) }
     }
 }

@@ -30,6 +30,16 @@ public struct DigestScheme: AuthenticationScheme {
                 unproven: use,
                 signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests)))
     }
+
+    /// Goes on with the nonce that the image names.
+    public func signer(
+        of image: SignerImage, for credential: Credential, challenge: String
+    ) -> (any RequestSigner)? {
+        guard let image = DigestImage(image), let pair = try? NameAndPassword(credential, challenge: challenge) else {
+            return nil
+        }
+        return DigestSigner(image, for: pair, name: challenge, digests: digests)
+    }
 }
 
 extension SchemeKind {

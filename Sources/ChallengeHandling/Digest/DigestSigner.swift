@@ -69,7 +69,7 @@ public final class DigestSigner: RequestSigner {
     }
 
     /// The signer that `image` was taken of; `nil` where there is no challenge in it that we can answer.
-    package convenience init?(
+    convenience init?(
         _ image: DigestImage, for pair: NameAndPassword, name: String, digests: any MessageDigests
     ) {
         let said = AuthenticationChallenge(scheme: "Digest", token68: nil, parameters: image.parameters)
@@ -81,13 +81,16 @@ public final class DigestSigner: RequestSigner {
     }
 
     /// What another process needs, besides the password, to go on with the nonce in force.
-    package var image: DigestImage {
+    private var snapshot: DigestImage {
         state.withLock { state in
             DigestImage(
                 parameters: challenge.parameters(nonce: state.nonces.nonce), url: url,
                 clientNonce: state.nonces.clientNonce, count: state.count, isAccepted: state.isAccepted)
         }
     }
+
+    /// The same as bytes.
+    public var image: SignerImage? { snapshot.encoded }
 
     /// A server may count a nonce's uses, and not call it stale when they are spent.
     public var wearsOut: Bool { true }

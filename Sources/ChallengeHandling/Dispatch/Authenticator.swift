@@ -45,6 +45,8 @@ public struct Authenticator: Sendable {
     public let bindsConnections: Bool
     /// True if other nodes can use its sessions: not those that are made anew for each request or connection, which cost no login.
     public let isShareable: Bool
+    /// Makes the signers of its sessions anew after a restart.
+    public let codec: SignerCodec
     /// True if its login can tell by `confirm` if a session still works that met its challenge.
     public let confirmsSessions: Bool
     /// True if it is the upstream's own, of no challenge of the configuration: its resources say what scope they want, and carry nothing
@@ -70,11 +72,13 @@ public struct Authenticator: Sendable {
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil, bindsConnections: Bool = false, isShareable: Bool = true,
-        confirmsSessions: Bool = false, isOfUpstream: Bool = false, isLoginPage: Bool = false,
+        codec: SignerCodec = .none, confirmsSessions: Bool = false, isOfUpstream: Bool = false,
+        isLoginPage: Bool = false,
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) {
         self.bindsConnections = bindsConnections
         self.isShareable = isShareable
+        self.codec = codec
         self.confirmsSessions = confirmsSessions
         self.isOfUpstream = isOfUpstream
         self.isLoginPage = isLoginPage

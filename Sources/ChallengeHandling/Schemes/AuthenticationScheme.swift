@@ -17,6 +17,8 @@ public protocol AuthenticationScheme: Sendable {
     /// The session that answers what `offer` was found among, or why there is none here (no ticket), so that the next of the
     /// list is tried; throws where none weaker may be.
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer
+    /// The signer that `image` was taken of, for a session of the challenge of that name; `nil` if it was not this scheme's.
+    func signer(of image: SignerImage, for credential: Credential, challenge: String) -> (any RequestSigner)?
 }
 
 extension AuthenticationScheme {
@@ -28,6 +30,11 @@ extension AuthenticationScheme {
 
     /// Most know no scopes.
     public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge { .pass }
+
+    /// Most have signers that end with their process, or none.
+    public func signer(of image: SignerImage, for credential: Credential, challenge: String) -> (any RequestSigner)? {
+        nil
+    }
 }
 
 /// What a scheme makes of an occasion.

@@ -40,6 +40,13 @@ public struct SchemePlan: Sendable {
     /// Whether an answer can go ahead of any challenge. With a realm it cannot: who would say that it is that one?
     var needsNoChallenge: Bool { schemes.count == 1 && schemes[0].needsNoChallenge && realm == nil }
 
+    /// Makes the signers of its sessions anew, by the scheme whose they were.
+    public var codec: SignerCodec {
+        SignerCodec { [schemes, name] image, credential in
+            schemes.lazy.compactMap { $0.signer(of: image, for: credential, challenge: name) }.first
+        }
+    }
+
     /// What the first of the schemes finds in the fields of a 401; `nil` where none is offered.
     package func offer(in fields: HTTPFields) -> Challenge? {
         let challenges = Self.challenges(in: fields)

@@ -84,6 +84,7 @@ extension SchemeSettings: ChallengeKind {
                 scope: token?.key.scope ?? ""),
             credentials: [challenge.credential].compactMap(\.self),
             bindsConnections: schemes.contains(where: \.bindsConnections), isShareable: false,
+            codec: plan.codec,
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope, target: $0.target) }
         ).sending(to: token?.origins ?? [])
     }

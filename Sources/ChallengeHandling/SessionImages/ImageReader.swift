@@ -56,6 +56,16 @@ struct ImageReader {
         return image.withBytes { bytes in range.map { bytes[$0] } }
     }
 
+    /// Bytes of any kind.
+    mutating func secret(atMost limit: Int) throws(SessionImageError) -> Secret {
+        let range = try range(atMost: limit)
+        var copy = SecretBuilder(capacity: range.count)
+        image.withBytes { bytes in
+            for index in range { copy.append(bytes[index]) }
+        }
+        return copy.finish()
+    }
+
     /// A secret without line ends and other control signs, as a field may carry it (RFC 9110 §5.5).
     mutating func fieldValue() throws(SessionImageError) -> Secret {
         let start = position

@@ -18,8 +18,8 @@ package struct SessionImage: Sendable, Equatable {
     package var fields: [InjectedField]
     /// Its cookies.
     var cookies: CookieJar?
-    /// How its requests are signed, where they are.
-    package var digest: DigestImage?
+    /// What its signer is made of anew, besides the credential.
+    package var signer: SignerImage?
     /// Whose latch closes where it is refused.
     package var latch: LatchImage?
 
@@ -45,8 +45,8 @@ package struct SessionImage: Sendable, Equatable {
     ) {
         guard session.connection == nil else { return nil }
         if let signer = session.signer {
-            guard let digest = (signer as? DigestSigner)?.image else { return nil }
-            self.digest = digest
+            guard let image = signer.image else { return nil }
+            self.signer = image
         }
         self.key = key
         self.configuration = configuration
@@ -62,7 +62,7 @@ package struct SessionImage: Sendable, Equatable {
 
     init(
         key: SessionKey, configuration: [UInt8], versions: [String: [UInt8]], wonAt: Int64, expiresAt: Int64?,
-        fields: [InjectedField], cookies: CookieJar?, digest: DigestImage?, latch: LatchImage?
+        fields: [InjectedField], cookies: CookieJar?, signer: SignerImage?, latch: LatchImage?
     ) {
         self.key = key
         self.configuration = configuration
@@ -71,7 +71,7 @@ package struct SessionImage: Sendable, Equatable {
         self.expiresAt = expiresAt
         self.fields = fields
         self.cookies = cookies
-        self.digest = digest
+        self.signer = signer
         self.latch = latch
     }
 
@@ -79,8 +79,8 @@ package struct SessionImage: Sendable, Equatable {
     package var credentialNeeded: String? { latch?.key.credential }
 
     /// The session; `credential` is the one of `credentialNeeded`, of the version that it was won with. `nil` where it cannot be
-    /// made without, or not of it.
-    package func session(credential: Credential?, digests: any MessageDigests) -> Session? {
+    /// made without, or not of it. `codec` is that of the authenticator whose session it is.
+    package func session(credential: Credential?, codec: SignerCodec) -> Session? {
         var session = Session(fields: fields, expiresAt: expiresAt, cookies: cookies.map(SessionCookies.init))
         if let latch {
             guard let credential, credential.name == latch.key.credential else { return nil }
@@ -88,26 +88,10 @@ package struct SessionImage: Sendable, Equatable {
                 key: latch.key, credential: credential,
                 retryRejectedAfter: latch.retryAfter.map { .milliseconds($0) })
         }
-        if let digest {
-            guard let credential, let pair = try? NameAndPassword(credential, challenge: key.challenge),
-                let signer = DigestSigner(digest, for: pair, name: key.challenge, digests: digests)
-            else { return nil }
+        if let signer {
+            guard let credential, let signer = codec.signer(of: signer, for: credential) else { return nil }
             session.signer = signer
         }
         return session
     }
-}
-
-/// A Digest challenge with what was said about it so far: all that a signer is made of, but for the password.
-package struct DigestImage: Sendable, Equatable {
-    /// The challenge's parameters with the nonce in force.
-    var parameters: [AuthenticationChallenge.Parameter]
-    /// Where it was met.
-    var url: WebURL
-    /// Our own nonce.
-    var clientNonce: String
-    /// How often the nonce was used.
-    var count: UInt32
-    /// Whether the server has taken an answer.
-    var isAccepted: Bool
 }

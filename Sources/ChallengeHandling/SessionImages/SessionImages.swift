@@ -6,17 +6,16 @@ package import Secrets
 
 /// The sessions of one process, written down for the next one.
 ///
-/// The format, version 1, numbers big-endian: `CSIGNSE1`, a count of two bytes, then for each session its key, digests, times, fields,
-/// cookies, Digest challenge and latch, in the order of `SessionImage`; texts and secrets after a length of four bytes. Any change of
-/// it changes the version: an image of another one is not read, and its sessions are won again.
+/// The format, version 2, numbers big-endian: `CSIGNSE2`, a count of two bytes, then for each session its key, digests, times, fields,
+/// cookies, signer and latch, in the order of `SessionImage`; texts, secrets and the signer's own bytes after a length of four bytes.
+/// Any change of it changes the version: an image of another one is not read, and its sessions are won again.
 package enum SessionImages {
     /// How many sessions are handed over; more than a table holds there are not.
     package static let limit = 1024
-    private static let magic = Array("CSIGNSE1".utf8)
+    private static let magic = Array("CSIGNSE2".utf8)
     private static let longestDigest = 64
     private static let mostVersions = 32
     private static let mostFields = 32
-    private static let mostParameters = 16
 
     /// The bytes of `images`, at most `limit` of them. One that is larger than what is read back is left out.
     package static func encoded(_ images: [SessionImage]) -> Secret {
@@ -65,8 +64,8 @@ package enum SessionImages {
         }
         writer.append(image.cookies != nil)
         if let cookies = image.cookies { cookies.write(to: &writer) }
-        writer.append(image.digest != nil)
-        if let digest = image.digest { write(digest, to: &writer) }
+        writer.append(image.signer != nil)
+        if let signer = image.signer { writer.append(signer.bytes) }
         writer.append(image.latch != nil)
         guard let latch = image.latch else { return }
         writer.append(latch.key.origin)
@@ -97,7 +96,7 @@ package enum SessionImages {
             fields.append(InjectedField(name: name, value: try reader.fieldValue()))
         }
         let cookies = try reader.flag() ? try CookieJar(&reader) : nil
-        let digest = try reader.flag() ? try readDigest(&reader) : nil
+        let signer = try reader.flag() ? SignerImage(try reader.secret(atMost: SignerImage.limit)) : nil
         var latch: SessionImage.LatchImage?
         if try reader.flag() {
             let key = LatchKey(
@@ -106,35 +105,6 @@ package enum SessionImages {
         }
         return SessionImage(
             key: key, configuration: configuration, versions: versions, wonAt: wonAt, expiresAt: expiresAt,
-            fields: fields, cookies: cookies, digest: digest, latch: latch)
-    }
-
-    private static func write(_ digest: DigestImage, to writer: inout ImageWriter) {
-        writer.append(UInt16(clamping: digest.parameters.count))
-        for parameter in digest.parameters {
-            writer.append(parameter.name)
-            writer.append(parameter.value)
-        }
-        writer.append("\(digest.url)")
-        writer.append(digest.clientNonce)
-        writer.append(digest.count)
-        writer.append(digest.isAccepted)
-    }
-
-    private static func readDigest(_ reader: inout ImageReader) throws(SessionImageError) -> DigestImage {
-        var parameters: [AuthenticationChallenge.Parameter] = []
-        for _ in 0..<(try reader.count(atMost: mostParameters)) {
-            let place = reader.position
-            let name = try reader.text()
-            guard !parameters.contains(where: { $0.name == name }) else {
-                throw SessionImageError(.malformed, at: place)
-            }
-            parameters.append(.init(name: name, value: try reader.line()))
-        }
-        let place = reader.position
-        guard let url = WebURL(try reader.text()) else { throw SessionImageError(.malformed, at: place) }
-        return DigestImage(
-            parameters: parameters, url: url, clientNonce: try reader.line(), count: try reader.uint32(),
-            isAccepted: try reader.flag())
+            fields: fields, cookies: cookies, signer: signer, latch: latch)
     }
 }

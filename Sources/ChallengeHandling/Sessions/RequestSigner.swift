@@ -19,11 +19,16 @@ public protocol RequestSigner: AnyObject, Sendable {
     func learn(status: Int, fields: HTTPFields)
     /// Whether the requests of others may use it up at any time, as they do the nonce of Digest, which then need not be said.
     var wearsOut: Bool { get }
+    /// What another process needs to go on with it, which the authenticator's `codec` reads; `nil` if it ends with this process.
+    var image: SignerImage? { get }
 }
 
 extension RequestSigner {
     /// Most serve until they end.
     public var wearsOut: Bool { false }
+
+    /// Most end with their process.
+    public var image: SignerImage? { nil }
 
     /// Most protect no bodies.
     public func bodyDigest(for target: String) -> (any RunningDigest)? { nil }

@@ -33,8 +33,8 @@ struct FleetComposition {
         times.alone = settings.spread
         return FleetSessions(
             material: FleetMaterial(
-                fleet: digests, credentials: credentials, version: version, digests: CryptoDigests(),
-                now: Process.wallClock), gate: gate, limits: limits, times: times
+                fleet: digests, credentials: credentials, version: version, now: Process.wallClock), gate: gate,
+            limits: limits, times: times
         ) { figures in
             if figures.isEngineThere {
                 logger.notice("the session engine is there")

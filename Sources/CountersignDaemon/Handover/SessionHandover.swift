@@ -69,7 +69,7 @@ struct SessionHandover: Sendable {
             }
         }
         let credential = image.credentialNeeded.flatMap { credentials[$0] }
-        guard let session = image.session(credential: credential, digests: CryptoDigests()) else {
+        guard let session = image.session(credential: credential, codec: fingerprints.codec(of: image.key)) else {
             return "its credential cannot be looked up, or lacks what it takes"
         }
         guard world.services.gate.adopt(image.key, session, wonAt: image.wonAt) else {

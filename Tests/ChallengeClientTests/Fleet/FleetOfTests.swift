@@ -46,7 +46,7 @@ final class FleetOfTests: Sendable {
         times.alone = .milliseconds(50)
         let fleet = FleetSessions(
             material: FleetMaterial(
-                fleet: digests, credentials: provider, version: version, digests: NoDigests(), now: now),
+                fleet: digests, credentials: provider, version: version, now: now),
             gate: gate, limits: SessionLimits(), times: times)
         let services = ClientServices(
             gate: gate, credentials: provider, state: MemoryState(), wallClock: now, observer: SilentObserver(),
@@ -142,18 +142,6 @@ struct OpenSealing: FleetSealing {
     }
 
     func digests(of value: Secret) -> [String] { [value.revealText()] }
-}
-
-private struct NoDigests: MessageDigests {
-    func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [] }
-    func running(_ algorithm: DigestAlgorithm) -> any RunningDigest { Nothing() }
-    func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [] }
-
-    private final class Nothing: RunningDigest {
-        let algorithm = DigestAlgorithm.sha256
-        func update(_ bytes: ArraySlice<UInt8>) {}
-        func finish() -> [UInt8] { [] }
-    }
 }
 
 private struct SilentObserver: LoginObserver {

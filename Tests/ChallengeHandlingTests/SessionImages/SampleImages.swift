@@ -30,7 +30,7 @@ enum SampleImages {
             $0.versions = ["a": [1], "b": [], "c": Array(repeating: 9, count: 64)]
         },
         "cookies": image { $0.cookies = jar },
-        "digest": image { $0.digest = digest },
+        "digest": image { $0.signer = digest.encoded },
     ]
 
     private static var jar: CookieJar {
@@ -52,7 +52,7 @@ enum SampleImages {
     private static func image(_ change: (inout SessionImage) -> Void = { _ in }) -> SessionImage {
         var image = SessionImage(
             key: key, configuration: Array(repeating: 3, count: 32), versions: [:], wonAt: 1_800_000_000_000,
-            expiresAt: nil, fields: [], cookies: nil, digest: nil, latch: nil)
+            expiresAt: nil, fields: [], cookies: nil, signer: nil, latch: nil)
         change(&image)
         return image
     }

@@ -49,17 +49,17 @@ struct SessionImageTests {
     @Test("another version is told from damage")
     func version() {
         #expect(throws: SessionImageError(.foreign, at: 0)) {
-            try SessionImages.decoded(Secret(Array("CSIGNSE2\0\0".utf8)))
+            try SessionImages.decoded(Secret(Array("CSIGNSE1\0\0".utf8)))
         }
         #expect(throws: SessionImageError(.foreign, at: 0)) { try SessionImages.decoded(Secret("")) }
         #expect(throws: SessionImageError(.malformed, at: 8)) {
-            try SessionImages.decoded(Secret(Array("CSIGNSE1".utf8) + [0xFF, 0xFF]))
+            try SessionImages.decoded(Secret(Array("CSIGNSE2".utf8) + [0xFF, 0xFF]))
         }
     }
 
     @Test("lengths beyond what there is, and beyond all bounds, take no memory")
     func lengths() {
-        let head = Array("CSIGNSE1".utf8) + [0, 1, 0]
+        let head = Array("CSIGNSE2".utf8) + [0, 1, 0]
         #expect(throws: SessionImageError(.malformed, at: 11)) {
             try SessionImages.decoded(Secret(head + [0xFF, 0xFF, 0xFF, 0xFF, 0x61]))
         }
@@ -95,14 +95,44 @@ struct SessionImageTests {
     func session() throws {
         let image = try #require(SampleImages.all["basic"])
         let ann = Credential(name: "corp", fields: ["password": Secret("p")])
-        let session = try #require(image.session(credential: ann, digests: NoDigests()))
+        let session = try #require(image.session(credential: ann, codec: .none))
         #expect(session.isProven && session.use?.key == SampleImages.latch && session.use?.credential.name == "corp")
         #expect(session.use?.retryRejectedAfter == .seconds(1800))
         let held = HeldSession(session, generation: 9, wonAt: image.wonAt)
         #expect(SessionImage(image.key, held, configuration: image.configuration, versions: image.versions) == image)
-        #expect(image.session(credential: nil, digests: NoDigests()) == nil)
+        #expect(image.session(credential: nil, codec: .none) == nil)
         let other = Credential(name: "other", fields: [:])
-        #expect(image.session(credential: other, digests: NoDigests()) == nil)
+        #expect(image.session(credential: other, codec: .none) == nil)
+    }
+
+    @Test("a signer of any kind is made anew by the codec of its authenticator, of the credential and of nothing else")
+    func signer() throws {
+        let ann = Credential(name: "corp", fields: ["password": Secret("p")])
+        let use = CredentialUse(key: SampleImages.latch, credential: ann)
+        let session = Session(unproven: use, signer: KeptSigner(Secret("\r\n\0 anything"), for: ann))
+        let held = HeldSession(session, generation: 1, wonAt: 0)
+        let image = try #require(SessionImage(SampleImages.key, held, configuration: [], versions: [:]))
+        let read = try #require(try SessionImages.decoded(SessionImages.encoded([image])).first)
+        let codec = SignerCodec { KeptSigner($0.bytes, for: $1) }
+        let signer = try #require(read.session(credential: ann, codec: codec)?.signer as? KeptSigner)
+        #expect(signer.bytes == Secret("\r\n\0 anything") && signer.credential.name == "corp")
+        #expect(read.session(credential: ann, codec: .none) == nil)
+        #expect(read.session(credential: nil, codec: codec) == nil)
+    }
+
+    @Test("the bytes of a signer are bounded, when they are written and when they are read")
+    func signerBounds() throws {
+        let limit = SignerImage.limit
+        #expect(SignerImage(Secret(Array(repeating: 1, count: limit + 1))) == nil)
+        var image = try #require(SampleImages.all["empty"])
+        image.signer = SignerImage(Secret(Array(repeating: 1, count: limit)))
+        var bytes = SessionImages.encoded([image]).revealBytes()
+        #expect(try SessionImages.decoded(Secret(bytes)) == [image])
+        // Behind them there is the latch's flag alone.
+        let place = bytes.count - 1 - limit - 4
+        bytes.insert(1, at: bytes.count - 1)
+        for index in 0..<4 { bytes[place + index] = UInt8(truncatingIfNeeded: (limit + 1) >> (24 - 8 * index)) }
+        #expect(throws: SessionImageError(.malformed, at: place)) { try SessionImages.decoded(Secret(bytes)) }
     }
 
     @Test("a table takes a session over once, not an ended one, and not while it wins one itself")
@@ -127,6 +157,22 @@ struct SessionImageTests {
         let isAdopted = other.adopt(key, Session(), wonAt: 0, now: 0)
         #expect(lead == .go && !isAdopted)
     }
+}
+
+/// Keeps what it was made of.
+private final class KeptSigner: RequestSigner {
+    let bytes: Secret
+    let credential: Credential
+
+    init(_ bytes: Secret, for credential: Credential) {
+        self.bytes = bytes
+        self.credential = credential
+    }
+
+    var names: [HTTPField.Name] { [] }
+    var image: SignerImage? { SignerImage(bytes) }
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields { SignedFields() }
+    func learn(status: Int, fields: HTTPFields) {}
 }
 
 private final class OtherSigner: RequestSigner {

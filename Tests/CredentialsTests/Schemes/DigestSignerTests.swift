@@ -57,11 +57,10 @@ struct DigestSignerTests {
         let before = try bench.answer()
         let credential = Credential(
             name: "corp", fields: ["username": Secret("Mufasa"), "password": Secret("Circle of Life")])
-        let pair = try NameAndPassword(credential, challenge: "portal")
-        let next = try #require(
-            DigestSigner(bench.signer.image, for: pair, name: "portal", digests: CryptoDigests()))
-        let image = next.image
-        #expect(image == bench.signer.image)
+        let image = try #require(bench.signer.image)
+        let scheme = DigestScheme(digests: CryptoDigests())
+        let next = try #require(scheme.signer(of: image, for: credential, challenge: "portal"))
+        #expect(next.image == image)
         // What the first process would have said next, the second one says.
         let expected = try bench.written()
         #expect(

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Secrets
+
+/// A Digest challenge with what was said about it so far: all that a signer is made of, but for the password.
+struct DigestImage: Sendable, Equatable {
+    /// The challenge's parameters with the nonce in force.
+    var parameters: [AuthenticationChallenge.Parameter]
+    /// Where it was met.
+    var url: WebURL
+    /// Our own nonce.
+    var clientNonce: String
+    /// How often the nonce was used.
+    var count: UInt32
+    /// Whether the server has taken an answer.
+    var isAccepted: Bool
+}
+
+extension DigestImage {
+    private static let mark = Array("DIGEST1 ".utf8)
+    private static let mostParameters = 16
+
+    /// The image as bytes: `DIGEST1 `, the parameters after their number, then the rest in the order of the properties. `nil` if it would
+    /// not be read back.
+    var encoded: SignerImage? {
+        var writer = ImageWriter()
+        writer.append(raw: Self.mark)
+        writer.append(UInt16(clamping: parameters.count))
+        for parameter in parameters {
+            writer.append(parameter.name)
+            writer.append(parameter.value)
+        }
+        writer.append("\(url)")
+        writer.append(clientNonce)
+        writer.append(count)
+        writer.append(isAccepted)
+        guard let image = SignerImage(writer.finish()), DigestImage(image) == self else { return nil }
+        return image
+    }
+
+    /// What `encoded` has written; `nil` if it is anything else.
+    init?(_ image: SignerImage) {
+        var reader = ImageReader(image.bytes)
+        guard let read = try? Self.read(&reader), reader.isAtEnd else { return nil }
+        self = read
+    }
+
+    private static func read(_ reader: inout ImageReader) throws(SessionImageError) -> DigestImage {
+        try reader.expect(mark)
+        var parameters: [AuthenticationChallenge.Parameter] = []
+        for _ in 0..<(try reader.count(atMost: mostParameters)) {
+            let place = reader.position
+            let name = try reader.text()
+            guard !parameters.contains(where: { $0.name == name }) else {
+                throw SessionImageError(.malformed, at: place)
+            }
+            parameters.append(.init(name: name, value: try reader.line()))
+        }
+        let place = reader.position
+        guard let url = WebURL(try reader.text()) else { throw SessionImageError(.malformed, at: place) }
+        return DigestImage(
+            parameters: parameters, url: url, clientNonce: try reader.line(), count: try reader.uint32(),
+            isAccepted: try reader.flag())
+    }
+}
