@@ -34,6 +34,16 @@ public struct SecretBuilder: ~Copyable {
         for byte in bytes { append(byte) }
     }
 
+    /// Adds the bytes of a span, whose copies are the caller's to forget.
+    public mutating func append(_ bytes: Span<UInt8>) {
+        reserve(bytes.count)
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            guard let source = bytes.baseAddress else { return }
+            unsafe (start + count).update(from: source, count: bytes.count)
+        }
+        count += bytes.count
+    }
+
     /// Adds the UTF-8 bytes of `text`.
     public mutating func append(_ text: String) {
         append(text.utf8)

@@ -50,8 +50,10 @@ extension Exchange {
         }
         guard sessions.hasSigners else { return [] }
         let request = SigningRequest(
-            method: request.methodName, target: client.text(of: target),
+            method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
             body: request.method.isSafe || request.method == .delete ? .none : .unread)
-        return try sessions.sign(request).fields
+        var fields: [InjectedField] = []
+        _ = try sessions.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }
+        return fields
     }
 }

@@ -4,32 +4,48 @@
 internal import ChallengeHandling
 internal import Curl
 internal import EventLoop
+internal import HTTPTypes
 internal import HTTPWire
 
 // The fields that sessions make for each request, and what the answer proves in return.
 extension Exchange {
-    /// The signed fields of `sessions`; `nil` where the body has to be read before, after which `send` is done again.
-    func sign(by sessions: SessionFields, of client: UpstreamClient) throws(LoginFailure) -> [InjectedField]? {
-        if !checks.isEmpty { checks = [] }
-        guard sessions.hasSigners, !request.keepsCredentials else { return [] }
-        let target = client.text(of: target)
-        var signing = SigningRequest(method: request.methodName, target: target)
-        if request.hasBody {
-            signing.body = reading.digests.map { .digests($0) } ?? .unread
-            let digests = sessions.bodyDigests(for: target)
-            let isKnown = digests.allSatisfy { digest in
-                reading.digests?.contains { $0.algorithm == digest.algorithm } == true
-            }
-            // A body that is known to be too long fails at once, while all of it is still the caller's.
-            if !isKnown, !isTooLong {
-                reading.begin(digests, of: &body)
-                timer.arm(at: runtime.loop.now)
-                return nil
-            }
+    /// Returns whether what the signers of `sessions` need of the body is known. If not, it is read first, after which `send` is done
+    /// again.
+    func knowsBody(for sessions: SessionFields, of client: UpstreamClient) -> Bool {
+        guard sessions.hasSigners, !request.keepsCredentials, request.hasBody else { return true }
+        let digests = sessions.bodyDigests(for: client.text(of: target))
+        let isKnown = digests.allSatisfy { digest in
+            reading.digests?.contains { $0.algorithm == digest.algorithm } == true
         }
-        let signed = try sessions.sign(signing)
-        checks = signed.checks
-        return signed.fields
+        // A body that is known to be too long fails at once, while all of it is still the caller's.
+        guard !isKnown, !isTooLong else { return true }
+        reading.begin(digests, of: &body)
+        timer.arm(at: runtime.loop.now)
+        return false
+    }
+
+    /// Adds the signed fields of `sessions` to the request, all others of which are written. Returns why the exchange ends, if there
+    /// can be none.
+    func sign(by sessions: SessionFields, of client: UpstreamClient, into fields: HeaderList) -> ExchangeError? {
+        if !checks.isEmpty { checks = [] }
+        guard sessions.hasSigners, !request.keepsCredentials else { return nil }
+        let digests = reading.digests.map { SigningRequest.Body.digests($0) } ?? .unread
+        let signing = SigningRequest(
+            method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
+            body: request.hasBody ? digests : .none, fields: fields)
+        var fault: CurlError?
+        do throws(LoginFailure) {
+            checks = try sessions.sign(signing) { name, value in
+                do throws(CurlError) {
+                    try fields.append(name: name.rawName.utf8.span, value: value)
+                } catch {
+                    fault = error
+                }
+            }
+        } catch {
+            return ExchangeError(error)
+        }
+        return fault.map { ExchangeError($0, upstream: client.plan) }
     }
 
     /// Goes on with the body that is to be known before it is sent. By the timer only: whoever brought more of it is not to
@@ -47,8 +63,10 @@ extension Exchange {
             caller?.exchangeWantsBody()
         case .lost:
             do throws(LoginFailure) {
-                _ = try attentive.sign(
-                    SigningRequest(method: request.methodName, target: client.text(of: target), body: .unread))
+                let signing = SigningRequest(
+                    method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
+                    body: .unread)
+                _ = try attentive.sign(signing) { _, _ in }
                 perform(machine.failed(.bodyNotReplayable))
             } catch {
                 perform(machine.failed(ExchangeError(error)))

@@ -262,20 +262,18 @@ package final class Exchange: TransferOwner {
         heldCookies = HeldCookies()
         if !client.plan.carriesSecrets, !sessions.isEmpty { return machine.failed(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
-        let signed: [InjectedField]
-        do throws(LoginFailure) {
-            guard let fields = try sign(by: sessions, of: client) else { return nil }
-            signed = fields
-        } catch {
-            return machine.failed(ExchangeError(error))
-        }
+        guard knowsBody(for: sessions, of: client) else { return nil }
         do throws(CurlError) {
             let transfer = try client.transfer(for: self, request: request, at: route, sessions: sessions)
             self.transfer = transfer
             transfer.fields.reset()
             let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil
             try caller.writeFields(into: transfer.fields, overriddenBy: sessions, cookies: cookies)
-            try sessions.write(signed, into: transfer.fields, keepingCredentials: request.keepsCredentials)
+            try sessions.write(into: transfer.fields, keepingCredentials: request.keepsCredentials)
+            if let error = sign(by: sessions, of: client, into: transfer.fields) {
+                transfer.fields.reset()
+                return machine.failed(error)
+            }
             try client.prepare(transfer, request: request, target: target)
             expectingSince = request.expectsContinue ? runtime.loop.systemNow : .never
             sentAt = runtime.loop.now

@@ -99,25 +99,17 @@ package final class SessionFields {
     /// What a body is to be fed to before its request, for `target`, is signed.
     func bodyDigests(for target: String) -> [any RunningDigest] { signers.compactMap { $0.bodyDigest(for: target) } }
 
-    /// The fields that are made for one request, and what its answer is shown to.
-    func sign(_ request: SigningRequest) throws(LoginFailure) -> (fields: [InjectedField], checks: [any AnswerCheck]) {
-        var fields: [InjectedField] = []
+    /// Shows the fields that are made for one request to `write`, each when its signer has made them. Returns what the answer is shown
+    /// to.
+    func sign(
+        _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
+    ) throws(LoginFailure) -> [any AnswerCheck] {
         var checks: [any AnswerCheck] = []
         for signer in signers {
             let signed = try signer.sign(request)
-            fields += signed.fields
+            for field in signed.fields { field.value.withBytes { write(field.name, $0) } }
             if let check = signed.check { checks.append(check) }
         }
-        return (fields, checks)
-    }
-
-    /// Appends `signed` and the fields that are always the same; without `Authorization` where the caller's own goes.
-    func write(_ signed: [InjectedField], into list: HeaderList, keepingCredentials: Bool) throws(CurlError) {
-        try write(into: list, keepingCredentials: keepingCredentials)
-        for field in signed where !(keepingCredentials && field.name == .authorization) {
-            try field.value.withBytes { (value) throws(CurlError) in
-                try list.append(name: field.name.rawName.utf8.span, value: value)
-            }
-        }
+        return checks
     }
 }

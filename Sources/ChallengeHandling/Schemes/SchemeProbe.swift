@@ -61,7 +61,8 @@ struct SchemeProbe {
         var check: (any AnswerCheck)?
         if let session {
             let signed =
-                try session.signer?.sign(SigningRequest(method: method.rawValue, target: url.target)) ?? SignedFields()
+                try session.signer?.sign(
+                    SigningRequest(method: method.rawValue, origin: url.origin, target: url.target)) ?? SignedFields()
             check = signed.check
             request.connection = session.connection
             for field in session.fields + signed.fields { request.fields[field.name] = field.value.revealText() }

@@ -9,7 +9,7 @@ public import HTTPTypes
 public protocol RequestSigner: AnyObject, Sendable {
     /// The fields that it writes: a caller's own of these names give way.
     var names: [HTTPField.Name] { get }
-    /// The fields of one request that is about to be sent. Does no I/O. Throws where none can be made, which ends the
+    /// The fields of one request that is about to be sent, all others of which are written. Does no I/O. Throws where none can be made, which ends the
     /// exchange.
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields
     /// What the body of a request for `target` is to be fed to before `sign` is asked; `nil` where its fields do not depend
@@ -32,47 +32,6 @@ extension RequestSigner {
 
     /// Most protect no bodies.
     public func bodyDigest(for target: String) -> (any RunningDigest)? { nil }
-}
-
-/// A request that is about to be sent, as far as a signer needs to know it.
-public struct SigningRequest: Sendable {
-    /// What is known of a body.
-    public enum Body: Sendable {
-        /// There is none.
-        case none
-        /// There is one, and nothing is known of it.
-        case unread
-        /// The digests of all of it that were asked for.
-        case digests([BodyDigest])
-    }
-
-    /// The method.
-    public var method: String
-    /// The request target as it goes on the wire.
-    public var target: String
-    /// Its body.
-    public var body: Body
-
-    /// A request; without a body where none is given.
-    public init(method: String, target: String, body: Body = .none) {
-        self.method = method
-        self.target = target
-        self.body = body
-    }
-}
-
-/// The digest of a request's body.
-public struct BodyDigest: Sendable, Equatable {
-    /// By which function.
-    public var algorithm: DigestAlgorithm
-    /// Its bytes.
-    public var bytes: [UInt8]
-
-    /// A digest.
-    public init(algorithm: DigestAlgorithm, bytes: [UInt8]) {
-        self.algorithm = algorithm
-        self.bytes = bytes
-    }
 }
 
 /// What a signer made for one request.

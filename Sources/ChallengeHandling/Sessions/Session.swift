@@ -16,6 +16,13 @@ public struct InjectedField: Sendable, Equatable {
         self.name = name
         self.value = value
     }
+
+    /// A field with a copy of `value`.
+    package init(name: HTTPField.Name, value: Span<UInt8>) {
+        var copy = SecretBuilder(capacity: value.count)
+        copy.append(value)
+        self.init(name: name, value: copy.finish())
+    }
 }
 
 /// What a conversation won, until it expires.

@@ -53,11 +53,11 @@ struct NegotiateSchemeTests {
         #expect(session.expiresAt == 3_601_000)
         let signer = try #require(session.signer)
         #expect(signer.names == [.authorization])
-        let first = try signer.sign(SigningRequest(method: "GET", target: "/"))
-        let second = try signer.sign(SigningRequest(method: "GET", target: "/"))
+        let first = try signer.sign(SigningRequest(to: "/"))
+        let second = try signer.sign(SigningRequest(to: "/"))
         #expect(first.fields.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMQ=="])
         #expect(second.fields.map { $0.value.revealText() } == ["Negotiate dG9rZW4gMg=="])
-        #expect(throws: LoginFailure.self) { _ = try signer.sign(SigningRequest(method: "GET", target: "/")) }
+        #expect(throws: LoginFailure.self) { _ = try signer.sign(SigningRequest(to: "/")) }
     }
 
     @Test(
@@ -73,7 +73,7 @@ struct NegotiateSchemeTests {
         ])
     func mutual(status: Int, values: [String], isTaken: Bool) async throws {
         let session = try await NegotiateScheme(office: Office(), host: "a").session(nil, now: 0)
-        let signed = try #require(try session.signer?.sign(SigningRequest(method: "GET", target: "/")))
+        let signed = try #require(try session.signer?.sign(SigningRequest(to: "/")))
         let check = try #require(signed.check)
         var fields = HTTPFields()
         for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }

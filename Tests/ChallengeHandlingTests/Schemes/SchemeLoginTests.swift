@@ -94,7 +94,7 @@ struct SchemeLoginTests {
         let world = World([step(nil, 401, [Self.digest]), step("Digest username=\"ann-u\"", 204)], credentials: [.ann])
         let session = try await world.win(login([DigestScheme(digests: NoDigests()), BasicScheme()]))
         #expect(session.isProven && session.use?.credential.name == "ann")
-        let next = try session.signer?.sign(SigningRequest(method: "POST", target: "/other")).fields.first?.value
+        let next = try session.signer?.sign(SigningRequest(to: "/other", method: "POST")).fields.first?.value
             .revealText()
         #expect(next?.contains("nc=00000002") == true)
         #expect(world.steps.contains("GET /start with the credential: 204"))
@@ -241,7 +241,7 @@ struct SchemeLoginTests {
         let signer = try #require(session.signer)
         #expect(session.fields.isEmpty && signer.names == [.authorization])
         func count(_ target: String) throws -> Int {
-            try signer.sign(SigningRequest(method: "GET", target: target)).fields.count
+            try signer.sign(SigningRequest(to: target)).fields.count
         }
         #expect(try count("/met/") == 1 && count("/elsewhere") == 1)
         signer.learn(status: 200, fields: [:])
@@ -259,4 +259,11 @@ private struct Ticketless: AuthenticationScheme {
     }
 
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer { .useless("no ticket") }
+}
+
+extension SigningRequest {
+    /// A request without a body, of which nothing else is known.
+    init(to target: String, method: String = "GET") {
+        self.init(method: method, origin: Origin(scheme: .https, host: "api.example.com"), target: target)
+    }
 }

@@ -35,7 +35,8 @@ struct CurlDigestTests {
             challenge, at: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1"), path: "/"),
             for: try NameAndPassword(Credential(name: "corp", fields: fields), challenge: "corp"), name: "corp",
             digests: CryptoDigests())
-        let signed = try signer.sign(SigningRequest(method: expected.method, target: expected.target))
+        let signed = try signer.sign(
+            SigningRequest(method: expected.method, origin: DigestBench.url.origin, target: expected.target))
         let value = try #require(signed.fields.first?.value.revealText())
         let answer = try #require(try AuthenticationChallenge.parse([value]).first)
         #expect(answer["response"] == expected.response)

@@ -33,7 +33,8 @@ struct DigestBench {
     func written(
         _ method: String = "GET", _ target: String = "/dir/index.html", body: SigningRequest.Body = .none
     ) throws -> String? {
-        try signer.sign(SigningRequest(method: method, target: target, body: body)).fields.first?.value.revealText()
+        try signer.sign(SigningRequest(method: method, origin: Self.url.origin, target: target, body: body)).fields
+            .first?.value.revealText()
     }
 
     /// The digest of `body`, taken in pieces of `size` bytes.

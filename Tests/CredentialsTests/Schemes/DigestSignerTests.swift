@@ -64,10 +64,14 @@ struct DigestSignerTests {
         // What the first process would have said next, the second one says.
         let expected = try bench.written()
         #expect(
-            try next.sign(.init(method: "GET", target: "/dir/index.html")).fields.first?.value.revealText() == expected)
+            try next.sign(request("/dir/index.html")).fields.first?.value.revealText() == expected)
         #expect(before["nonce"] == (suffix.isEmpty ? "two" : "one") && first["nonce"] == "one")
         // Accepted before, it stays in its space.
-        #expect(try next.sign(.init(method: "GET", target: "/elsewhere")).fields.isEmpty)
+        #expect(try next.sign(request("/elsewhere")).fields.isEmpty)
+    }
+
+    private func request(_ target: String) -> SigningRequest {
+        SigningRequest(method: "GET", origin: DigestBench.url.origin, target: target)
     }
 
     @Test("a late answer to an earlier nonce brings no next one")

@@ -57,7 +57,8 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
     else { return }
     let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/")
     let signer = DigestSigner(challenge, at: url, for: pair, name: "c", digests: OneDigest())
-    guard let field = try? signer.sign(SigningRequest(method: "GET", target: #"/?"\"#)).fields.first else {
+    guard let field = try? signer.sign(SigningRequest(method: "GET", origin: url.origin, target: #"/?"\"#)).fields.first
+    else {
         throw Violation(description: "no answer to \(challenge)")
     }
     let written = field.value.revealText()
