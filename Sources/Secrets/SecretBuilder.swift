@@ -22,10 +22,7 @@ public struct SecretBuilder: ~Copyable {
 
     /// Adds the bytes of a secret.
     public mutating func append(_ secret: Secret) {
-        reserve(secret.count)
-        secret.withBytes { bytes in
-            for index in bytes.indices { put(bytes[index]) }
-        }
+        secret.withBytes { append($0) }
     }
 
     /// Adds bytes that are no secret by themselves, or whose copies are the caller's to forget.
@@ -46,13 +43,24 @@ public struct SecretBuilder: ~Copyable {
 
     /// Adds the UTF-8 bytes of `text`.
     public mutating func append(_ text: String) {
-        append(text.utf8)
+        append(text.utf8.span)
     }
 
     /// Adds one byte.
     public mutating func append(_ byte: UInt8) {
         reserve(1)
         put(byte)
+    }
+
+    /// Begins anew in the same memory.
+    public mutating func removeAll() { count = 0 }
+
+    /// Lends the bytes so far to `body`; they must not be kept beyond it.
+    public func withBytes<Result, Failure>(
+        _ body: (Span<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let bytes = unsafe Span<UInt8>(_unsafeElements: UnsafeBufferPointer(start: start, count: count))
+        return try body(bytes)
     }
 
     /// The secret that was put together.

@@ -68,5 +68,5 @@ final class SundialSigner: RequestSigner {
         return SignedFields(names.map { InjectedField(name: $0, value: .joining([text, shadow])) })
     }
 
-    func learn(status: Int, fields: HTTPFields) {}
+    func learn(status: Int, fields: HTTPFields, target: String) {}
 }

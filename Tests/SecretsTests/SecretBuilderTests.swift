@@ -27,6 +27,18 @@ struct SecretBuilderTests {
         #expect(whole.suffix(100).elementsEqual(0..<100))
     }
 
+    @Test("a builder that begins anew has nothing of before, and lends what it has")
+    func anew() {
+        var builder = SecretBuilder(capacity: 4)
+        builder.append("a long password")
+        builder.removeAll()
+        #expect(builder.count == 0 && builder.withBytes { $0.isEmpty })
+        builder.append([1, 2, 3].span)
+        builder.append([UInt8]().span)
+        #expect(builder.withBytes { [$0[0], $0[1], $0[2]] } == [1, 2, 3])
+        #expect(builder.finish().revealBytes() == [1, 2, 3])
+    }
+
     @Test("nothing appended makes an empty secret")
     func empty() {
         #expect(SecretBuilder().finish().isEmpty)

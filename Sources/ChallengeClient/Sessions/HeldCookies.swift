@@ -24,8 +24,9 @@ extension UpstreamClient {
     /// Lets the sessions of a request learn from its answer. Returns the cookies in it that are theirs.
     func learn(_ sessions: SessionFields, from transfer: Transfer, target: borrowing ByteQueue) -> HeldCookies {
         if sessions.hasSigners {
-            let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
-            for signer in sessions.signers { signer.learn(status: head.status, fields: head.fields) }
+            let target = text(of: target)
+            let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0, only: sessions.learnsFrom) }
+            for signer in sessions.signers { signer.learn(status: head.status, fields: head.fields, target: target) }
         }
         var held = HeldCookies()
         let fields = transfer.answer.fields

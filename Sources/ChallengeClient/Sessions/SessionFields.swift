@@ -15,6 +15,9 @@ package final class SessionFields {
     /// Whether responses must be such that their pages can be read: which codings the upstream is offered.
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
+    private let views: [any SignerView]
+    /// The kinds of an answer's fields that the signers learn from; `nil`: all.
+    let learnsFrom: [FieldName]?
     let cookies: [SessionCookieView]
     /// Injected `Cookie` fields that have to become one line with others (RFC 6265 §5.4).
     let cookieFields: [Secret]
@@ -39,6 +42,13 @@ package final class SessionFields {
     ) {
         self.connection = connection
         self.signers = signers
+        views = signers.map { $0.makeView() }
+        learnsFrom =
+            signers.contains { $0.learnsFrom == nil }
+            ? nil
+            : signers.flatMap { $0.learnsFrom ?? [] }.map {
+                FieldName(foldingUnderscoresIn: Array($0.canonicalName.utf8).span)
+            }
         self.cookies = cookies.map(SessionCookieView.init)
         self.limitsCodings = limitsCodings
         let lines = fields.lazy.filter { $0.name == .cookie }.map(\.value)
@@ -105,10 +115,8 @@ package final class SessionFields {
         _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
     ) throws(LoginFailure) -> [any AnswerCheck] {
         var checks: [any AnswerCheck] = []
-        for signer in signers {
-            let signed = try signer.sign(request)
-            for field in signed.fields { field.value.withBytes { write(field.name, $0) } }
-            if let check = signed.check { checks.append(check) }
+        for view in views {
+            if let check = try view.sign(request, write) { checks.append(check) }
         }
         return checks
     }

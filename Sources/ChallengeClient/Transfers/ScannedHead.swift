@@ -9,10 +9,14 @@ struct ScannedHead {
     let status: Int
     let fields: HTTPFields
 
-    /// The values of `head`, whose ranges mean `bytes`.
-    init(_ head: ResponseHead, in bytes: Span<UInt8>) {
-        var fields = HTTPFields()
+    private static let noFields = HTTPFields()
+
+    /// The values of `head`, whose ranges mean `bytes`; of the fields those of some kinds, if `kinds` are given.
+    init(_ head: ResponseHead, in bytes: Span<UInt8>, only kinds: [FieldName]? = nil) {
+        // Mostly there are none of those kinds, and so nothing is made for them.
+        var fields = Self.noFields
         for line in head.fields {
+            if let kinds, !kinds.contains(line.kind) { continue }
             guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
             fields.append(HTTPField(name: name, value: bytes.text(line.value)))
         }

@@ -6,28 +6,8 @@ internal import Secrets
 internal import Synchronization
 
 /// Answers a Digest challenge anew for each request (RFC 7616 §3.4): one nonce serves many, from any thread, each with a
-/// count of its own.
+/// count of its own. Workers sign by their views of it.
 public final class DigestSigner: RequestSigner {
-    /// A request whose answer may still come, to check `rspauth` by.
-    private struct Signed {
-        var count: UInt32
-        var target: String
-        var nonces: DigestNonces
-    }
-
-    private struct State {
-        var nonces: DigestNonces
-        /// The count of the request signed last.
-        var count: UInt32 = 0
-        /// The latest; that of a count at `(count - 1) % remembered`.
-        var signed: [Signed] = []
-        /// Whether the server has taken an answer.
-        var isAccepted = false
-    }
-
-    /// So many requests are remembered for `rspauth`; what comes later is not checked.
-    private static let remembered: UInt32 = 64
-
     private let challenge: DigestChallenge
     private let challengeName: String
     private let space: DigestSpace
@@ -39,7 +19,10 @@ public final class DigestSigner: RequestSigner {
     /// What stands in every answer before and after that which changes.
     private let opening: Secret
     private let closing: String
-    private let state: Mutex<State>
+    private let current: Mutex<DigestNonces>
+    private let changes = Atomic<UInt64>(0)
+    /// Whether the server has taken an answer.
+    private let isAccepted = Atomic(false)
 
     /// A signer of answers to `challenge`, which came from `url`. `name` is the challenge's in the configuration;
     /// `makeNonce` makes client nonces that nobody can guess.
@@ -62,10 +45,8 @@ public final class DigestSigner: RequestSigner {
         closing =
             (challenge.opaque.map { ", opaque=\(quoted($0))" } ?? "")
             + (challenge.hashesUserName ? ", userhash=true" : "")
-        state = Mutex(
-            State(
-                nonces: DigestNonces(
-                    challenge, nonce: challenge.nonce, clientNonce: makeNonce(), secret: secret, digests: digests)))
+        current = Mutex(
+            DigestNonces(challenge, nonce: challenge.nonce, clientNonce: makeNonce(), secret: secret, digests: digests))
     }
 
     /// The signer that `image` was taken of; `nil` where there is no challenge in it that we can answer.
@@ -76,17 +57,18 @@ public final class DigestSigner: RequestSigner {
         guard let challenge = DigestChallenge(said) else { return nil }
         self.init(challenge, at: image.url, for: pair, name: name, digests: digests)
         let nonces = DigestNonces(
-            challenge, nonce: challenge.nonce, clientNonce: image.clientNonce, secret: secret, digests: digests)
-        state.withLock { $0 = State(nonces: nonces, count: image.count, isAccepted: image.isAccepted) }
+            challenge, nonce: challenge.nonce, clientNonce: image.clientNonce, count: image.count, secret: secret,
+            digests: digests)
+        current.withLock { $0 = nonces }
+        isAccepted.store(image.isAccepted, ordering: .relaxed)
     }
 
     /// What another process needs, besides the password, to go on with the nonce in force.
     private var snapshot: DigestImage {
-        state.withLock { state in
-            DigestImage(
-                parameters: challenge.parameters(nonce: state.nonces.nonce), url: url,
-                clientNonce: state.nonces.clientNonce, count: state.count, isAccepted: state.isAccepted)
-        }
+        let nonces = self.nonces
+        return DigestImage(
+            parameters: challenge.parameters(nonce: nonces.nonce), url: url, clientNonce: nonces.clientNonce,
+            count: nonces.count, isAccepted: isAccepted.load(ordering: .relaxed))
     }
 
     /// The same as bytes.
@@ -101,23 +83,11 @@ public final class DigestSigner: RequestSigner {
     /// The answer for one request; none outside the challenge's protection space. Throws `login-failed` where the server
     /// wants bodies to be protected (RFC 7616 §3.4.3), and this one is not known as a whole before it is sent.
     public func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
-        guard isMeant(request.target) else { return SignedFields() }
-        let (target, body) = (request.target, try digest(of: request.body))
-        let (nonces, count) = state.withLock { state in
-            // At the end of all counts the server refuses one used before and gives a new nonce, without harm.
-            if state.count < .max { state.count += 1 }
-            let signed = Signed(count: state.count, target: target, nonces: state.nonces)
-            if state.signed.count < Self.remembered {
-                state.signed.append(signed)
-            } else {
-                state.signed[Int((state.count - 1) % Self.remembered)] = signed
-            }
-            return (state.nonces, state.count)
-        }
-        return SignedFields([
-            InjectedField(name: .authorization, value: answer(request.method, target, nonces, count, body))
-        ])
+        try SignedFields(request, by: makeView())
     }
+
+    /// A view that takes the lock after a change of the nonce only.
+    public func makeView() -> any SignerView { DigestSignerView(self) }
 
     /// Where the server protects bodies only.
     public func bodyDigest(for target: String) -> (any RunningDigest)? {
@@ -125,25 +95,27 @@ public final class DigestSigner: RequestSigner {
         return digests.running(challenge.algorithm)
     }
 
+    /// `Authentication-Info`.
+    public var learnsFrom: [HTTPField.Name]? { [.authenticationInfo] }
+
     /// Takes the nonce that the server wants next (`nextnonce`), unless what it says to prove itself (`rspauth`) is wrong.
-    public func learn(status: Int, fields: HTTPFields) {
+    public func learn(status: Int, fields: HTTPFields, target: String) {
         guard status != 401, status != 429, status < 500 else { return }
-        state.withLock { $0.isAccepted = true }
+        if !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
         guard let info = AuthenticationInfo(fields[values: .authenticationInfo]),
             let next = info["nextnonce"], !next.isEmpty, !challenge.isSession
         else { return }
-        let current = state.withLock { $0.nonces }
+        let nonces = self.nonces
         // What answers a request of an earlier nonce comes too late.
-        guard next != current.nonce, info["cnonce"].map({ $0 == current.clientNonce }) ?? true,
-            isProven(info, current)
+        guard next != nonces.nonce, info["cnonce"].map({ $0 == nonces.clientNonce }) ?? true,
+            isProven(info, nonces, target)
         else { return }
         let fresh = DigestNonces(
             challenge, nonce: next, clientNonce: makeNonce(), secret: secret, digests: digests)
-        state.withLock { state in
-            guard state.nonces === current else { return }
-            state.nonces = fresh
-            state.count = 0
-            state.signed = []
+        current.withLock { current in
+            guard current === nonces else { return }
+            current = fresh
+            changes.wrappingAdd(1, ordering: .releasing)
         }
     }
 
@@ -155,24 +127,37 @@ public final class DigestSigner: RequestSigner {
 }
 
 extension DigestSigner {
-    /// RFC 7616 §3.4: `algorithm`, `qop` and `nc` are never quoted, for historical reasons.
-    private func answer(
-        _ method: String, _ target: String, _ nonces: DigestNonces, _ count: UInt32, _ body: [UInt8]?
-    ) -> Secret {
-        let digits = Self.digits(count)
-        var text = ", uri=\(quoted(target))"
-        if let algorithm = challenge.algorithmName { text += ", algorithm=\(algorithm)" }
-        text += ", nonce=\(quoted(nonces.nonce))"
-        if let protection = challenge.protection {
-            text += ", nc=\(digits), cnonce=\"\(nonces.clientNonce)\", qop=\(protection.rawValue)"
-        }
-        text += ", response=\"\(nonces.proof(method: method, target: target, count: digits, body: body))\""
-        return .joining([opening, Secret(text + closing)])
+    /// The nonce in force.
+    var nonces: DigestNonces { current.withLock { $0 } }
+
+    /// A number that grows with each change of the nonce.
+    var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// Whether a request for `target` is to carry an answer.
+    func isMeant(_ target: String) -> Bool {
+        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
+        space.contains(target) || !isAccepted.load(ordering: .relaxed)
     }
 
-    private func isMeant(_ target: String) -> Bool {
-        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
-        space.contains(target) || !state.withLock { $0.isAccepted }
+    /// Writes the next answer by `nonces` into `answer`. `scratch` is for what is hashed.
+    func write(
+        _ request: SigningRequest, by nonces: DigestNonces, to answer: inout SecretBuilder,
+        scratch: inout SecretBuilder
+    ) throws(LoginFailure) {
+        let body = try digest(of: request.body)
+        answer.removeAll()
+        answer.append(opening)
+        answer.append(", uri=\"")
+        let isPlain = !request.target.utf8.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
+        if isPlain {
+            answer.append(request.target)
+        } else {
+            answer.append(String(quoted(request.target).dropFirst().dropLast()))
+        }
+        answer.append("\"")
+        nonces.append(
+            request.method, request.target, count: nonces.next(), body: body, to: &answer, scratch: &scratch)
+        answer.append(closing)
     }
 
     /// The digest that protects `body`; `nil` where nothing does.
@@ -194,13 +179,14 @@ extension DigestSigner {
 
     /// Whether the server proves that it knows the password too, or says nothing of it. One that protects bodies proves
     /// it by that of its answer, which is not looked at.
-    private func isProven(_ info: AuthenticationInfo, _ nonces: DigestNonces) -> Bool {
+    private func isProven(_ info: AuthenticationInfo, _ nonces: DigestNonces, _ target: String) -> Bool {
         guard let proof = info["rspauth"], let digits = info["nc"], challenge.protection == .authentication,
             let count = UInt32(digits, radix: 16)
         else { return true }
-        let signed = state.withLock { $0.signed.first { $0.count == count && $0.nonces === nonces } }
-        guard let signed else { return true }
-        return nonces.proof(method: "", target: signed.target, count: Self.digits(count)) == proof.lowercased()
+        var scratch = SecretBuilder()
+        var expected = SecretBuilder()
+        expected.append(hexadecimal: nonces.proof(method: "", target: target, count: count, scratch: &scratch))
+        return expected.finish() == Secret(proof.lowercased())
     }
 
     /// `username`, or `username*` (RFC 8187) for what only a server that reads UTF-8 can be sent safely.
@@ -216,20 +202,4 @@ extension DigestSigner {
         guard challenge.isUTF8, !text.utf8.allSatisfy({ $0 < 0x80 }) else { return Secret("username=\(quoted(text))") }
         return Secret("username*=UTF-8''\(FormEncoding.percentEncoded(text))")
     }
-
-    /// Eight hexadecimal digits.
-    private static func digits(_ count: UInt32) -> String {
-        let digits = String(count, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
-    }
-}
-
-/// `text` as a quoted string (RFC 9110 §5.6.4).
-private func quoted(_ text: String) -> String {
-    var quoted = "\""
-    for sign in text.unicodeScalars {
-        if sign == "\"" || sign == "\\" { quoted.unicodeScalars.append("\\") }
-        quoted.unicodeScalars.append(sign)
-    }
-    return quoted + "\""
 }

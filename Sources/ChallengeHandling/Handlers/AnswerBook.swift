@@ -85,5 +85,8 @@ package final class AnswerBook: RequestSigner {
     }
 
     /// Answers are constant, or know by themselves.
-    package func learn(status: Int, fields: HTTPFields) {}
+    package func learn(status: Int, fields: HTTPFields, target: String) {}
+
+    /// None.
+    package var learnsFrom: [HTTPField.Name]? { [] }
 }

@@ -82,7 +82,9 @@ final class NegotiateSigner: RequestSigner {
         }
     }
 
-    func learn(status: Int, fields: HTTPFields) {}
+    func learn(status: Int, fields: HTTPFields, target: String) {}
+
+    var learnsFrom: [HTTPField.Name]? { [] }
 }
 
 /// Has the server prove who it is, where it does: with the answer goes the last token of the conversation (RFC 4559 §5).

@@ -21,10 +21,23 @@ public enum DigestAlgorithm: Sendable, CaseIterable {
 public protocol MessageDigests: Sendable {
     /// The digest of `bytes`.
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8]
+    /// The digest of bytes that are lent out, of which no copy stays behind.
+    func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8]
     /// A digest of what is not there as a whole.
     func running(_ algorithm: DigestAlgorithm) -> any RunningDigest
     /// The authentication code of `bytes` under `key` (HMAC, RFC 2104).
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
+}
+
+extension MessageDigests {
+    /// By a copy, which is overwritten.
+    public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(bytes.count)
+        for index in bytes.indices { copy.append(bytes[index]) }
+        defer { _ = Secret(taking: &copy) }
+        return digest(algorithm, of: copy)
+    }
 }
 
 /// The digest of bytes that come piece by piece. Used by one thread at a time.

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import HTTPTypes
+internal import Secrets
 internal import Synchronization
 
 /// Adds the fields of a session only where its realm is.
@@ -22,18 +23,18 @@ final class RealmSigner: RequestSigner {
     var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
 
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
-        guard isMeant(request.target) else { return SignedFields() }
-        var signed = try session.signer?.sign(request) ?? SignedFields()
-        signed.fields.insert(contentsOf: session.fields, at: 0)
-        return signed
+        try SignedFields(request, by: makeView())
     }
+
+    func makeView() -> any SignerView { View(self) }
 
     func bodyDigest(for target: String) -> (any RunningDigest)? {
-        isMeant(target) ? session.signer?.bodyDigest(for: target) : nil
+        guard let digest = session.signer?.bodyDigest(for: target) else { return nil }
+        return isMeant(spaces.standing(of: realm, at: target)) ? digest : nil
     }
 
-    private func isMeant(_ target: String) -> Bool {
-        switch spaces.standing(of: realm, at: target) {
+    private func isMeant(_ standing: RealmSpaces.Standing) -> Bool {
+        switch standing {
         case .mine: true
         case .another: false
         // The request that tries the session must carry it, or its refusal would be taken for the credential's.
@@ -41,8 +42,31 @@ final class RealmSigner: RequestSigner {
         }
     }
 
-    func learn(status: Int, fields: HTTPFields) {
-        if status != 401 { isAccepted.store(true, ordering: .relaxed) }
-        session.signer?.learn(status: status, fields: fields)
+    var learnsFrom: [HTTPField.Name]? { session.signer.map { $0.learnsFrom } ?? [] }
+
+    func learn(status: Int, fields: HTTPFields, target: String) {
+        if status != 401, !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
+        session.signer?.learn(status: status, fields: fields, target: target)
+    }
+
+    /// The signer as one worker uses it.
+    private final class View: SignerView {
+        private let signer: RealmSigner
+        private let own: (any SignerView)?
+        private var spaces: RealmSpaceView
+
+        init(_ signer: RealmSigner) {
+            self.signer = signer
+            own = signer.session.signer?.makeView()
+            spaces = RealmSpaceView(signer.spaces)
+        }
+
+        func sign(
+            _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
+        ) throws(LoginFailure) -> (any AnswerCheck)? {
+            guard signer.isMeant(spaces.standing(of: signer.realm, at: request.target)) else { return nil }
+            for field in signer.session.fields { field.value.withBytes { write(field.name, $0) } }
+            return try own?.sign(request, write)
+        }
     }
 }

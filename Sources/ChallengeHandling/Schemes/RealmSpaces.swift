@@ -22,6 +22,7 @@ public final class RealmSpaces: Sendable {
 
     private static let most = 256
     private let known = Mutex(Known())
+    private let changes = Atomic<UInt64>(0)
 
     /// Nothing known.
     public init() {}
@@ -33,14 +34,28 @@ public final class RealmSpaces: Sendable {
             let folder = Self.folder(url.path[...])
             if known.realms.updateValue(realm, forKey: folder) == nil { known.order.append(folder) }
             if known.order.count > Self.most { known.realms[known.order.removeFirst()] = nil }
+            changes.wrappingAdd(1, ordering: .releasing)
             return true
         }
     }
 
     /// Whether a request for `target` is one for `realm`.
     func standing(of realm: String, at target: String) -> Standing {
+        Self.standing(of: realm, at: target, in: known.withLock(\.realms))
+    }
+
+    /// What is known now, by folders, and the number of changes until then.
+    fileprivate var snapshot: (realms: [Substring: String], version: UInt64) {
+        // Read first: a change during what follows is seen by the next request.
+        let version = version
+        return (known.withLock(\.realms), version)
+    }
+
+    fileprivate var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    fileprivate static func standing(of realm: String, at target: String, in realms: [Substring: String]) -> Standing {
         let path = Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") })
-        guard let found = known.withLock({ Self.realm(path, in: $0.realms) }) else { return .unknown }
+        guard let found = Self.realm(path, in: realms) else { return .unknown }
         return found == realm ? .mine : .another
     }
 
@@ -58,5 +73,22 @@ public final class RealmSpaces: Sendable {
     private static func folder(_ path: Substring) -> Substring {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
         return path[...slash]
+    }
+}
+
+/// One worker's view of what is known: the lock is taken after a change only.
+struct RealmSpaceView {
+    private let spaces: RealmSpaces
+    private var known: (realms: [Substring: String], version: UInt64)
+
+    init(_ spaces: RealmSpaces) {
+        self.spaces = spaces
+        known = spaces.snapshot
+    }
+
+    /// As `RealmSpaces.standing`.
+    mutating func standing(of realm: String, at target: String) -> RealmSpaces.Standing {
+        if spaces.version != known.version { known = spaces.snapshot }
+        return RealmSpaces.standing(of: realm, at: target, in: known.realms)
     }
 }

@@ -83,7 +83,7 @@ struct SchemeProbe {
                 .failed, challenge: occasion.name,
                 detail: "The server that answered \(step) did not prove that it is the one asked: \(fault).")
         }
-        session?.signer?.learn(status: response.status, fields: response.fields)
+        session?.signer?.learn(status: response.status, fields: response.fields, target: url.target)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
         guard response.status < 500, response.status != 429 else {
             // An application may well fail at a HEAD: the request that waits tries the answer itself.

@@ -22,6 +22,26 @@ public struct CryptoDigests: MessageDigests {
         }
     }
 
+    /// The digest of bytes that are lent out.
+    public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
+        switch algorithm {
+        case .md5: return hash(Insecure.MD5.self, bytes)
+        case .sha1: return hash(Insecure.SHA1.self, bytes)
+        case .sha256: return hash(SHA256.self, bytes)
+        case .sha512: return hash(SHA512.self, bytes)
+        case .sha512t256:
+            var copy = bytes.indices.map { bytes[$0] }
+            defer { _ = Secret(taking: &copy) }
+            return SHA512t256.hash(copy)
+        }
+    }
+
+    private func hash<Hash: HashFunction>(_: Hash.Type, _ bytes: Span<UInt8>) -> [UInt8] {
+        var hash = Hash()
+        unsafe bytes.withUnsafeBytes { unsafe hash.update(bufferPointer: $0) }
+        return Array(hash.finalize())
+    }
+
     /// A digest of what comes piece by piece.
     public func running(_ algorithm: DigestAlgorithm) -> any RunningDigest {
         switch algorithm {

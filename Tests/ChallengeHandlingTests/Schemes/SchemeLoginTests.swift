@@ -244,7 +244,7 @@ struct SchemeLoginTests {
             try signer.sign(SigningRequest(to: target)).fields.count
         }
         #expect(try count("/met/") == 1 && count("/elsewhere") == 1)
-        signer.learn(status: 200, fields: [:])
+        signer.learn(status: 200, fields: [:], target: "/")
         #expect(try count("/met/x?y=/z") == 1 && count("/met/x/y") == 1)
         #expect(try count("/elsewhere") == 0 && count("/") == 0)
     }

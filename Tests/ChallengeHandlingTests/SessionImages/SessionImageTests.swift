@@ -172,11 +172,11 @@ private final class KeptSigner: RequestSigner {
     var names: [HTTPField.Name] { [] }
     var image: SignerImage? { SignerImage(bytes) }
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields { SignedFields() }
-    func learn(status: Int, fields: HTTPFields) {}
+    func learn(status: Int, fields: HTTPFields, target: String) {}
 }
 
 private final class OtherSigner: RequestSigner {
     var names: [HTTPField.Name] { [] }
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields { SignedFields() }
-    func learn(status: Int, fields: HTTPFields) {}
+    func learn(status: Int, fields: HTTPFields, target: String) {}
 }

@@ -58,6 +58,6 @@ struct DigestBench {
     func learn(_ info: String, status: Int = 200) throws {
         var fields = HTTPFields()
         fields.append(HTTPField(name: try #require(HTTPField.Name("Authentication-Info")), value: info))
-        signer.learn(status: status, fields: fields)
+        signer.learn(status: status, fields: fields, target: "/dir/index.html")
     }
 }

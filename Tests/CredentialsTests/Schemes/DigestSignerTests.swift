@@ -74,6 +74,47 @@ struct DigestSignerTests {
         SigningRequest(method: "GET", origin: DigestBench.url.origin, target: target)
     }
 
+    @Test("a worker's view signs by the nonce that the server wants next")
+    func view() throws {
+        let bench = try DigestBench(Self.field)
+        let view = bench.signer.makeView()
+        #expect(try signed(by: view)["nonce"] == "one")
+        try bench.learn("nextnonce=\"two\"")
+        let (second, third) = (try signed(by: view), try signed(by: view))
+        #expect(second["nonce"] == "two" && second["nc"] == "00000001")
+        #expect(third["nonce"] == "two" && third["nc"] == "00000002")
+    }
+
+    @Test("workers that sign at once never use a count of a nonce twice, while nonces come and go")
+    func workers() async throws {
+        let bench = try DigestBench(Self.field)
+        let (workers, rounds) = (8, 400)
+        let pairs = try await withThrowingTaskGroup(of: [String].self) { group in
+            for worker in 0..<workers {
+                group.addTask {
+                    let view = bench.signer.makeView()
+                    return try (0..<rounds).map { round in
+                        let answer = try signed(by: view)
+                        if round % 100 == worker { try bench.learn("nextnonce=\"\(worker)-\(round)\"") }
+                        return "\(answer["nonce"] ?? "") \(answer["nc"] ?? "")"
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(pairs.count == workers * rounds && Set(pairs).count == pairs.count)
+        #expect(Set(pairs.compactMap { $0.split(separator: " ").first }).count > 1)
+    }
+
+    /// The parameters of what `view` signs.
+    private func signed(by view: any SignerView) throws -> AuthenticationChallenge {
+        var values: [String] = []
+        _ = try view.sign(request("/dir/index.html")) { _, value in
+            values.append(String(decoding: value.indices.map { value[$0] }, as: UTF8.self))
+        }
+        return try #require(try AuthenticationChallenge.parse(values).first)
+    }
+
     @Test("a late answer to an earlier nonce brings no next one")
     func late() throws {
         let bench = try DigestBench(Self.field)

@@ -71,7 +71,7 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
             && answer["qop"] == challenge.protection?.rawValue && answer["response"] == "07",
         "\(written) is no answer to \(challenge)")
     try require(challenge.hashesUserName || answer["username"] == #"a"\b"#, "another user: \(written)")
-    signer.learn(status: 200, fields: [:])
+    signer.learn(status: 200, fields: [:], target: "/")
 }
 
 private struct OneDigest: MessageDigests {

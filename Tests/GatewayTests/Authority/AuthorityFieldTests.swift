@@ -74,7 +74,7 @@ struct AuthorityFieldTests {
             return SignedFields([InjectedField(name: .authorization, value: value)])
         }
 
-        func learn(status: Int, fields: HTTPFields) {}
+        func learn(status: Int, fields: HTTPFields, target: String) {}
     }
 
     @Test("a field made for one request is for it alone, and one that needs the body is a denial")

@@ -33,7 +33,7 @@ struct SigningTests {
             return SignedFields([InjectedField(name: SigningTests.signature, value: value)])
         }
 
-        func learn(status: Int, fields: HTTPFields) {}
+        func learn(status: Int, fields: HTTPFields, target: String) {}
     }
 
     private static func text(_ bytes: Span<UInt8>) -> String {

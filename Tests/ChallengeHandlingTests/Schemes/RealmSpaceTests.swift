@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Testing
+
+@testable import ChallengeHandling
+
+@Suite("Which realm is where")
+struct RealmSpaceTests {
+    @Test("a worker's view knows what was learned before it was made and after")
+    func view() {
+        let origin = Origin(scheme: .https, host: "api.example.com")
+        let spaces = RealmSpaces()
+        let early = spaces.learn("a", at: WebURL(origin: origin, path: "/one/"))
+        var view = RealmSpaceView(spaces)
+        #expect(early && view.standing(of: "a", at: "/one/x?y=/") == .mine)
+        #expect(view.standing(of: "a", at: "/two/x") == .unknown)
+        let late = spaces.learn("b", at: WebURL(origin: origin, path: "/one/two/"))
+        #expect(late && view.standing(of: "a", at: "/one/two/x") == .another)
+        #expect(view.standing(of: "a", at: "/one/x") == .mine)
+        let again = spaces.learn("a", at: WebURL(origin: origin, path: "/one/two/"))
+        #expect(again && view.standing(of: "a", at: "/one/two/x") == .mine)
+    }
+}
