@@ -9,6 +9,8 @@ TOKEN = "bench-" + "x" * 58
 AUTHORIZATION = f"Bearer {TOKEN}"
 # What a login by a page sets: a session as long as the token, and the server that has it.
 COOKIES = (f"SESSION={TOKEN}", "ROUTE=.node1")
+# What a request without a session is asked for, one for each kind of session.
+CHALLENGES = ("Bearer", 'Basic realm="bench"', 'Digest realm="bench", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c0", qop="auth", algorithm=MD5')
 # The 65 bytes of an answer.
 ANSWER = "{\"account\":\"DE02 1203 0000 0000 2020 51\",\"balance\":\"1234567.89\"}\n"
 # The name that the upstreams' certificate is for, besides their address.
@@ -90,12 +92,13 @@ def static_proxy(folder, ports, upstreams, authority):
 def countersign(folder, ports, upstreams, authority, token_port=None, workers=1):
     """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session.
 
-    `token_port`: a server of tokens elsewhere than at the upstream. The kind `cookies` is a session of cookies.
+    `token_port`: a server of tokens elsewhere than at the upstream. The kind `cookies` is a session of cookies, `digest` one of
+    Digest, and `realms` one of two that the server tells apart by their realms.
     """
     listeners = "".join(f'  - {{ address: "127.0.0.1:{port}", upstream: {kind} }}\n' for kind, port in ports.items())
     entries = challenges = ""
     for kind in ports:
-        is_plain = kind in ("plain", "bodies", "cookies")
+        is_plain = kind in ("plain", "bodies", "cookies", "digest", "realms")
         version = "2" if kind == "h2" else "1.1"
         tls = "" if is_plain else f"    tls: {{ ca: {authority} }}\n"
         url = f"http{'' if is_plain else 's'}://127.0.0.1:{upstreams[kind]}/"
@@ -106,6 +109,13 @@ def countersign(folder, ports, upstreams, authority, token_port=None, workers=1)
                 "  - name: cookies\n    upstream: cookies\n    gateway: none\n    credential: bench\n"
                 "    detect: { status: 401 }\n    success: { cookie: SESSION }\n"
                 "    login: { url: /login, parameters: { user: \"{username}\", pass: \"{password}\" } }\n")
+            continue
+        if kind == "digest":
+            challenges += "  - { name: digest, upstream: digest, scheme: digest, credential: bench }\n"
+            continue
+        if kind == "realms":
+            for realm in ("bench", "other"):
+                challenges += f"  - {{ name: {realm}, upstream: realms, scheme: basic, realm: {realm}, credential: bench }}\n"
             continue
         challenges += (
             f"  - name: {kind}\n    upstream: {kind}\n    scheme: bearer\n    credential: bench\n"

@@ -88,10 +88,10 @@ def stage(folder, programs, behind, name=None, token_port=None):
 def alone(ends, folder, binary, upstream_port, wrap, more_environment):
     """The daemon before one upstream of HTTP/1.1, started by another program or with more in its environment.
 
-    Its listeners are those of a session with a token and of one made of cookies.
+    Its listeners are those of a session with a token, of one made of cookies, of Digest, and of realms that are told apart.
     """
     own = _own_folder(folder, "countersign")
-    ports = {kind: free_port() for kind in ("plain", "cookies")}
+    ports = {kind: free_port() for kind in ("plain", "cookies", "digest", "realms")}
     with open(f"{own}/configuration", "w") as file:
         file.write(configurations.countersign(own, ports, dict.fromkeys(ports, upstream_port), authority=None))
     command = wrap([os.path.abspath(binary), "serve", "--config", f"{own}/configuration"])

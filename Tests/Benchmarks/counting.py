@@ -44,6 +44,8 @@ REQUESTS = {
     "POST of 4 KiB": Request("POST", 65, 4096),
     "GET of 65 bytes with cookies": Request("GET", 65, kind="cookies"),
     "GET of 65 bytes with cookies and the caller's": Request("GET", 65, kind="cookies", cookies="theme=dark; basket=9b1d3c7e"),
+    "GET of 65 bytes with Digest": Request("GET", 65, kind="digest"),
+    "GET of 65 bytes with realms": Request("GET", 65, kind="realms"),
     "GET of 65 bytes, 64 at once": Request("GET", 65, at_once=64),
 }
 
@@ -89,8 +91,11 @@ class Upstream:
             lines = "".join(f"Set-Cookie: {cookie}; Path=/; HttpOnly\r\n" for cookie in configurations.COOKIES)
             return streams.response_head("200 OK", 0, lines)
         cookies = (streams.field(head, "cookie") or "").split("; ")
-        if streams.field(head, "authorization") != configurations.AUTHORIZATION and not {*configurations.COOKIES} <= {*cookies}:
-            return streams.response_head("401 Unauthorized", 0, "WWW-Authenticate: Bearer\r\n")
+        authorization = streams.field(head, "authorization") or ""
+        is_known = authorization == configurations.AUTHORIZATION or authorization.startswith(("Basic ", "Digest "))
+        if not is_known and not {*configurations.COOKIES} <= {*cookies}:
+            lines = "".join(f"WWW-Authenticate: {challenge}\r\n" for challenge in configurations.CHALLENGES)
+            return streams.response_head("401 Unauthorized", 0, lines)
         size = int(path.removeprefix("/"))
         return streams.response_head("200 OK", size) + b"x" * size
 
