@@ -134,6 +134,18 @@ struct ChallengeHandlerTests {
         }
     }
 
+    @Test("a dispatcher registered as any handler chooses by location all the same")
+    func anyHandler() async throws {
+        try await withDemo { demo in
+            let handler: any ChallengeHandler = try DispatchChallengeHandler()
+                .register(BasicChallengeHandler(ScriptedLogin("demo")), at: "127.0.0.1:*/basic/*")
+            demo.client.registerChallengeHandler(handler)
+            #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .ok)
+            demo.client.unregisterChallengeHandler(handler)
+            #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .unauthorized)
+        }
+    }
+
     @Test("dispatchers that stand in each other ask each once, and find who can answer")
     func circle() async throws {
         try await withDemo { demo in

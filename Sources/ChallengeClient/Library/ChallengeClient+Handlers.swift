@@ -20,10 +20,16 @@ extension ChallengeClient {
         life.shared.registry.unregister(gatewayName: gatewayName)
     }
 
-    /// Has `handler` answer challenges of HTTP: a `DispatchChallengeHandler` where its handlers stand, any other at every server.
-    /// Of several that stand at one place the first that can handle a challenge is asked.
+    /// Has `handler` answer challenges of HTTP at every server. Of several that stand at one place the first that can handle a
+    /// challenge is asked.
     public func registerChallengeHandler(_ handler: some ChallengeHandler) {
-        life.shared.registry.register(handler)
+        life.shared.registry.register(.everywhere(handler, RegistrationNumber()))
+    }
+
+    /// Has the handlers of `dispatcher` answer challenges of HTTP, each at its pattern. What one of them has answered ends when it is
+    /// unregistered from `dispatcher`.
+    public func registerChallengeHandler(_ dispatcher: DispatchChallengeHandler) {
+        life.shared.registry.register(.dispatched(dispatcher))
     }
 
     /// Takes `handler` back, with what it has answered; does nothing where it is not registered.

@@ -23,12 +23,6 @@ final class HandlerRegistry: Sendable {
         let patterns: [LocationPattern]
     }
 
-    /// A handler of challenges of HTTP; what a dispatcher holds stands where that says, any other everywhere.
-    private struct PlacedHandler {
-        let handler: any ChallengeHandler
-        let number = RegistrationNumber()
-    }
-
     private struct BookKey: Hashable {
         let registration: String
         let origin: Origin
@@ -56,7 +50,7 @@ final class HandlerRegistry: Sendable {
     /// Moves with everything that changes what stands where.
     var version: UInt64 {
         let (version, handlers) = state.withLock { ($0.version, $0.handlers) }
-        return handlers.reduce(version) { $0 &+ (($1.handler as? DispatchChallengeHandler)?.version ?? 0) }
+        return handlers.reduce(version) { $0 &+ $1.version }
     }
 
     /// Where logins may send requests besides the origin of the request itself.
@@ -87,31 +81,18 @@ final class HandlerRegistry: Sendable {
         if key.challenge == Self.mobileFirstName { return true }
         let (gateways, handlers) = state.withLock { ($0.gateways, $0.handlers) }
         return gateways.contains { $0.gateway.identity == key.credential }
-            || numbers(of: handlers).contains { "\($0)" == key.credential }
-    }
-
-    private func numbers(of handlers: [PlacedHandler]) -> [RegistrationNumber] {
-        handlers.flatMap { placed in
-            (placed.handler as? DispatchChallengeHandler)?.registrations.map(\.registration.number) ?? [placed.number]
-        }
+            || handlers.contains { $0.registrations.contains { "\($0.number)" == key.credential } }
     }
 
     private func challenges(at origin: Origin) -> [(HandledChallenges, LocationPattern?)] {
-        state.withLock { $0.handlers }.flatMap { placed -> [(HandledChallenges, LocationPattern?)] in
-            guard let dispatcher = placed.handler as? DispatchChallengeHandler else {
-                return [(handled(placed.handler, "\(type(of: placed.handler))", placed.number), nil)]
-            }
-            return dispatcher.registrations.filter { $0.pattern.mayCover(origin) }.map { pattern, registration in
-                let name = "\(type(of: registration.handler)) at \(pattern.text)"
-                return (handled(registration.handler, name, registration.number), pattern)
-            }
+        state.withLock { $0.handlers }.flatMap(\.registrations).compactMap { placed in
+            if let pattern = placed.pattern, !pattern.mayCover(origin) { return nil }
+            let place = placed.pattern.map { " at \($0.text)" } ?? ""
+            let challenges = HandledChallenges(
+                placed.handler, name: "\(type(of: placed.handler))\(place)", identity: "\(placed.number)", caller: calls
+            )
+            return (challenges, placed.pattern)
         }
-    }
-
-    private func handled(
-        _ handler: any ChallengeHandler, _ name: String, _ number: RegistrationNumber
-    ) -> HandledChallenges {
-        HandledChallenges(handler, name: name, identity: "\(number)", caller: calls)
     }
 
     private func book(of registration: String, at origin: Origin) -> AnswerBook {
@@ -153,20 +134,18 @@ extension HandlerRegistry {
         }
     }
 
-    func register(_ handler: any ChallengeHandler) {
+    func register(_ handler: PlacedHandler) {
         state.withLock { state in
-            state.handlers.append(PlacedHandler(handler: handler))
+            state.handlers.append(handler)
             state.version += 1
         }
     }
 
     func unregister(_ handler: any ChallengeHandler) {
-        // What it counted is added, so that the sum never falls back to what it was.
-        let counted = (handler as? DispatchChallengeHandler)?.version ?? 0
         state.withLock { state in
             guard let index = state.handlers.firstIndex(where: { $0.handler === handler }) else { return }
-            state.handlers.remove(at: index)
-            state.version &+= counted &+ 1
+            // What it counted is added, so that the sum never falls back to what it was.
+            state.version &+= state.handlers.remove(at: index).version &+ 1
         }
     }
 }

@@ -26,6 +26,8 @@ public struct ChallengeRequest: Sendable {
     public let isRepeated: Bool
     /// The world, as the conversation has it; `nil` while `canHandle` is asked.
     public let conversation: Conversation?
+    /// The dispatchers that it has come through.
+    private var dispatchers: [ObjectIdentifier] = []
 
     /// A request.
     public init(
@@ -42,6 +44,18 @@ public struct ChallengeRequest: Sendable {
 
     /// The realm, where the challenge names one.
     public var realm: String? { challenge["realm"] }
+
+    /// The request as `dispatcher` passes it on.
+    func dispatched(by dispatcher: DispatchChallengeHandler) -> ChallengeRequest {
+        var request = self
+        request.dispatchers.append(ObjectIdentifier(dispatcher))
+        return request
+    }
+
+    /// Whether it has come through `dispatcher` already, which is registered in a circle.
+    func wasDispatched(by dispatcher: DispatchChallengeHandler) -> Bool {
+        dispatchers.contains(ObjectIdentifier(dispatcher))
+    }
 }
 
 /// The answer to a challenge: what goes as `Authorization` with the request, and with those to the same protection space.

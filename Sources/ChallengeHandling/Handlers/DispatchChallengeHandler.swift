@@ -14,7 +14,7 @@ internal import Synchronization
 ///
 /// A more specific pattern hides less specific ones altogether. See `LocationPattern` for how patterns are written.
 ///
-/// A dispatcher may be registered in another one, in a circle even: each is asked once.
+/// A dispatcher may be registered in another one, in a circle even: none asks itself.
 public final class DispatchChallengeHandler: ChallengeHandler {
     /// A handler at a pattern.
     package struct Registration: Sendable {
@@ -65,30 +65,15 @@ public final class DispatchChallengeHandler: ChallengeHandler {
 
     /// What the one that the look-up finds says, `nil` included; `nil` where it finds nobody.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
-        try await chosen(for: request)?.handle(request)
+        try await chosen(for: request)?.handle(request.dispatched(by: self))
     }
 
     private func chosen(for request: ChallengeRequest) -> (any ChallengeHandler)? {
-        var asked: [DispatchChallengeHandler] = []
-        return chosen(for: request, asked: &asked)
-    }
-
-    /// The one that is no dispatcher; `asked` are those that have been looked through.
-    private func chosen(
-        for request: ChallengeRequest, asked: inout [DispatchChallengeHandler]
-    ) -> (any ChallengeHandler)? {
-        if asked.contains(where: { $0 === self }) { return nil }
-        asked.append(self)
+        if request.wasDispatched(by: self) { return nil }
         // Outside of the lock, for a handler may be a dispatcher, this one even.
         let standing = state.withLock { $0.table.match(request.location)?.handlers } ?? []
-        for handler in standing.map(\.handler) {
-            if let dispatcher = handler as? DispatchChallengeHandler {
-                if let found = dispatcher.chosen(for: request, asked: &asked) { return found }
-            } else if handler.canHandle(request) {
-                return handler
-            }
-        }
-        return nil
+        let passed = request.dispatched(by: self)
+        return standing.first { $0.handler.canHandle(passed) }?.handler
     }
 
     /// Every registration, the most specific pattern first.
