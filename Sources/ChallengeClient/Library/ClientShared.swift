@@ -23,7 +23,7 @@ final class ClientShared: Sendable {
         let gate = SharedAttemptGate(
             limits: SessionLimits(waiters: configuration.limits.waiters), store: configuration.attempts,
             now: Self.wallClock)
-        registry = HandlerRegistry(configuration, calls: calls, attempts: gate)
+        registry = HandlerRegistry(configuration, calls: calls)
         connections = configuration.connections.settings
         services = ClientServices(
             gate: gate, credentials: configuration.credentials, state: configuration.state, wallClock: Self.wallClock,

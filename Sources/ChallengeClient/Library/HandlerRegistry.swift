@@ -33,13 +33,11 @@ final class HandlerRegistry: Sendable {
 
     /// The client of the MobileFirst server, if the configuration names one.
     let mobileFirst: MobileFirstClient?
-    private let attempts: any AttemptControl
     private let configuration: ClientConfiguration
     private let calls: HandlerCalls
     private let state = Mutex(State())
 
-    init(_ configuration: ClientConfiguration, calls: HandlerCalls, attempts: any AttemptControl) {
-        self.attempts = attempts
+    init(_ configuration: ClientConfiguration, calls: HandlerCalls) {
         self.configuration = configuration
         self.calls = calls
         mobileFirst = configuration.mobileFirst.map {
@@ -165,36 +163,26 @@ extension HandlerRegistry {
         state.withLock { _ = $0.checks.removeValue(forKey: securityCheck) }
     }
 
-    /// The handlers for one conversation; `given` is the answer to `check` that goes out before any challenge.
-    func checkHandlers(
-        answering check: String? = nil, given: GuardedCheckHandler.Given? = nil
-    ) -> [any SecurityCheckChallengeHandler] {
-        let registered = state.withLock { Array($0.checks.values) }
-        var handlers: [any SecurityCheckChallengeHandler] = registered.map { handler in
-            GuardedCheckHandler(
-                handler, calls: calls, given: handler.securityCheck == check ? given : nil)
-        }
-        if let check, !registered.contains(where: { $0.securityCheck == check }) {
-            handlers.append(
-                GuardedCheckHandler(AnsweredCheck(securityCheck: check), calls: calls, given: given))
-        }
-        return handlers
+    /// The handlers for one conversation. Where none is registered for `check`, which is answered before any challenge, one stands in.
+    private func checks(answering check: String? = nil) -> [HandledCheck] {
+        var handlers = state.withLock { Array($0.checks.values) }
+        if let check { handlers.append(AnsweredCheck(securityCheck: check)) }
+        return handlers.map { HandledCheck($0, caller: calls) }
     }
 
     /// The login for whatever scope a resource names.
     var mobileFirstLogin: Authenticator? {
         guard let mobileFirst else { return nil }
         return standing { [unowned self] occasion in
-            mobileFirst.login(scope: occasion.scope.words, handlers: checkHandlers())
+            mobileFirst.login(scope: occasion.scope.words, checks: checks())
         }
     }
 
     /// The login that answers `check` ahead of any challenge.
     func login(answering check: String, with answer: SecretJSON) -> Authenticator? {
         guard let mobileFirst else { return nil }
-        let handlers = checkHandlers(
-            answering: check, given: GuardedCheckHandler.Given(answer, attempts: attempts))
-        return standing { _ in mobileFirst.login(answering: check, with: answer, handlers: handlers) }
+        let checks = checks(answering: check)
+        return standing { _ in mobileFirst.login(answering: check, with: answer, checks: checks) }
     }
 
     private func standing(_ makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) -> Authenticator? {
@@ -205,5 +193,16 @@ extension HandlerRegistry {
                 origin: server.api.origin, challenge: Self.mobileFirstName, credential: "",
                 scope: server.scope.description),
             credentials: [], isOfUpstream: true, makeLogin: makeLogin)
+    }
+}
+
+/// Stands in for a check that is answered without a handler.
+private struct AnsweredCheck: SecurityCheckChallengeHandler {
+    let securityCheck: String
+
+    /// There is no other answer.
+    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
+        if case .rejected(let failure) = challenge.previousAnswer { throw failure }
+        return .cancel(reason: "The server asks for \"\(securityCheck)\" again, and no handler of it is registered.")
     }
 }

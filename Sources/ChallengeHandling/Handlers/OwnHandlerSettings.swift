@@ -55,7 +55,7 @@ package protocol OwnHandlerSource: Sendable {
     /// The authenticator of a gateway's or a scheme's handler, under the challenge's name; `nil` if there is none of that name.
     func authenticator(_ handler: String, of challenge: String, at upstream: ProtectedUpstream) -> Authenticator?
     /// The handler of a security check; `nil` if there is none of that name.
-    func securityCheck(_ handler: String, of challenge: String) -> (any SecurityCheckChallengeHandler)?
+    func securityCheck(_ handler: String, of challenge: String) -> HandledCheck?
 }
 
 /// No handlers.
@@ -69,5 +69,5 @@ package struct NoOwnHandlers: OwnHandlerSource {
     ) -> Authenticator? { nil }
 
     /// None.
-    package func securityCheck(_ handler: String, of challenge: String) -> (any SecurityCheckChallengeHandler)? { nil }
+    package func securityCheck(_ handler: String, of challenge: String) -> HandledCheck? { nil }
 }

@@ -38,7 +38,12 @@ public final class MobileFirstClient: Sendable {
     public func login(
         scope words: some Sequence<String>, handlers: [any SecurityCheckChallengeHandler]
     ) -> any SessionLogin {
-        MobileFirstLogin(client: self, scope: configuration.scope(adding: words), handlers: handlers)
+        login(scope: words, checks: handlers.map { HandledCheck($0) })
+    }
+
+    /// The same with handlers that a program may have written itself.
+    package func login(scope words: some Sequence<String>, checks: [HandledCheck]) -> any SessionLogin {
+        MobileFirstLogin(client: self, scope: configuration.scope(adding: words), checks: checks)
     }
 
     /// A login that answers `check` ahead of any challenge, as `login(check, credentials)` of IBM's clients: the check is
@@ -46,7 +51,14 @@ public final class MobileFirstClient: Sendable {
     public func login(
         answering check: String, with answer: SecretJSON, handlers: [any SecurityCheckChallengeHandler]
     ) -> any SessionLogin {
-        var login = MobileFirstLogin(client: self, scope: configuration.scope(adding: [check]), handlers: handlers)
+        login(answering: check, with: answer, checks: handlers.map { HandledCheck($0) })
+    }
+
+    /// The same with handlers that a program may have written itself.
+    package func login(
+        answering check: String, with answer: SecretJSON, checks: [HandledCheck]
+    ) -> any SessionLogin {
+        var login = MobileFirstLogin(client: self, scope: configuration.scope(adding: [check]), checks: checks)
         login.first = (check, answer)
         return login
     }

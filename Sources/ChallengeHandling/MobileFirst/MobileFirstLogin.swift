@@ -8,7 +8,7 @@ internal import Secrets
 struct MobileFirstLogin: SessionLogin {
     let client: MobileFirstClient
     let scope: Scope
-    let handlers: [any SecurityCheckChallengeHandler]
+    let checks: [HandledCheck]
     /// What is answered ahead of any challenge, which has the check validated anew even where it holds.
     var first: (check: String, answer: SecretJSON)?
 
@@ -71,7 +71,7 @@ extension MobileFirstLogin {
         _ registration: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) {
         var dialogue = SecurityCheckDialogue(
-            name: client.name, handlers: handlers + [ApplicationNoticeHandler(challengeName: client.name)],
+            name: client.name, handlers: checks + [HandledCheck(ApplicationNoticeHandler(challengeName: client.name))],
             conversation: calls.conversation)
         var members: [String: SecretJSON] = [
             "client_id": SecretJSON(.string(registration.clientID)),
@@ -79,7 +79,7 @@ extension MobileFirstLogin {
         ]
         if let first {
             members["challengeResponse"] = SecretJSON(object: [first.check: first.answer])
-            dialogue.gave(first.check)
+            dialogue.gave(first.answer, to: first.check)
         }
         let url = client.configuration.api.appending(path: "preauth/v1/preauthorize")
         for _ in 0...Self.rounds {

@@ -4,7 +4,7 @@
 /// The answer to a security check as a challenge of the configuration has it, for the login that answers all checks of a response.
 package struct ConfiguredCheck: Sendable {
     /// Answers the check.
-    let handler: any SecurityCheckChallengeHandler
+    let handler: HandledCheck
     /// The credential of the answer; `nil`: the handler finds it itself.
     package let credential: String?
     /// True if the callers choose the credential.
@@ -22,7 +22,7 @@ package struct ConfiguredCheck: Sendable {
 
     /// A check.
     package init(
-        _ handler: any SecurityCheckChallengeHandler, credential: String? = nil, choosesByUser: Bool = false,
+        _ handler: HandledCheck, credential: String? = nil, choosesByUser: Bool = false,
         isKept: Bool = false, logsOut: Bool = false, answerURL: WebURL? = nil, proof: WebURL? = nil,
         refusal: String? = nil
     ) {

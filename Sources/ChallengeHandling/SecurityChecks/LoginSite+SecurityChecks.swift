@@ -49,7 +49,7 @@ extension LoginSite {
                 credentials: credentials.sorted(), asks: checks.dropFirst().map(\.name),
                 makeLogin: { occasion in
                     ResourceCheckLogin(
-                        name: name, handlers: handlers, answerURL: answerURL, address: proof ?? upstream.url,
+                        name: name, checks: handlers, answerURL: answerURL, address: proof ?? upstream.url,
                         challenge: occasion.challenge, target: proof == nil ? occasion.target : nil)
                 }
             ).sending(to: Set(checks.compactMap(\.answerURL?.origin))))
@@ -73,7 +73,7 @@ extension LoginSite {
                     scope: configuration.scope.description),
                 credentials: checks.compactMap(\.credential), asks: checks.map(\.name),
                 logout: leaving.isEmpty ? nil : MobileFirstLogout(client, of: leaving), isOfUpstream: true,
-                makeLogin: { client.login(scope: $0.scope.words, handlers: checks.map(\.handler)) }
+                makeLogin: { client.login(scope: $0.scope.words, checks: checks.map(\.handler)) }
             ).answering(checks).sending(to: [server.api.origin]))
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Secrets
+
 /// The security checks of one conversation: which were answered, with what, and what became of it.
 ///
 /// It is the same for every dialect of the wire. The driver hands it what the server said; it asks the handlers, closes
@@ -15,6 +17,8 @@ package struct SecurityCheckDialogue {
         }
 
         let use: CredentialUse?
+        /// The answer, if it was made of no stored credential and is a program's own.
+        let own: Secret?
         var outcome = Outcome.pending
 
         var isPending: Bool { if case .pending = outcome { true } else { false } }
@@ -22,20 +26,20 @@ package struct SecurityCheckDialogue {
 
     /// Whom failures and steps belong to where no single challenge is to blame: the upstream, for a MobileFirst client.
     private let name: String
-    private let handlers: [String: any SecurityCheckChallengeHandler]
+    private let handlers: [String: HandledCheck]
     private let conversation: Conversation
     private var given: [String: Given] = [:]
 
     /// A dialogue in which nothing was said yet. Of several handlers for one check the first counts.
-    package init(name: String, handlers: [any SecurityCheckChallengeHandler], conversation: Conversation) {
+    package init(name: String, handlers: [HandledCheck], conversation: Conversation) {
         self.name = name
         self.handlers = Dictionary(handlers.map { ($0.securityCheck, $0) }, uniquingKeysWith: { first, _ in first })
         self.conversation = conversation
     }
 
-    /// An answer to `check` goes out that no challenge of this conversation asked for.
-    package mutating func gave(_ check: String) {
-        given[check] = Given(use: nil)
+    /// `answer` to `check` goes out, which no challenge of this conversation asked for.
+    package mutating func gave(_ answer: SecretJSON, to check: String) {
+        given[check] = Given(use: nil, own: handlers[check]?.own(answer))
         report(check, "answer: given for \(ServerText.name(check)) ahead of a challenge")
     }
 
@@ -43,7 +47,7 @@ package struct SecurityCheckDialogue {
     package mutating func succeeded(_ successes: [String: JSONValue]) async {
         for (check, success) in successes.sorted(by: { $0.key < $1.key }) {
             given[check]?.outcome = .accepted
-            await handlers[check]?.handleSuccess(success)
+            await handlers[check]?.succeeded(success)
         }
     }
 
@@ -65,19 +69,22 @@ package struct SecurityCheckDialogue {
                     + "one with `security-check: \(check)`.")
         }
         var answers: [String: SecretJSON] = [:]
-        var news: [(check: String, use: CredentialUse?)] = []
+        var news: [(check: String, use: CredentialUse?, own: Secret?)] = []
         // Those first whose answer was wrong: they end most conversations.
         for (check, value) in challenges.filter({ given[$0.key] != nil }) + challenges.filter({ given[$0.key] == nil })
         {
             guard let handler = handlers[check] else { continue }
-            let (answer, use) = try await ask(handler, value)
+            let challenge = SecurityCheckChallenge(
+                securityCheck: check, value: value, previousAnswer: previousAnswer(to: check),
+                conversation: conversation)
+            let (answer, use) = try await handler.answer(to: challenge)
             answers[check] = answer
-            news.append((check, use))
+            news.append((check, use, handler.own(answer, use)))
         }
         // Once more for all: a handler written by somebody else may not have looked, and time has passed.
         for new in news { try new.use?.requireOpenLatch(in: conversation) }
         for new in news {
-            given[new.check] = Given(use: new.use)
+            given[new.check] = Given(use: new.use, own: new.own)
             let credential = new.use.map { " from the credential \($0.key.credential)" } ?? ""
             report(new.check, "answer: given for \(ServerText.name(new.check))\(credential)")
         }
@@ -95,7 +102,7 @@ package struct SecurityCheckDialogue {
             ends.append(reject(check, isLock(failure) ? .locked : .rejected, serverWait: serverWait))
         }
         for (check, failure) in unanswered { ends.append(refusal(check, failure, serverWait)) }
-        for (check, failure) in failures { await handlers[check]?.handleFailure(failure) }
+        for (check, failure) in failures { await handlers[check]?.failed(failure) }
         return ends.first
             ?? LoginFailure(
                 .failed, challenge: name, detail: "The server refused the login without naming a security check.")
@@ -111,10 +118,12 @@ extension SecurityCheckDialogue {
     private func isPending(_ check: String) -> Bool { given[check]?.isPending == true }
 
     private mutating func reject(_ check: String, _ reason: Latch.Reason, serverWait: Int64?) -> LoginFailure {
+        let challenge = handlers[check]?.challengeName ?? name
+        if let own = given[check]?.own { conversation.attempts.note(own, to: challenge, acceptedAt: nil) }
         let failure =
             given[check]?.use?.reject(reason, serverWait: serverWait, in: conversation)
             ?? LoginFailure(
-                reason == .locked ? .accountLocked : .rejected, challenge: handlers[check]?.challengeName ?? name,
+                reason == .locked ? .accountLocked : .rejected, challenge: challenge,
                 detail: "The server rejected the answer to the security check \"\(ServerText.name(check))\".",
                 retryAt: serverWait)
         given[check]?.outcome = .rejected(failure)
@@ -147,30 +156,6 @@ extension SecurityCheckDialogue {
             detail: "The security check \"\(ServerText.name(check))\" \(happened) at the server before any answer, so "
                 + "nothing was sent. Wait until the server's block is over, or have it lifted there.",
             retryAt: serverWait)
-    }
-
-    private func ask(
-        _ handler: any SecurityCheckChallengeHandler, _ value: JSONValue
-    ) async throws(LoginFailure) -> (SecretJSON, CredentialUse?) {
-        let challenge = SecurityCheckChallenge(
-            securityCheck: handler.securityCheck, value: value,
-            previousAnswer: previousAnswer(to: handler.securityCheck), conversation: conversation)
-        let answer: ChallengeAnswer
-        do {
-            answer = try await handler.handleChallenge(challenge)
-        } catch let failure as LoginFailure {
-            throw failure
-        } catch {
-            // A description could hold anything, a secret too; the type's name cannot.
-            throw LoginFailure(
-                .failed, challenge: handler.challengeName,
-                detail: "The challenge handler of \"\(handler.challengeName)\" failed: \(type(of: error)).")
-        }
-        switch answer {
-        case .cancel(let reason):
-            throw LoginFailure(.failed, challenge: handler.challengeName, detail: reason, isCancelled: true)
-        case .submitChallengeAnswer(let answer, let use): return (answer, use)
-        }
     }
 
     private func report(_ check: String, _ text: String) {

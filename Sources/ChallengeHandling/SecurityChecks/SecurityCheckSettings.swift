@@ -82,7 +82,7 @@ package struct SecurityCheckSettings: ChallengeKind {
             key: LatchKey(origin: server, challenge: challenge.name, credential: credential),
             answer: answer, keepAttempts: keepAttempts, retryRejectedAfter: challenge.retryRejected)
         return ConfiguredCheck(
-            handler, credential: credential, choosesByUser: challenge.credentialsByUser != nil,
+            HandledCheck(handler), credential: credential, choosesByUser: challenge.credentialsByUser != nil,
             isKept: challenge.login == .atStart, logsOut: logsOut,
             answerURL: answerURL?.resolved(at: site.upstream.url), proof: challenge.proofAddress(at: site.upstream),
             refusal: challenge.isForNobody ? challenge.refusal : nil)

@@ -20,7 +20,7 @@ public struct ResourceCheckLogin: SessionLogin {
     private static let longestField = 900
 
     private let name: String
-    private let handlers: [any SecurityCheckChallengeHandler]
+    private let checks: [HandledCheck]
     private let answerURL: WebURL?
     private let address: WebURL
     private let challenge: ExaminedResponse?
@@ -32,8 +32,18 @@ public struct ResourceCheckLogin: SessionLogin {
         name: String, handlers: [any SecurityCheckChallengeHandler], answerURL: WebURL?, address: WebURL,
         challenge: ExaminedResponse?, target: WebURL? = nil
     ) {
+        self.init(
+            name: name, checks: handlers.map { HandledCheck($0) }, answerURL: answerURL, address: address,
+            challenge: challenge, target: target)
+    }
+
+    /// The same with handlers under names of the configuration.
+    init(
+        name: String, checks: [HandledCheck], answerURL: WebURL?, address: WebURL, challenge: ExaminedResponse?,
+        target: WebURL?
+    ) {
         self.name = name
-        self.handlers = handlers
+        self.checks = checks
         self.answerURL = answerURL
         self.address = address
         let occasion = LoginOccasion(challenge: challenge, target: target)
@@ -55,7 +65,7 @@ public struct ResourceCheckLogin: SessionLogin {
             response = found
             let examined = ExaminedResponse(
                 status: found.status, fields: found.fields, body: found.body, url: place)
-            let detector = ResourceCheckDetector(checks: handlers.map(\.securityCheck))
+            let detector = ResourceCheckDetector(checks: checks.map(\.securityCheck))
             guard detector.examine(examined, hasSession: false) == .challenged() else {
                 talk.report("no challenge that this answers, so there is nothing to add yet")
                 return .nothingAsked(at: place, now: conversation.now())
@@ -66,8 +76,9 @@ public struct ResourceCheckLogin: SessionLogin {
         talk.keep(response)
         var dialogue = SecurityCheckDialogue(
             name: name,
-            handlers: handlers + [
-                DeviceRealmHandler(challengeName: name, application: Self.application(in: talk.url.path))
+            handlers: checks + [
+                HandledCheck(
+                    DeviceRealmHandler(challengeName: name, application: Self.application(in: talk.url.path)))
             ], conversation: conversation)
         for _ in 0...Self.rounds {
             let message = ResourceCheckMessage(

@@ -5,27 +5,6 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import Synchronization
 
-/// A program's handler of a security check, under the challenge's name.
-struct OwnCheckHandler: SecurityCheckChallengeHandler {
-    private let handler: any SecurityCheckChallengeHandler
-    let challengeName: String
-
-    init(_ handler: any SecurityCheckChallengeHandler, name: String) {
-        self.handler = handler
-        challengeName = name
-    }
-
-    var securityCheck: String { handler.securityCheck }
-    var latchKey: LatchKey? { handler.latchKey }
-
-    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
-        try await handler.handleChallenge(challenge)
-    }
-
-    func handleSuccess(_ success: JSONValue) async { await handler.handleSuccess(success) }
-    func handleFailure(_ failure: JSONValue) async { await handler.handleFailure(failure) }
-}
-
 /// The handlers of this process, with what their logins share and keep over a reload.
 final class OwnHandlerMaterial: OwnHandlerSource {
     private struct Place: Hashable {
@@ -49,9 +28,9 @@ final class OwnHandlerMaterial: OwnHandlerSource {
         }
     }
 
-    func securityCheck(_ handler: String, of challenge: String) -> (any SecurityCheckChallengeHandler)? {
+    func securityCheck(_ handler: String, of challenge: String) -> HandledCheck? {
         guard case .securityCheck(let handler) = OwnHandlers.handler(named: handler) else { return nil }
-        return GuardedCheckHandler(OwnCheckHandler(handler, name: challenge), calls: calls)
+        return HandledCheck(handler, name: challenge, caller: calls)
     }
 
     /// The answers of a challenge at a server.
