@@ -34,7 +34,7 @@ public final class BasicChallengeHandler: ChallengeHandler {
 
     /// Whether it is Basic, of a realm that somebody is asked for.
     public func canHandle(_ request: ChallengeRequest) -> Bool {
-        request.challenge.isScheme("Basic") && request.challenge.token68 == nil && loginHandler(for: request) != nil
+        BasicScheme().offer(among: [request.challenge], realm: nil) != nil && loginHandler(for: request) != nil
     }
 
     /// What the login handler says, as Basic has it. Throws `no-credential` for a name with a colon, or with what Basic cannot
@@ -44,9 +44,7 @@ public final class BasicChallengeHandler: ChallengeHandler {
         let realm = request.realm ?? "Basic"
         let credential = Credential(
             name: realm, fields: ["username": Secret(found.username), "password": found.password])
-        let pair = try NameAndPassword(credential, challenge: realm)
-        return ChallengeResponse(
-            credentials: try BasicScheme.field(for: pair, credential: realm, challenge: realm).value)
+        return ChallengeResponse(credentials: try BasicScheme.field(of: credential, challenge: realm).value)
     }
 
     private func loginHandler(for request: ChallengeRequest) -> (any LoginHandler)? {

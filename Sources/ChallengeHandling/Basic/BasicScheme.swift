@@ -25,9 +25,14 @@ public struct BasicScheme: AuthenticationScheme {
     /// A session of one constant field.
     public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
         let use = try occasion.requireUse()
-        let pair = try NameAndPassword(use.credential, challenge: occasion.name)
-        let field = try Self.field(for: pair, credential: use.credential.name, challenge: occasion.name)
+        let field = try Self.field(of: use.credential, challenge: occasion.name)
         return .session(Session(unproven: use, fields: [field]))
+    }
+
+    /// The field for the name and the password of `credential`.
+    static func field(of credential: Credential, challenge: String) throws(LoginFailure) -> InjectedField {
+        try field(
+            for: NameAndPassword(credential, challenge: challenge), credential: credential.name, challenge: challenge)
     }
 
     /// `Authorization: Basic …` for `pair`, in UTF-8 whether or not the challenge says `charset`: without it a server

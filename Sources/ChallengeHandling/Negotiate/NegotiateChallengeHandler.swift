@@ -22,23 +22,23 @@ public final class NegotiateChallengeHandler: ChallengeHandler {
     }
 
     /// A ticket for the server; gives up where there is none here, or where the server refused its token. Throws
-    /// `login-rejected` or `account-locked` where the KDC says so.
+    /// `login-rejected` or `account-locked` where the KDC rejects the credential, and `login-latched` from then on.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
         guard !request.isRepeated, let conversation = request.conversation else { return nil }
+        let use = credential.map { credential in
+            CredentialUse(
+                key: LatchKey(origin: request.url.origin, challenge: "Negotiate", credential: credential.name),
+                credential: credential)
+        }
+        try use?.requireOpenLatch(in: conversation)
+        let occasion = SchemeOccasion(name: "Negotiate", url: request.url, use: use, conversation: conversation)
         let scheme = NegotiateScheme(
             office: office, host: request.url.origin.host, servicePrincipal: servicePrincipal)
-        do throws(TicketError) {
-            return ChallengeResponse(try await scheme.session(credential, now: conversation.now()))
-        } catch {
-            switch error.kind {
-            case .locked, .rejected:
-                throw LoginFailure(
-                    error.kind == .locked ? .accountLocked : .rejected, challenge: "Negotiate",
-                    detail: "The KDC gives no ticket: \(error.reason).")
-            case .unknown, .unsupported:
-                conversation.report(ConversationStep(challenge: "Negotiate", text: error.reason))
-                return nil
-            }
+        switch try await scheme.session(for: occasion) {
+        case .session(let session): return ChallengeResponse(session)
+        case .useless(let reason):
+            occasion.report(reason)
+            return nil
         }
     }
 }

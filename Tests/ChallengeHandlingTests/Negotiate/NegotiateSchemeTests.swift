@@ -121,6 +121,21 @@ struct NegotiateSchemeTests {
         }
     }
 
+    @Test("a credential that the KDC rejects is put to it once")
+    func rejected() async throws {
+        let office = Office(failing: TicketError(.rejected, reason: "Preauthentication failed"))
+        let handler = NegotiateChallengeHandler(office: office, credential: credential(["password": "wrong"]))
+        let request = ChallengeRequest(
+            url: WebURL(origin: Origin(scheme: .https, host: "a"), path: "/"),
+            challenge: try #require(try AuthenticationChallenge.parse(["Negotiate"]).first),
+            conversation: World([]).conversation)
+        for code in [LoginFailure.Code.rejected, .latched] {
+            let failure = await #expect(throws: LoginFailure.self) { _ = try await handler.handle(request) }
+            #expect(failure?.code == code)
+        }
+        #expect(office.requests.withLock(\.count) == 1)
+    }
+
     @Test("without a ticket there is no session")
     func noTicket() async throws {
         let office = Office(failing: TicketError(.rejected, reason: "Preauthentication failed"))
