@@ -6,9 +6,6 @@ internal import Secrets
 
 /// The form of one step on its page: where it goes and what goes along.
 struct GatewayForm {
-    /// What a browser says that it takes. The first type decides what content-aware gateways answer.
-    static let pageTypes = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"
-
     private let step: GatewayStep
     private let page: ExaminedResponse
     private let targets: GatewayTargets
@@ -28,39 +25,17 @@ struct GatewayForm {
 
     /// The request that submits it.
     func request(filledFrom use: CredentialUse, by visit: GatewayVisit) throws(LoginFailure) -> SideRequest {
-        var url = try target(visit)
+        let url = try target(visit)
         guard let method = HTTPRequest.Method(step.method) else {
             throw visit.failure("The method of the login is none. Check `login.method`.")
         }
-        let parameters = try parameters(use, visit)
-        var fields: HTTPFields = [.accept: Self.pageTypes]
-        var body: Secret?
-        switch step.body {
-        case _ where method == .get || method == .head:
-            let pairs = parameters.map { (name: $0.name, value: $0.value.revealText()) }
-            let query = [url.query, pairs.isEmpty ? nil : FormEncoding.query(pairs)].compactMap(\.self)
-            url = WebURL(
-                origin: url.origin, path: url.path, query: query.isEmpty ? nil : query.joined(separator: "&"))
-        case .form:
-            body = FormEncoding.body(parameters)
-            fields[.contentType] = FormEncoding.mediaType
-        case .json:
-            var members: [String: JSONValue] = [:]
-            for parameter in parameters { members[parameter.name] = .string(parameter.value.revealText()) }
-            body = SecretJSON(.object(members)).text
-            fields[.contentType] = "application/json"
-            fields[.accept] = "application/json, */*;q=0.8"
-        }
-        // As a browser does; frameworks take it for a sign that the form came from their page. Queries stay here.
-        if method != .get, method != .head {
-            fields[.origin] = page.url.origin.description
-            fields[.referer] = "\(page.url.origin)\(page.url.path)"
-        }
+        var request = SideRequest.submitting(
+            try parameters(use, visit), as: step.body, to: url, method, from: page, timeout: step.timeout)
         for header in step.headers {
             guard let name = HTTPField.Name(header.name) else { continue }
-            fields[name] = try render(header, use, visit).revealText()
+            request.fields[name] = try render(header, use, visit).revealText()
         }
-        return SideRequest(method: method, url: url, fields: fields, body: body, timeout: step.timeout)
+        return request
     }
 
     /// What is remembered of it once the login has worked; `nil` if the configuration says where it goes.

@@ -66,7 +66,7 @@ struct GatewayVisit {
         var isMarked = false
         for _ in 0...Self.redirectLimit {
             var request = SideRequest(
-                method: .get, url: address, fields: [.accept: GatewayForm.pageTypes], timeout: patience)
+                method: .get, url: address, fields: [.accept: SideRequest.pageTypes], timeout: patience)
             request.isLook = true
             let response = try await send(request, step)
             isMarked = isMarked || self.isMarked(response)

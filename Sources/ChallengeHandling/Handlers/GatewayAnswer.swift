@@ -61,24 +61,11 @@ public struct LoginForm: Sendable {
 
     /// The request that submits it from `page`; `nil` where its address is none, or its method another.
     func request(from page: ExaminedResponse) -> SideRequest? {
-        guard var url = page.url.resolving(url), method == .post || method == .get else { return nil }
-        var fields: HTTPFields = [.accept: GatewayForm.pageTypes]
-        var body: Secret?
-        if method == .get {
-            let pairs = parameters.map { (name: $0.name, value: $0.value.revealText()) }
-            let query = [url.query, pairs.isEmpty ? nil : FormEncoding.query(pairs)].compactMap(\.self)
-            url = WebURL(
-                origin: url.origin, path: url.path, query: query.isEmpty ? nil : query.joined(separator: "&"))
-        } else {
-            body = FormEncoding.body(parameters)
-            fields[.contentType] = FormEncoding.mediaType
-            // As a browser does; frameworks take it for a sign that the form came from their page.
-            fields[.origin] = page.url.origin.description
-            fields[.referer] = "\(page.url.origin)\(page.url.path)"
-        }
-        for field in headers { fields[field.name] = field.value }
-        let timeout = timeout > .zero ? timeout : .milliseconds(10_000)
-        return SideRequest(method: method, url: url, fields: fields, body: body, timeout: timeout)
+        guard let url = page.url.resolving(url), method == .post || method == .get else { return nil }
+        var request = SideRequest.submitting(
+            parameters, to: url, method, from: page, timeout: timeout > .zero ? timeout : .milliseconds(10_000))
+        for field in headers { request.fields[field.name] = field.value }
+        return request
     }
 
     /// What is the same for the same answer.
