@@ -30,16 +30,8 @@ struct GatewayConfirmation {
     private func look(
         with session: Session?, _ conversation: Conversation
     ) async throws(LoginFailure) -> (isMarked: Bool, status: Int) {
-        var visit = GatewayVisit(name: name, conversation: conversation, markers: [], session: session)
-        var (address, isMarked) = (address, false)
-        for _ in 0...GatewayVisit.redirectLimit {
-            let response = try await visit.look(at: address, "confirmation", follows: false).response
-            isMarked = isMarked || isChallenge(response)
-            guard !isMarked, let next = GatewayVisit.redirect(in: response), next.origin == address.origin else {
-                return (isMarked, response.status)
-            }
-            address = next
-        }
-        throw visit.failure("The server answers with too many redirects, one after the other.")
+        var visit = GatewayVisit(name: name, conversation: conversation, session: session, isMarked: isChallenge)
+        let page = try await visit.look(at: address, "confirmation", over: .untilMarked)
+        return (page.isMarked, page.response.status)
     }
 }

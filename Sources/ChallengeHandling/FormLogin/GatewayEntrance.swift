@@ -21,6 +21,9 @@ struct GatewayEntrance {
     /// True if a caller chose which page is filled in.
     var isCallers: Bool { source == .challenged }
 
+    /// True if `url` is where a caller met the page: it may show the form always, so that the form there proves nothing.
+    func isResource(_ url: WebURL) -> Bool { isCallers && url.path == address.path }
+
     /// The entrance as it stands for the step on `page`: a later page is the server's answer to what was submitted before.
     func leading(to page: GatewayVisit.Page, isFirst: Bool) -> GatewayEntrance {
         isFirst ? self : GatewayEntrance(address: address, source: .named, page: page)

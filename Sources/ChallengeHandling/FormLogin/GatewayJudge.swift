@@ -25,7 +25,7 @@ struct GatewayJudge {
             if let trouble = visit.trouble(in: answer, "form") { throw trouble }
         }
         guard isProven || success.isEmpty && answer.status != 403 else { throw noEvidence(visit, answer) }
-        guard let next = GatewayVisit.redirect(in: answer), next.origin == answer.url.origin else {
+        guard let next = GatewayVisit.redirectWithinOrigin(in: answer) else {
             return .init(response: answer, isMarked: false)
         }
         let page = try await visit.open(next, "redirect")
@@ -46,15 +46,14 @@ struct GatewayJudge {
         try requireNoFailure(answer, visit)
         var isProven = try isProven(by: answer, visit)
         if !isProven { try requireNoRefusal(answer, visit) }
-        let next = GatewayVisit.redirect(in: answer)
-        let isLikely = hasNewCookies || next != nil
+        let isLikely = hasNewCookies || GatewayVisit.redirect(in: answer) != nil
         var seen: WebURL?
-        if let next, next.origin == answer.url.origin {
+        if let next = GatewayVisit.redirectWithinOrigin(in: answer) {
             // Once, before anybody else uses the session: Tomcat takes the next request for that address for the one that it
             // saved, and this is the one to be taken.
-            let page = try await followUp(next, "redirect", isProven || isLikely, follows: false, &visit)
+            let page = try await followUp(next, "redirect", isProven || isLikely, over: .none, &visit)
             guard let page else { return isProven }
-            let isResource = entrance.isCallers && next.path == entrance.address.path
+            let isResource = entrance.isResource(next)
             if !isResource, next != proof { try requireNoFailure(page.response, visit) }
             isProven = isProven || self.isProven(by: page.response)
             if !isProven, page.isMarked || form.isAgain(in: page.response) {
@@ -68,7 +67,7 @@ struct GatewayJudge {
         guard let proof else {
             guard success.isEmpty else { throw noEvidence(visit, answer) }
             if hasNewCookies { return false }
-            if let seen, entrance.isCallers, seen.path == entrance.address.path { return true }
+            if let seen, entrance.isResource(seen) { return true }
             guard entrance.isCallers else {
                 guard isLikely else { throw noEvidence(visit, answer) }
                 return false
@@ -76,7 +75,7 @@ struct GatewayJudge {
             return try await requireOpen(entrance.address, answer, isLikely, &visit)
         }
         if success.isEmpty, seen == proof { return true }
-        let page = try await followUp(proof, "check", success.isEmpty && isLikely, follows: true, &visit)
+        let page = try await followUp(proof, "check", success.isEmpty && isLikely, &visit)
         guard let page else { return false }
         if self.isProven(by: page.response) { return true }
         if page.isMarked {
@@ -102,7 +101,7 @@ struct GatewayJudge {
     private func requireOpen(
         _ address: WebURL, _ answer: ExaminedResponse, _ isLikely: Bool, _ visit: inout GatewayVisit
     ) async throws(LoginFailure) -> Bool {
-        guard let page = try await followUp(address, "check", isLikely, follows: true, &visit) else { return false }
+        guard let page = try await followUp(address, "check", isLikely, &visit) else { return false }
         if page.isMarked {
             if form.isPreset, (200...299).contains(answer.status) {
                 throw reject(.rejected, page.response, visit, by: "\(address.path) shows the login page after it")
@@ -120,10 +119,11 @@ struct GatewayJudge {
 
     /// One GET after the form. `nil` where it brought nothing to look at and there is evidence enough without.
     private func followUp(
-        _ address: WebURL, _ step: String, _ isEnough: Bool, follows: Bool, _ visit: inout GatewayVisit
+        _ address: WebURL, _ step: String, _ isEnough: Bool, over redirects: GatewayVisit.Redirects = .all,
+        _ visit: inout GatewayVisit
     ) async throws(LoginFailure) -> GatewayVisit.Page? {
         do throws(LoginFailure) {
-            return try await visit.look(at: address, step, follows: follows)
+            return try await visit.look(at: address, step, over: redirects)
         } catch {
             guard isEnough else { throw error }
             return nil

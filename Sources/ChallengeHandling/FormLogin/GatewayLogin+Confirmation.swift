@@ -6,13 +6,8 @@
 extension GatewayLogin {
     /// Asks for `prove-at` with the session, or for the upstream's address with and without it.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
-        let markers = markers
-        return await GatewayConfirmation(
-            address: proof ?? base, isProving: proof != nil, name: key.challenge,
-            isChallenge: { response in
-                var look = ResponseLook(response)
-                return look.matchAny(markers) == .matches
-            }
+        await GatewayConfirmation(
+            address: proof ?? base, isProving: proof != nil, name: key.challenge, isChallenge: isMarked
         ).run(held, conversation)
     }
 }

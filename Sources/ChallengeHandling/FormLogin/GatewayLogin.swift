@@ -42,7 +42,7 @@ public struct GatewayLogin: SessionLogin {
     /// Wins a session, or says why not. Submits the form once; whatever is not clearly a success or a rejection is unknown.
     public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var visit = GatewayVisit(
-            name: key.challenge, conversation: conversation, markers: markers, patience: patience)
+            name: key.challenge, conversation: conversation, patience: patience, isMarked: isMarked)
         let use: CredentialUse
         do throws(LoginFailure) {
             use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
@@ -59,6 +59,14 @@ public struct GatewayLogin: SessionLogin {
         switch try await enter(&visit) {
         case .found(let found): entrance = found
         case .nothingAsked(let session, _): return session
+        case .notFound(_, let trouble?): throw trouble
+        case .notFound(let last, nil):
+            var failure = visit.failure(
+                "No login page came where one was expected. Name its address by `login.page`, or one that only a session opens by "
+                    + "`prove-at`, or say by `detect` what tells the page.", last)
+            // Nothing was sent: whoever meets the page next brings its address.
+            failure.isCancelled = challenged == nil
+            throw failure
         }
         var page = entrance.page
         var submitted: ProvenForm.Form?
@@ -100,8 +108,11 @@ public struct GatewayLogin: SessionLogin {
         return session
     }
 
-    /// What tells in a response that nobody is logged in.
-    var markers: [ResponseMatcher] { rules.detect + rules.markers }
+    /// Returns whether a response tells that nobody is logged in.
+    func isMarked(_ response: ExaminedResponse) -> Bool {
+        var look = ResponseLook(response)
+        return look.matchAny(rules.detect + rules.markers) == .matches
+    }
 
     /// The configured address that shows the login page only as long as nobody is logged in. A page that is named always asks; and
     /// where a token goes along, cookies alone prove nothing.
@@ -121,73 +132,25 @@ public struct GatewayLogin: SessionLogin {
     /// True if the login page needs no look for it.
     private var isPageNamed: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
 
-    /// What a look for the login page comes to.
-    private enum Entry {
-        case found(GatewayEntrance)
-        /// Nobody asks for a login where a request waits, as the empty session says; `isCertain`: and the server was in no trouble.
-        case nothingAsked(Session, isCertain: Bool)
-    }
-
     /// Finds the login page: at the address that the configuration names, at `prove-at`, at the upstream's address, and only then where
-    /// a caller met it, or where its request waits (CONTRIBUTING, rule 11).
-    private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> Entry {
-        if let first = rules.steps.first, isPageNamed {
-            let address = try visit.resolve(first.page, at: base, else: base)
-            let page =
-                first.needsNoPage
-                ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: address), isMarked: false)
-                : try await visit.open(address, "page")
-            return .found(GatewayEntrance(address: address, source: .named, page: page))
+    /// a caller met it, or where its request waits.
+    private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> GatewaySearch.Outcome {
+        guard let first = rules.steps.first, isPageNamed else {
+            return try await GatewaySearch(
+                configured: (proof.map { [$0] } ?? []) + [base], origin: base.origin, challenged: challenged,
+                target: target
+            ).run(on: &visit)
         }
-        var addresses: [(url: WebURL, source: GatewayEntrance.Source)] = []
-        if let proof { addresses.append((proof, .configured)) }
-        addresses.append((base, .configured))
-        if let plain = (challenged ?? target)?.plain, plain.origin == base.origin {
-            addresses.append((plain, .challenged))
-        }
-        var asked: Set<WebURL> = []
-        var trouble: LoginFailure?
-        var last: ExaminedResponse?
-        for (address, source) in addresses where asked.insert(address).inserted {
-            // Without the cookies of another address.
-            visit = GatewayVisit(
-                name: key.challenge, conversation: visit.conversation, markers: markers, patience: patience)
-            let page: GatewayVisit.Page
-            if let target {
-                guard let found = try await visit.search(address) else {
-                    return nothingAsked(at: target, isBrief: true, visit)
-                }
-                page = found
-            } else {
-                page = try await visit.look(at: address, "page")
-            }
-            let found = visit.trouble(in: page.response, "page")
-            if page.isMarked, found == nil {
-                return .found(GatewayEntrance(address: address, source: source, page: page))
-            }
-            trouble = trouble ?? found
-            last = page.response
-        }
-        if let target { return nothingAsked(at: target, isBrief: trouble != nil, visit) }
-        if let trouble { throw trouble }
-        var failure = visit.failure(
-            "No login page came where one was expected. Name its address by `login.page`, or one that only a session opens by "
-                + "`prove-at`, or say by `detect` what tells the page.", last)
-        // Nothing was sent: whoever meets the page next brings its address.
-        failure.isCancelled = challenged == nil
-        throw failure
-    }
-
-    private func nothingAsked(at target: WebURL, isBrief: Bool, _ visit: GatewayVisit) -> Entry {
-        visit.report("no login page, so there is nothing to add yet")
-        return .nothingAsked(
-            .nothingAsked(at: target, now: visit.conversation.now(), isBrief: isBrief), isCertain: !isBrief)
+        let address = try visit.resolve(first.page, at: base, else: base)
+        let page =
+            first.needsNoPage
+            ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: address), isMarked: false)
+            : try await visit.open(address, "page")
+        return .found(GatewayEntrance(address: address, source: .named, page: page))
     }
 
     private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {
-        var jar = visit.jar
-        for name in rules.passingCookies { jar.remove(name: name) }
-        jar.pass(names: rules.callerCookies)
+        let jar = visit.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
         let fields = try fields(use.credential.adding(visit.extracted), visit)
         guard jar.hasOwn || !fields.isEmpty else {
             throw visit.failure(
@@ -196,8 +159,7 @@ public struct GatewayLogin: SessionLogin {
                     : "The login set no cookie but those that `cookies.pass` gives to callers, so there is no session that "
                         + "could be used.")
         }
-        let end = [jar.expiresAt, visit.endsAt].compactMap(\.self).min()
-        return Session(fields: fields, expiresAt: end, cookies: jar.isEmpty ? nil : SessionCookies(jar))
+        return visit.session(jar, fields: fields)
     }
 
     private func fields(_ credential: Credential, _ visit: GatewayVisit) throws(LoginFailure) -> [InjectedField] {

@@ -12,14 +12,17 @@ struct GatewayVisit {
         var isMarked: Bool
     }
 
+    /// The redirects that are followed to a page.
+    enum Redirects { case all, none, untilMarked }
+
     /// So many redirects are followed to a page.
     static let redirectLimit = 5
 
     /// Whom failures and steps belong to.
     let name: String
     let conversation: Conversation
-    /// What tells that nobody is logged in.
-    let markers: [ResponseMatcher]
+    /// Tells by a response that nobody is logged in.
+    let isMarked: (ExaminedResponse) -> Bool
     /// The time that a page is waited for.
     let patience: Duration
     private(set) var jar = CookieJar()
@@ -31,15 +34,15 @@ struct GatewayVisit {
     private let session: Session?
 
     init(
-        name: String, conversation: Conversation, markers: [ResponseMatcher], patience: Duration = .seconds(10),
-        session: Session? = nil
+        name: String, conversation: Conversation, patience: Duration = .seconds(10), session: Session? = nil,
+        isMarked: @escaping (ExaminedResponse) -> Bool
     ) {
         self.session = session
         self.patience = patience
         jar = session?.cookies?.snapshot ?? CookieJar()
         self.name = name
         self.conversation = conversation
-        self.markers = markers
+        self.isMarked = isMarked
     }
 
     /// Fetches a page, by redirects within its origin.
@@ -60,8 +63,10 @@ struct GatewayVisit {
         }
     }
 
-    /// Fetches a page as `open` does, whatever the status. `follows`: over redirects.
-    mutating func look(at address: WebURL, _ step: String, follows: Bool = true) async throws(LoginFailure) -> Page {
+    /// Fetches a page as `open` does, whatever the status.
+    mutating func look(
+        at address: WebURL, _ step: String, over redirects: Redirects = .all
+    ) async throws(LoginFailure) -> Page {
         var address = address
         var isMarked = false
         for _ in 0...Self.redirectLimit {
@@ -70,9 +75,9 @@ struct GatewayVisit {
             request.isLook = true
             let response = try await send(request, step)
             isMarked = isMarked || self.isMarked(response)
-            guard follows, let next = Self.redirect(in: response), next.origin == address.origin else {
-                return Page(response: response, isMarked: isMarked)
-            }
+            guard redirects == .all || redirects == .untilMarked && !isMarked,
+                let next = Self.redirectWithinOrigin(in: response)
+            else { return Page(response: response, isMarked: isMarked) }
             address = next
         }
         throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
@@ -135,10 +140,22 @@ struct GatewayVisit {
                 + "password.", answer)
     }
 
-    /// Whether a response tells that nobody is logged in.
-    func isMarked(_ response: ExaminedResponse) -> Bool {
-        var look = ResponseLook(response)
-        return look.matchAny(markers) == .matches
+    /// Forgets the cookies of another address.
+    mutating func forgetCookies() { jar = CookieJar() }
+
+    /// The cookies that the session is to have: callers get those of `passed` as well, and those of `dropped` were for the login only.
+    func cookies(passing passed: Set<String>, dropping dropped: Set<String> = []) -> CookieJar {
+        var jar = jar
+        for name in dropped { jar.remove(name: name) }
+        jar.pass(names: passed)
+        return jar
+    }
+
+    /// The session of `cookies` and `fields`.
+    func session(_ cookies: CookieJar, fields: [InjectedField] = []) -> Session {
+        Session(
+            fields: fields, expiresAt: [cookies.expiresAt, endsAt].compactMap(\.self).min(),
+            cookies: cookies.isEmpty ? nil : SessionCookies(cookies))
     }
 
     /// The failure where a response says only that the server is in trouble.
@@ -163,6 +180,12 @@ struct GatewayVisit {
             return nil
         }
         return response.url.resolving(location)
+    }
+
+    /// The address that a redirect names, if it is one of the same origin: no other is followed.
+    static func redirectWithinOrigin(in response: ExaminedResponse) -> WebURL? {
+        guard let next = redirect(in: response), next.origin == response.url.origin else { return nil }
+        return next
     }
 
     /// The address that `reference` means at `address`; `other` where there is none.
