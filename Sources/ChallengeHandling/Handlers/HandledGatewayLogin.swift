@@ -96,7 +96,10 @@ struct HandledGatewayLogin: SessionLogin {
                 // Where only a caller met the page, it may always be; the answer to the form says more.
                 if isLikely, entrance.isCallers { return nil }
                 let proof = try await visit.look(at: entrance.address, "proof")
-                return proof.isMarked ? proof.response : nil
+                guard proof.isMarked else { return nil }
+                // A rejection never rests on a page that only a caller chose (CONTRIBUTING, rule 3).
+                guard !entrance.isCallers else { throw noEvidence(visit) }
+                return proof.response
             case .submitForm(let form):
                 last = form
                 let before = visit.jar
@@ -112,6 +115,12 @@ struct HandledGatewayLogin: SessionLogin {
             }
         }
         throw visit.failure("The gateway's handler submitted \(Self.rounds) forms, one after the other.")
+    }
+
+    private func noEvidence(_ visit: GatewayVisit) -> LoginFailure {
+        visit.failure(
+            "The server's answer to the form does not tell whether the login worked: it set no cookie, and the page that asked for "
+                + "the login still shows it.")
     }
 
     private func submit(

@@ -10,12 +10,6 @@ import Testing
 
 @Suite("Answers of handlers that a server has accepted")
 struct AcceptedAnswerTests {
-    private struct Here: HandlerCaller {
-        func run<Value: Sendable>(
-            _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
-        ) async throws -> Value { try await body() }
-    }
-
     private struct Ann: LoginHandler {
         func credentials(for request: ChallengeRequest) async throws -> LoginCredentials? {
             LoginCredentials(username: "ann", password: "right")
@@ -35,7 +29,7 @@ struct AcceptedAnswerTests {
         _ path: String, _ steps: [ScriptedStep], _ gate: LocalGate, _ book: AnswerBook
     ) async throws -> Session {
         let challenges = HandledChallenges(
-            BasicChallengeHandler(Ann()), name: "own", caller: Here())
+            BasicChallengeHandler(Ann()), name: "own", caller: DirectCaller())
         let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: path)
         let login = HandledChallengesLogin(
             challenges: challenges, book: book, met: ExaminedResponse(status: 401, fields: Self.demand, url: url),
