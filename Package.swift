@@ -179,7 +179,8 @@ let package = Package(
         tests(
             "CountersignDaemon",
             [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "Kerberos", "Secrets", "Settings",
+                "ChallengeClient", "ChallengeHandling", "Credentials", "InventedKind", "Kerberos", "Secrets",
+                "Settings",
                 "SettingsReading",
                 "Systemd",
                 "TestSupport", httpTypes, logging, arguments,

@@ -8,7 +8,8 @@ package import SettingsReading
 /// one line of the list of kinds knows it.
 ///
 /// A server says `WWW-Authenticate: Sundial dial="NAME", gnomon="HEIGHT"`. The answer counts the requests on a gnomon:
-/// `X-Shadow: HEIGHT COUNT LATITUDE METHOD TARGET SHADOW`, where SHADOW is the credential's field `shadow`.
+/// `X-Shadow: HEIGHT COUNT LATITUDE METHOD URL VIA SHADOW`, where VIA is that field of the request as it goes out, and SHADOW the
+/// credential's field `shadow`.
 package struct Sundial: ChallengeKind {
     /// The dial's name, as the server says it.
     package var dial: String
@@ -54,6 +55,7 @@ package struct Sundial: ChallengeKind {
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
             credentials: [credential],
+            codec: SignerCodec { SundialSigner($0, latitude, $1) },
             makeLogin: {
                 SundialLogin(
                     key: key, dial: dial, latitude: latitude, challenge: $0.challenge, retryRejectedAfter: retry)

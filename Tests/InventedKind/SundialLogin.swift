@@ -58,13 +58,27 @@ final class SundialSigner: RequestSigner {
         self.count = Atomic(count)
     }
 
+    /// The signer that `image` was taken of.
+    convenience init?(_ image: SignerImage, _ latitude: Int, _ credential: Credential) {
+        let words = image.bytes.revealText().split(separator: " ")
+        guard words.count == 3, words[0] == "SUNDIAL", let count = Int(words[2]), let shadow = credential["shadow"]
+        else { return nil }
+        self.init(String(words[1]), latitude, shadow, count: count)
+    }
+
+    var image: SignerImage? {
+        SignerImage(Secret("SUNDIAL \(gnomon) \(count.load(ordering: .relaxed))"))
+    }
+
     private static let field = HTTPField.Name("X-Shadow")
 
     var names: [HTTPField.Name] { [Self.field].compactMap(\.self) }
 
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         let number = count.add(1, ordering: .relaxed).newValue
-        let text = Secret("\(gnomon) \(number) \(latitude) \(request.method) \(request.target) ")
+        let via = request.fields?.values(of: .via).joined(separator: ", ") ?? ""
+        let text = Secret(
+            "\(gnomon) \(number) \(latitude) \(request.method) \(request.origin)\(request.target) \(via) ")
         return SignedFields(names.map { InjectedField(name: $0, value: .joining([text, shadow])) })
     }
 
