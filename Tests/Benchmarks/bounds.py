@@ -33,6 +33,9 @@ def _measured(results, plan):
     workers = results.get("workers", {})
     two_to_one = _ratio(workers, MANY.name, "cpu", "countersign", TWO_WORKERS)
     yield "CPU per request with two workers, to that with one", "≤", 1.15, two_to_one
+    for kind, most in (("cookies", 1.15), ("digest", 1.4), ("realms", 1.15)):
+        share = _ratio(results.get("sessions", {}), MANY.name, "cpu", "token", kind)
+        yield f"CPU per request on a session of {kind}, to that on a token", "≤", most, share
     down = f"{plan.transfer_mib} MiB down"
     yield f"{down}, MB per second of CPU, to nginx's", "≥", 0.9, _ratio(transfers, down, "per_cpu_second", "nginx")
     idle = results.get("idle_kib", {}).get("countersign")

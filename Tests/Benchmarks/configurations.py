@@ -37,7 +37,8 @@ def nginx(folder, servers, connections=4096):
 
 
 def upstream(folder, ports, certificate, key):
-    """Answers to whoever has the token, by HTTP/1.1, by TLS, and by HTTP/2; hands the token out at /token."""
+    """Answers to whoever has the token, by HTTP/1.1, by TLS, and by HTTP/2; hands the token out at /token. Other servers of its answer to
+    whoever has the cookie of /login, or any answer to Digest or Basic: what that is worth is not the measure."""
     token = json.dumps({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 86400})
     guard = f"""
         default_type application/json;
@@ -60,11 +61,32 @@ def upstream(folder, ports, certificate, key):
         server {{ listen 127.0.0.1:{ports["plain"]} backlog=8192; {locations} }}
         server {{ listen 127.0.0.1:{ports["tls"]} ssl backlog=4096; {tls} {locations} }}
         server {{
+            listen 127.0.0.1:{ports["cookies"]} backlog=8192; default_type application/json;
+            location = /login {{
+                add_header Set-Cookie "{COOKIES[0]}; Path=/"; add_header Set-Cookie "{COOKIES[1]}; Path=/"; return 200 in;
+            }}
+            location / {{ if ($cookie_session != "{TOKEN}") {{ return 401; }} return 200 '{ANSWER}'; }}
+        }}
+        {challenging(ports["digest"], CHALLENGES[2])}
+        {challenging(ports["realms"], CHALLENGES[1])}
+        server {{
             listen 127.0.0.1:{ports["h2"]} ssl http2 backlog=4096; {tls} http2_max_concurrent_streams 1024;
             # As long as the server's own default, but enough for all of a body.
             http2_body_preread_size 1m;
             {locations}
         }}""", connections=MOST_CONNECTIONS)
+
+
+def challenging(port, challenge):
+    """A server that answers to whoever answers that challenge."""
+    return f"""
+        server {{
+            listen 127.0.0.1:{port} backlog=8192; default_type application/json;
+            location / {{
+                if ($http_authorization = "") {{ add_header WWW-Authenticate '{challenge}' always; return 401; }}
+                return 200 '{ANSWER}';
+            }}
+        }}"""
 
 
 def static_proxy(folder, ports, upstreams, authority):

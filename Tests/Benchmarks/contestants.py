@@ -18,6 +18,8 @@ from processes import Server, free_port, wait_until
 
 # The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and the one of long bodies.
 KINDS = ("plain", "tls", "h2", "bodies")
+# The kinds of session, each at a server of its own; the first is the token's.
+SESSIONS = ("plain", "cookies", "digest", "realms")
 # The daemon again, with a worker for each of two cores.
 TWO_WORKERS = "two workers"
 
@@ -67,7 +69,7 @@ def upstreams(folder):
                 file.write(os.urandom(size))
         bodies = streams.Upstream(configurations.TOKEN)
         ends.callback(bodies.end)
-        ports = {kind: free_port() for kind in KINDS[:3]}
+        ports = {kind: free_port() for kind in KINDS[:3] + SESSIONS[1:]}
         _nginx(ends, own, "upstream", ports["plain"], configurations.upstream(own, ports, certificate, key))
         if ask(ports["plain"], "/balance")[0] != 401:
             raise NotReady("the upstream answers without a token")
@@ -85,13 +87,31 @@ def stage(folder, programs, behind, name=None, token_port=None):
         yield proxies
 
 
+@contextlib.contextmanager
+def sessions(folder, binary, behind):
+    """The daemon, as a contestant for each kind of session that it holds: `token`, then the others by their names."""
+    with contextlib.ExitStack() as ends:
+        own = _own_folder(folder, "countersign")
+        ports = {kind: free_port() for kind in SESSIONS}
+        with open(f"{own}/configuration", "w") as file:
+            file.write(configurations.countersign(own, ports, behind["ports"], behind["authority"]))
+        command = [binary, "serve", "--config", f"{own}/configuration"]
+        server = _start(ends, "countersign", command, own, ports["plain"], configurations.countersign_environment(own))
+        yield [Contestant(session_name(kind), server, {"plain": port}) for kind, port in ports.items()]
+
+
+def session_name(kind):
+    """The name under which results have a kind of session."""
+    return "token" if kind == "plain" else kind
+
+
 def alone(ends, folder, binary, upstream_port, wrap, more_environment):
     """The daemon before one upstream of HTTP/1.1, started by another program or with more in its environment.
 
     Its listeners are those of a session with a token, of one made of cookies, of Digest, and of realms that are told apart.
     """
     own = _own_folder(folder, "countersign")
-    ports = {kind: free_port() for kind in ("plain", "cookies", "digest", "realms")}
+    ports = {kind: free_port() for kind in SESSIONS}
     with open(f"{own}/configuration", "w") as file:
         file.write(configurations.countersign(own, ports, dict.fromkeys(ports, upstream_port), authority=None))
     command = wrap([os.path.abspath(binary), "serve", "--config", f"{own}/configuration"])

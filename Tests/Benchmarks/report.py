@@ -33,6 +33,10 @@ def markdown(document, plan):
         lines += ["## One worker and two", ""]
         for scenario, entry in results["workers"].items():
             lines += _table(scenario, measure.MEASURES, entry, [NAME, contestants.TWO_WORKERS])
+    if results.get("sessions"):
+        lines += ["## Kinds of session, of one daemon", ""]
+        for scenario, entry in results["sessions"].items():
+            lines += _table(scenario, measure.MEASURES, entry, [contestants.session_name(kind) for kind in contestants.SESSIONS])
     if results.get("transfers"):
         lines += ["## Long bodies, every mebibyte compared", ""]
         for scenario, entry in results["transfers"].items():

@@ -45,6 +45,10 @@ class Plan:
         wanted = [scenario for scenario in self.scenarios if scenario.name.startswith("GET 65 B") and scenario.connections > 1]
         return replace(self, scenarios=tuple(scenario for scenario in wanted if scenario.upstream == "plain"))
 
+    def of_sessions(self):
+        """What is asked with each kind of session."""
+        return replace(self, scenarios=tuple(scenario for scenario in self.scenarios if scenario.name == MANY.name))
+
 
 # What the bounds speak of has more rounds: what else the machine does comes in bursts, and the median passes over them.
 MANY = Scenario("GET 65 B, 64 connections", 64, rounds=15)
