@@ -49,7 +49,7 @@ public struct GatewayStep: Sendable, Equatable {
     }
 
     /// How the parameters are written.
-    public enum Body: Sendable, Hashable {
+    public enum Body: String, Sendable, CaseIterable {
         /// `application/x-www-form-urlencoded`.
         case form
         /// `application/json`.

@@ -35,14 +35,13 @@ extension GatewaySettings {
 
     /// Reports a value that is taken from an answer and sent nowhere: a login in vain.
     private func checkExtraction(_ login: Value?) {
-        var used = Set(inject.flatMap { $0.value.fieldNames })
+        var used = inject.fieldNames
         for step in self.login.reversed() {
             for part in step.extraction.parts where !used.contains(part.name) {
                 login?.report(
                     "nothing sends {\(part.name)}, which `extract` takes: add `inject`, or a parameter of a later step")
             }
-            used.formUnion(
-                step.parameters.flatMap { $0.value.fieldNames } + step.headers.flatMap { $0.value.fieldNames })
+            used.formUnion(step.parameters.fieldNames.union(step.headers.fieldNames))
         }
     }
 

@@ -47,7 +47,7 @@ extension GatewaySettings {
             }
         }
         if let hidden = step.hiddenFields { result.hiddenFields = hidden }
-        result.body = step.body == .json ? .json : .form
+        result.body = step.body
         result.headers = step.headers.map { .init(name: $0.name.rawName, value: $0.value) }
         result.timeout = step.timeout
         result.success = step.success

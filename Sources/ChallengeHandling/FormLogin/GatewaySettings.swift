@@ -60,12 +60,7 @@ package struct LoginStep: Sendable, Equatable {
     }
 
     /// The form in which the parameters are written.
-    package enum Body: String, Sendable, CaseIterable {
-        /// `application/x-www-form-urlencoded`.
-        case form
-        /// `application/json`.
-        case json
-    }
+    package typealias Body = GatewayStep.Body
 
     /// Fetched first, its cookies kept.
     package var page: AddressReference?
