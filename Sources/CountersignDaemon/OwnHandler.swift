@@ -18,7 +18,7 @@ public enum OwnHandler: Sendable {
     case securityCheck(any SecurityCheckChallengeHandler)
 }
 
-/// What this process has for challenges: its own handlers, and the kinds that its configuration may name.
+/// The means of this process for challenges: its own handlers, and the kinds that its configuration may name.
 enum OwnHandlers {
     private static let all = Mutex<[String: OwnHandler]>([:])
     private static let known = Mutex<[any ChallengeKind.Type]>(ChallengeKinds.all)

@@ -58,7 +58,7 @@ package struct Value {
         }
     }
 
-    /// Returns whether this is the single value `keyword`, with or without quotes, `${NAME}` replaced.
+    /// True if this is the single value `keyword`, with or without quotes, `${NAME}` replaced.
     ///
     /// Quotes change no meaning, save that they make text of numbers and flags in `json()`.
     package func isKeyword(_ keyword: String) -> Bool {

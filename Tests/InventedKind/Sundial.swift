@@ -18,7 +18,7 @@ package struct Sundial: ChallengeKind {
 
     /// `sundial`.
     package static let key = "sundial"
-    /// Where it stands.
+    /// The place of the dial.
     package static let keys = ["latitude"]
 
     /// Reads both.

@@ -9,7 +9,7 @@ internal import HTTPWire
 
 // The fields that sessions make for each request, and what the answer proves in return.
 extension Exchange {
-    /// Returns whether what the signers of `sessions` need of the body is known. If not, it is read first, after which `send` is done
+    /// True if the signers of `sessions` know of the body what they need. If not, it is read first, after which `send` is done
     /// again.
     func knowsBody(for sessions: SessionFields, of client: UpstreamClient) -> Bool {
         guard sessions.hasSigners, !request.keepsCredentials, request.hasBody else { return true }

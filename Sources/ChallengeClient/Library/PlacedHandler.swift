@@ -8,7 +8,7 @@ enum PlacedHandler {
     case dispatched(DispatchChallengeHandler)
     case everywhere(any ChallengeHandler, RegistrationNumber)
 
-    /// What was registered.
+    /// The handler that was registered.
     var handler: any ChallengeHandler {
         switch self {
         case .dispatched(let dispatcher): dispatcher
@@ -19,7 +19,7 @@ enum PlacedHandler {
     /// Moves with every change of what stands where.
     var version: UInt64 { if case .dispatched(let dispatcher) = self { dispatcher.version } else { 0 } }
 
-    /// What makes a login of its own, at its pattern if it has one; of a dispatcher, the most specific pattern first.
+    /// The registrations that make a login each, at its pattern if it has one; of a dispatcher, the most specific pattern first.
     var registrations: [(handler: any ChallengeHandler, pattern: LocationPattern?, number: RegistrationNumber)] {
         switch self {
         case .dispatched(let dispatcher):

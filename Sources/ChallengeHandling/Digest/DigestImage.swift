@@ -7,13 +7,13 @@ internal import Secrets
 struct DigestImage: Sendable, Equatable {
     /// The challenge's parameters with the nonce in force.
     var parameters: [AuthenticationChallenge.Parameter]
-    /// Where it was met.
+    /// The address at which it was met.
     var url: WebURL
     /// Our own nonce.
     var clientNonce: String
-    /// How often the nonce was used.
+    /// The count of the nonce's last use.
     var count: UInt32
-    /// Whether the server has taken an answer.
+    /// True if the server has taken an answer.
     var isAccepted: Bool
 }
 
@@ -39,7 +39,7 @@ extension DigestImage {
         return image
     }
 
-    /// What `encoded` has written; `nil` if it is anything else.
+    /// The image that `encoded` has written; `nil` if it is anything else.
     init?(_ image: SignerImage) {
         var reader = ImageReader(image.bytes)
         guard let read = try? Self.read(&reader), reader.isAtEnd else { return nil }

@@ -21,7 +21,7 @@ public final class DigestSigner: RequestSigner {
     private let closing: String
     private let current: Mutex<DigestNonces>
     private let changes = Atomic<UInt64>(0)
-    /// Whether the server has taken an answer.
+    /// True if the server has taken an answer.
     private let isAccepted = Atomic(false)
 
     /// A signer of answers to `challenge`, which came from `url`. `name` is the challenge's in the configuration;
@@ -133,7 +133,7 @@ extension DigestSigner {
     /// A number that grows with each change of the nonce.
     var version: UInt64 { changes.load(ordering: .acquiring) }
 
-    /// Whether a request for `target` is to carry an answer.
+    /// True if a request for `target` is to carry an answer.
     func isMeant(_ target: String) -> Bool {
         // The request that tries the session must carry it, or its refusal would be taken for the credential's.
         space.contains(target) || !isAccepted.load(ordering: .relaxed)

@@ -5,7 +5,7 @@ internal import HTTPTypes
 internal import Secrets
 
 extension SideRequest {
-    /// What a browser says that it takes. The first type decides what content-aware gateways answer.
+    /// The types that a browser says it takes. The first type decides what content-aware gateways answer.
     static let pageTypes = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"
 
     /// Submits `parameters` from `page`, as a browser does: with GET and HEAD as the query, behind what `url` has.

@@ -108,7 +108,7 @@ public struct GatewayLogin: SessionLogin {
         return session
     }
 
-    /// Returns whether a response tells that nobody is logged in.
+    /// True if a response tells that nobody is logged in.
     func isMarked(_ response: ExaminedResponse) -> Bool {
         var look = ResponseLook(response)
         return look.matchAny(rules.detect + rules.markers) == .matches

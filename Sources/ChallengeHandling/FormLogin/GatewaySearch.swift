@@ -21,7 +21,7 @@ struct GatewaySearch {
     let challenged: WebURL?
     /// The address of the request that waits for the session before any challenge; `nil` if none does.
     let target: WebURL?
-    /// Who chooses the addresses of requests.
+    /// The source of the addresses of requests.
     var callers = GatewayEntrance.Source.challenged
     /// True if a server that is in trouble by its status can show the page all the same.
     var takesTrouble = false

@@ -52,7 +52,7 @@ public struct ChallengeRequest: Sendable {
         return request
     }
 
-    /// Whether it has come through `dispatcher` already, which is registered in a circle.
+    /// True if it has come through `dispatcher` already, which is registered in a circle.
     func wasDispatched(by dispatcher: DispatchChallengeHandler) -> Bool {
         dispatchers.contains(ObjectIdentifier(dispatcher))
     }

@@ -56,7 +56,7 @@ struct HandledGatewayLogin: SessionLogin {
         ).run(held, conversation)
     }
 
-    /// Who chose the address of a request: the program itself, which is to be trusted, or one of its callers.
+    /// The source of a request's address: the program itself, which is to be trusted, or one of its callers.
     private var callers: GatewayEntrance.Source { base == nil ? .configured : .challenged }
 
     /// At the upstream's address, and only then where a request met the page or waits. The program's own address is looked at only where

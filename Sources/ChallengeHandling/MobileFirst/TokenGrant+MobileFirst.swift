@@ -19,7 +19,7 @@ extension TokenLogins {
     fileprivate var mobileFirst: Authenticator {
         let url = token.url ?? TokenGrant.tokenEndpoint(of: upstream)
         let (key, retry) = (latch(at: url.origin), retry)
-        return standing(BearerDetector(realm: realm), servers: [url]) { occasion in
+        return authenticator(BearerDetector(realm: realm), servers: [url]) { occasion in
             ConfidentialClientLogin(tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
         }
     }

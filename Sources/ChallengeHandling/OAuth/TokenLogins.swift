@@ -26,7 +26,7 @@ struct TokenLogins {
     }
 
     /// An authenticator of this challenge, whose login sends requests to `servers`.
-    func standing(
+    func authenticator(
         _ detector: any ChallengeDetector, scope: Scope? = nil,
         scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
         logout: (any SessionLogout)? = nil, servers: [WebURL] = [],
@@ -48,7 +48,7 @@ struct TokenLogins {
         let revocation = token.revocation.map {
             TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
         }
-        return standing(BearerDetector(realm: realm), logout: revocation, servers: [url]) { occasion in
+        return authenticator(BearerDetector(realm: realm), logout: revocation, servers: [url]) { occasion in
             tokenLogin(configuration(grant, at: url), scope: occasion.scope)
         }
     }
@@ -60,7 +60,7 @@ struct TokenLogins {
         let discovery = TokenDiscovery(
             name: challenge.name, resource: upstream.url, servers: token.issuers,
             takesScope: scope.isEmpty && grant != .refreshToken)
-        return standing(BearerDetector(realm: realm), servers: token.issuers.map(\.url)) { occasion in
+        return authenticator(BearerDetector(realm: realm), servers: token.issuers.map(\.url)) { occasion in
             DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { found in
                 tokenLogin(configuration(grant, at: found), scope: occasion.scope.union(found.scope))
             }
@@ -107,7 +107,7 @@ extension TokenGrant {
     ) { $0.endpoint(.refreshToken) }
 }
 
-/// What logins for tokens share, and what outlives a reload.
+/// The keys and refresh tokens that logins for tokens share, also over a reload.
 final class TokenMaterial: Sendable {
     /// Keys for assertions.
     let keys: any SigningKeys

@@ -15,7 +15,7 @@ extension TokenLogins {
         let (key, retry, placement) = (latch(at: url.origin), retry, placement)
         let refreshTokens = material.refreshTokens(credential, at: url.origin)
         let base = upstream.url.path.hasSuffix("/") ? String(upstream.url.path.dropLast()) : upstream.url.path
-        return standing(
+        return authenticator(
             RegistryDetector(realm: realm),
             scopeOfRoute: { method, path in
                 path.hasPrefix(base)

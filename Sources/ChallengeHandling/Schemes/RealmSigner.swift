@@ -30,11 +30,11 @@ final class RealmSigner: RequestSigner {
 
     func bodyDigest(for target: String) -> (any RunningDigest)? {
         guard let digest = session.signer?.bodyDigest(for: target) else { return nil }
-        return isMeant(spaces.standing(of: realm, at: target)) ? digest : nil
+        return isMeant(spaces.membership(of: realm, at: target)) ? digest : nil
     }
 
-    private func isMeant(_ standing: RealmSpaces.Standing) -> Bool {
-        switch standing {
+    private func isMeant(_ membership: RealmSpaces.Membership) -> Bool {
+        switch membership {
         case .mine: true
         case .another: false
         // The request that tries the session must carry it, or its refusal would be taken for the credential's.
@@ -64,7 +64,7 @@ final class RealmSigner: RequestSigner {
         func sign(
             _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
         ) throws(LoginFailure) -> (any AnswerCheck)? {
-            guard signer.isMeant(spaces.standing(of: signer.realm, at: request.target)) else { return nil }
+            guard signer.isMeant(spaces.membership(of: signer.realm, at: request.target)) else { return nil }
             for field in signer.session.fields { field.value.withBytes { write(field.name, $0) } }
             return try own?.sign(request, write)
         }

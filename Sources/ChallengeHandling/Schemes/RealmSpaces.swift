@@ -9,7 +9,7 @@ internal import Synchronization
 /// A challenge at an address holds for all in its folder and below (RFC 7617 §2.2), but for what another claims.
 public final class RealmSpaces: Sendable {
     /// What is known of a place.
-    enum Standing {
+    enum Membership {
         case mine
         case another
         case unknown
@@ -40,11 +40,11 @@ public final class RealmSpaces: Sendable {
     }
 
     /// Whether a request for `target` is one for `realm`.
-    func standing(of realm: String, at target: String) -> Standing {
-        Self.standing(of: realm, at: target, in: known.withLock(\.realms))
+    func membership(of realm: String, at target: String) -> Membership {
+        Self.membership(of: realm, at: target, in: known.withLock(\.realms))
     }
 
-    /// What is known now, by folders, and the number of changes until then.
+    /// The realms that are known now, by folders, and the number of changes until then.
     fileprivate var snapshot: (realms: [Substring: String], version: UInt64) {
         // Read first: a change during what follows is seen by the next request.
         let version = version
@@ -53,7 +53,9 @@ public final class RealmSpaces: Sendable {
 
     fileprivate var version: UInt64 { changes.load(ordering: .acquiring) }
 
-    fileprivate static func standing(of realm: String, at target: String, in realms: [Substring: String]) -> Standing {
+    fileprivate static func membership(of realm: String, at target: String, in realms: [Substring: String])
+        -> Membership
+    {
         let path = Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") })
         guard let found = Self.realm(path, in: realms) else { return .unknown }
         return found == realm ? .mine : .another
@@ -86,9 +88,9 @@ struct RealmSpaceView {
         known = spaces.snapshot
     }
 
-    /// As `RealmSpaces.standing`.
-    mutating func standing(of realm: String, at target: String) -> RealmSpaces.Standing {
+    /// As `RealmSpaces.membership`.
+    mutating func membership(of realm: String, at target: String) -> RealmSpaces.Membership {
         if spaces.version != known.version { known = spaces.snapshot }
-        return RealmSpaces.standing(of: realm, at: target, in: known.realms)
+        return RealmSpaces.membership(of: realm, at: target, in: known.realms)
     }
 }

@@ -12,7 +12,7 @@ package struct SchemeSettings: Sendable, Equatable {
     package var realm: String?
     /// The service principal for Negotiate; `nil` is `HTTP@host`.
     package var servicePrincipal: String?
-    /// Where the token comes from; there if and only if `bearer` is among the schemes.
+    /// The source of the token; there if and only if `bearer` is among the schemes.
     package var token: TokenSettings?
 
     /// The schemes of a challenge.
@@ -29,7 +29,7 @@ package struct SchemeSettings: Sendable, Equatable {
 extension SchemeSettings: ChallengeKind {
     /// `scheme`.
     package static let key = "scheme"
-    /// What some of the schemes take.
+    /// The keys that some of the schemes take.
     package static let keys = ["realm", "spn", "token"]
 
     /// All but Negotiate alone.
@@ -97,7 +97,7 @@ extension SchemeSettings: ChallengeKind {
 }
 
 extension ChallengeSettings {
-    /// Where the challenge is met, for a login that no response led to.
+    /// The address at which the challenge is met, for a login that no response led to.
     fileprivate func address(at upstream: ProtectedUpstream) -> WebURL {
         if let proof = proofAddress(at: upstream) { return proof }
         guard case .locations(let patterns) = place,

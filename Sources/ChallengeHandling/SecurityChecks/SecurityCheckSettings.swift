@@ -9,9 +9,9 @@ package struct SecurityCheckSettings: ChallengeKind {
     package var check: String
     /// The answer.
     package var answer: AnswerTemplate
-    /// How many of the remaining attempts are never used.
+    /// The number of remaining attempts that are never used.
     package var keepAttempts: Int
-    /// Where the answer goes, only where the resource itself sends the challenges.
+    /// The address of the answer, only where the resource itself sends the challenges.
     package var answerURL: AddressReference?
     /// True if the check is logged out of where its session is not needed any more; at MobileFirst servers.
     package var logsOut = false

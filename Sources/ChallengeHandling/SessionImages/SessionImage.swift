@@ -18,7 +18,7 @@ package struct SessionImage: Sendable, Equatable {
     package var fields: [InjectedField]
     /// Its cookies.
     var cookies: CookieJar?
-    /// What its signer is made of anew, besides the credential.
+    /// The image that its signer is made of anew, with the credential.
     package var signer: SignerImage?
     /// Whose latch closes where it is refused.
     package var latch: LatchImage?

@@ -24,7 +24,7 @@ public protocol RequestSigner: AnyObject, Sendable {
     var learnsFrom: [HTTPField.Name]? { get }
     /// Whether the requests of others may use it up at any time, as they do the nonce of Digest, which then need not be said.
     var wearsOut: Bool { get }
-    /// What another process needs to go on with it, which the authenticator's `codec` reads; `nil` if it ends with this process.
+    /// The bytes by which another process goes on with it, which the authenticator's `codec` reads; `nil` if it ends with this process.
     var image: SignerImage? { get }
 }
 
@@ -76,7 +76,7 @@ public protocol SignerView: AnyObject {
 }
 
 extension SignedFields {
-    /// What `view` makes for `request`.
+    /// The fields that `view` makes for `request`.
     init(_ request: SigningRequest, by view: any SignerView) throws(LoginFailure) {
         var fields: [InjectedField] = []
         let check = try view.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }

@@ -30,7 +30,7 @@ struct SessionFingerprints: Sendable {
     /// That of the login whose session `key` is, whatever its scope; `nil` where none stands ready, or none that is handed over.
     subscript(key: SessionKey) -> [UInt8]? { logins[Self.place(of: key)]?.digest }
 
-    /// How the signers of the session of `key` are made anew.
+    /// The codec of the signers of the session of `key`.
     func codec(of key: SessionKey) -> SignerCodec { logins[Self.place(of: key)]?.codec ?? .none }
 
     private static func place(of key: SessionKey) -> SessionKey {

@@ -5,7 +5,7 @@ internal import ChallengeHandling
 internal import SettingsReading
 
 extension Value {
-    /// Where to listen.
+    /// An address to listen at.
     func listenAddress() -> ListenAddress? {
         guard let text = word() else { return nil }
         do {

@@ -13,12 +13,12 @@ struct RealmSpaceTests {
         let spaces = RealmSpaces()
         let early = spaces.learn("a", at: WebURL(origin: origin, path: "/one/"))
         var view = RealmSpaceView(spaces)
-        #expect(early && view.standing(of: "a", at: "/one/x?y=/") == .mine)
-        #expect(view.standing(of: "a", at: "/two/x") == .unknown)
+        #expect(early && view.membership(of: "a", at: "/one/x?y=/") == .mine)
+        #expect(view.membership(of: "a", at: "/two/x") == .unknown)
         let late = spaces.learn("b", at: WebURL(origin: origin, path: "/one/two/"))
-        #expect(late && view.standing(of: "a", at: "/one/two/x") == .another)
-        #expect(view.standing(of: "a", at: "/one/x") == .mine)
+        #expect(late && view.membership(of: "a", at: "/one/two/x") == .another)
+        #expect(view.membership(of: "a", at: "/one/x") == .mine)
         let again = spaces.learn("a", at: WebURL(origin: origin, path: "/one/two/"))
-        #expect(again && view.standing(of: "a", at: "/one/two/x") == .mine)
+        #expect(again && view.membership(of: "a", at: "/one/two/x") == .mine)
     }
 }
