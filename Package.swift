@@ -42,7 +42,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Secrets", "Settings",
+    "Admin", "ChallengeClient", "ChallengeHandling", "Proxy", "HTTPWire", "Redis", "Secrets", "Settings",
     "SettingsReading", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
@@ -123,8 +123,8 @@ let package = Package(
 
         // The daemon.
         module(
-            "Gateway", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
-        module("Admin", ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
+            "Proxy", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
+        module("Admin", ["Proxy", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
         .target(
             name: "Settings", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", "CYAML", httpTypes],
             swiftSettings: settings,
@@ -135,7 +135,7 @@ let package = Package(
             name: "CountersignDaemon",
             dependencies: [
                 "Admin", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
-                "DemoUpstream", "EventLoop", "Gateway", "HTTPWire", "Kerberos", "Secrets", "Settings",
+                "DemoUpstream", "EventLoop", "Proxy", "HTTPWire", "Kerberos", "Secrets", "Settings",
                 "SettingsReading", "Systemd",
                 arguments, logging, httpTypes,
             ],
@@ -165,14 +165,14 @@ let package = Package(
                 "Secrets", "TestSupport", httpTypes,
             ], swiftSettings: settings),
         tests(
-            "Gateway",
+            "Proxy",
             [
                 "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "EventLoop", "Secrets", "TestSupport",
                 httpTypes, logging,
             ]),
         tests(
             "Admin",
-            ["Gateway", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
+            ["Proxy", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
         tests("Settings", ["ChallengeHandling", "Secrets", "SettingsReading", "TestSupport", httpTypes]),
         tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
         tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
@@ -249,14 +249,14 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
             .executableTarget(
                 name: "micro-benchmarks",
                 dependencies: [
-                    "ChallengeClient", "ChallengeHandling", "Curl", "Gateway", "HTTPWire", "Secrets", httpTypes,
+                    "ChallengeClient", "ChallengeHandling", "Curl", "Proxy", "HTTPWire", "Secrets", httpTypes,
                 ], path: "Tests/Benchmarks/Micro", swiftSettings: settings))
     }
     if part == "fuzz" || part == "fuzz-bare" {
         package.targets.removeAll { $0.type == .test }
         // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
         let instrumented = [
-            "Admin", "ChallengeClient", "ChallengeHandling", "Gateway", "HTTPWire", "Redis", "Settings",
+            "Admin", "ChallengeClient", "ChallengeHandling", "Proxy", "HTTPWire", "Redis", "Settings",
             "SettingsReading",
         ]
         // Telling it each comparison takes a third of the time, which the bare one puts into more inputs. Where there is no

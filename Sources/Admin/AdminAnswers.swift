@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 
 extension LocalAnswer {
     static func json(status: Int, _ value: JSONValue) -> LocalAnswer {

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-package import Gateway
+package import Proxy
 
 /// The admin listener: health, readiness, metrics, status; and over the Unix socket the calls that change something.
 package struct AdminService: LocalService {

@@ -4,7 +4,7 @@
 import Admin
 import ChallengeClient
 import ChallengeHandling
-import Gateway
+import Proxy
 import TestSupport
 import Testing
 

@@ -2,14 +2,14 @@
 // Copyright the Countersign authors
 
 package import ChallengeClient
-package import Gateway
+package import Proxy
 
 /// All that is counted and measured, at one moment: what `/metrics` writes, and a page may draw.
 package struct MetricsReport: Sendable {
     /// How the logins, the latches and the upstreams stand.
     package var health: HealthReport
     /// What the workers have counted.
-    package var gateway: GatewayReading
+    package var proxy: ProxyReading
     /// What was counted of logins.
     package var logins: LoginReading
     /// What was kept of requests' bodies; `nil` where nothing is kept on disk.
@@ -19,11 +19,11 @@ package struct MetricsReport: Sendable {
 
     /// A report.
     package init(
-        health: HealthReport, gateway: GatewayReading, logins: LoginReading, replay: ReplayReading?,
+        health: HealthReport, proxy: ProxyReading, logins: LoginReading, replay: ReplayReading?,
         process: ProcessReading
     ) {
         self.health = health
-        self.gateway = gateway
+        self.proxy = proxy
         self.logins = logins
         self.replay = replay
         self.process = process

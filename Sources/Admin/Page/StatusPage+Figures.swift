@@ -3,7 +3,7 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 
 // The figures at the top, the latches, and the conversations.
 extension StatusPage {
@@ -18,11 +18,11 @@ extension StatusPage {
             Plot(
                 values: intervals.map { $0.slowest.map { Double($0) } },
                 label: "time of the slowest in a hundred, the last ten minutes"), to: &page)
-        let gateway = report.gateway
-        writeFigure("Callers connected", "\(gateway.connections)", nil, to: &page)
-        writeFigure("Exchanges under way", "\(gateway.exchanges)", nil, to: &page)
+        let proxy = report.proxy
+        writeFigure("Callers connected", "\(proxy.connections)", nil, to: &page)
+        writeFigure("Exchanges under way", "\(proxy.exchanges)", nil, to: &page)
         writeFigure("Waiting for a login", "\(waiters)", nil, to: &page)
-        writeFigure("Exchanges so far", readableNumber(gateway.begunExchanges), nil, to: &page)
+        writeFigure("Exchanges so far", readableNumber(proxy.begunExchanges), nil, to: &page)
         writeFigure(
             "Memory", "\(report.process.residentBytes >> 20) MiB", nil, to: &page)
         page.markup("</section>\n")

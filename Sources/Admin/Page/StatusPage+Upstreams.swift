@@ -3,12 +3,12 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 
 // The upstreams, each with its logins.
 extension StatusPage {
     func writeUpstreams(to page: inout HTMLText) {
-        let readings = report.gateway.upstreams
+        let readings = report.proxy.upstreams
         page.markup("<section><h2>Upstreams</h2>\n<div class=\"cards\">\n")
         for name in report.health.upstreams {
             page.element("<article class=\"card\"><h3>", name, "</h3>\n")
@@ -30,15 +30,15 @@ extension StatusPage {
             page.pill(kind < 4 ? .good : kind == 4 ? .quiet : .bad, "\(kind)xx \(readableNumber(count))")
             page.markup(" ")
         }
-        let local = report.gateway.replies.filter { $0.key.upstream == name }
+        let local = report.proxy.replies.filter { $0.key.upstream == name }
         for (kind, count) in local.sorted(by: { $0.key.code.rawValue < $1.key.code.rawValue }) {
             page.pill(.bad, "\(kind.code.rawValue) \(readableNumber(count))")
             page.markup(" ")
         }
         if responses.isEmpty, local.isEmpty { page.element("<span class=\"dim\">", "no request yet", "</span>") }
         page.markup("</p>\n")
-        guard let reading, let whole = GatewayHistory.bound(of: reading.whole.counts, share: 0.99),
-            let own = GatewayHistory.bound(of: reading.own.counts, share: 0.99)
+        guard let reading, let whole = ProxyHistory.bound(of: reading.whole.counts, share: 0.99),
+            let own = ProxyHistory.bound(of: reading.own.counts, share: 0.99)
         else { return }
         page.element(
             "<p class=\"dim\">",

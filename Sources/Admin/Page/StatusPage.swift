@@ -3,7 +3,7 @@
 
 package import ChallengeClient
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 
 /// The page at `/`: all that the status says, for people. One document without anything from outside, complete without
 /// JavaScript; with it, it brings itself up to date.
@@ -13,11 +13,11 @@ package struct StatusPage: Sendable {
     /// The last conversations, the latest first.
     package var conversations: [ConversationRecord]
     /// What happened of late, the oldest first.
-    package var intervals: [GatewayHistory.Interval]
+    package var intervals: [ProxyHistory.Interval]
 
     /// A page.
     package init(
-        report: MetricsReport, conversations: [ConversationRecord], intervals: [GatewayHistory.Interval]
+        report: MetricsReport, conversations: [ConversationRecord], intervals: [ProxyHistory.Interval]
     ) {
         self.report = report
         self.conversations = conversations
@@ -74,7 +74,7 @@ package struct StatusPage: Sendable {
 
     private var troubles: [String] {
         var troubles = HealthDocument(.healthy, of: report.health).reasons
-        if report.health.isAlive, !report.gateway.late.isEmpty {
+        if report.health.isAlive, !report.proxy.late.isEmpty {
             troubles.append("A worker does not answer: its figures are old.")
         }
         return troubles

@@ -99,7 +99,7 @@ struct DoctorCommand: ParsableCommand {
         do {
             world = try World(
                 settings: settings, stateDirectory: state.path, observer: Silence(), asker: LoginCommand.asker)
-            plans = try GatewayComposition(settings: settings, material: world.material).upstreams()
+            plans = try ProxyComposition(settings: settings, material: world.material).upstreams()
         } catch let error as CompositionError {
             tell(
                 [.failed("local", "tls", error.description, "correct the configuration", code: EX_CONFIG)], to: &report)

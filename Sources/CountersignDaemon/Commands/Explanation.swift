@@ -3,7 +3,7 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 internal import Settings
 
 /// The way of a local request, decided by the very objects that the daemon decides by.
@@ -58,7 +58,7 @@ struct Explanation {
         }
         listener = "\(found.address)"
         isAuthority = found.isAuthority
-        let composition = GatewayComposition(settings: settings, material: LoginMaterial())
+        let composition = ProxyComposition(settings: settings, material: LoginMaterial())
         let plan = try composition.plan(found)
         guard plan.hosts.accepts(host: url.origin.host) || Self.isHostFree(found) else {
             reason = "the host is neither a loopback name nor under `hosts` (421, host-not-allowed)"

@@ -25,7 +25,7 @@ struct LoginRuns {
     /// The logins of `settings`, or those that `challenge` means, in `world`.
     init(settings: Settings, challenge: String?, world: World) throws {
         self.world = world
-        let composition = GatewayComposition(settings: settings, material: world.material)
+        let composition = ProxyComposition(settings: settings, material: world.material)
         for plan in try composition.upstreams().flatMap(\.forEverybody) { add(plan, meaning: challenge) }
     }
 

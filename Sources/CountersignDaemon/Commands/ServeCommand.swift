@@ -3,7 +3,7 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
-internal import Gateway
+internal import Proxy
 internal import Systemd
 
 struct ServeCommand: ParsableCommand {

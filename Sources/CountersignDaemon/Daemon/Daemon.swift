@@ -4,14 +4,14 @@
 internal import Admin
 internal import ChallengeClient
 internal import Credentials
-internal import Gateway
 internal import Glibc
 internal import Logging
+internal import Proxy
 internal import Settings
 internal import SettingsReading
 internal import Systemd
 
-/// The daemon: starts the gateway, tells the service manager, and answers signals on the main thread until it is to
+/// The daemon: starts the proxy, tells the service manager, and answers signals on the main thread until it is to
 /// end.
 final class Daemon {
     /// How long a drain may take before what is left is turned away; the unit's TimeoutStopSec is longer.
@@ -32,7 +32,7 @@ final class Daemon {
     private let stored: [Int32]
     private var settings: Settings
     private let world: World
-    private let gateway: Gateway
+    private let proxy: ProxyServer
     private let pulse: WorkerPulse
     private let status: DaemonStatus
     private let watch: CredentialWatch?
@@ -67,12 +67,12 @@ final class Daemon {
         try DaemonSignals.block()
         logins = LoginLog(settings.audit)
         world = try World(settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins)
-        gateway = try Gateway(
+        proxy = try ProxyServer(
             services: world.services, workers: WorkerCount.resolve(settings.workers),
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
             logger: Logger(label: "exchange"))
-        pulse = gateway.pulse
-        status = DaemonStatus(world: world, readings: gateway.readings, pulse: pulse)
+        pulse = proxy.pulse
+        status = DaemonStatus(world: world, readings: proxy.readings, pulse: pulse)
         watch = world.services.ledger.map { [status, world] ledger in
             CredentialWatch(
                 sources: world.sources, ledger: ledger, roster: world.services.roster,
@@ -89,7 +89,7 @@ final class Daemon {
         serve(first, settings)
         keeper.takeUp(stored)
         try world.share(settings)
-        try gateway.apply(first)
+        try proxy.apply(first)
         status.accepts(true)
         tellOpenFiles(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
@@ -119,18 +119,18 @@ final class Daemon {
         drain()
     }
 
-    private func plan(_ settings: Settings) throws -> GatewayPlan {
+    private func plan(_ settings: Settings) throws -> ProxyPlan {
         AdminAddresses.prepare(settings)
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
-        let composition = GatewayComposition(
+        let composition = ProxyComposition(
             settings: settings, material: world.material, inherited: inherited)
         return try composition.plan(
             admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
     }
 
     /// From now on this is what is served.
-    private func serve(_ plan: GatewayPlan, _ settings: Settings) {
+    private func serve(_ plan: ProxyPlan, _ settings: Settings) {
         access = plan.accessLog as? AccessWriter
         let upstreams = plan.upstreams.flatMap(\.forEverybody)
         status.serves(upstreams)
@@ -148,7 +148,7 @@ final class Daemon {
     private func beat(_ watchdog: Watchdog?) {
         status.keepSessions()
         status.sample()
-        gateway.tellRepetitions()
+        proxy.tellRepetitions()
         logins.tellRepetitions(now: Process.wallClock())
         // What responses change of a session (its cookies, the count of a nonce) is no change of what is held.
         keeper.touch()
@@ -186,12 +186,12 @@ final class Daemon {
         guard let loaded else { return Self.reason(problems) }
         do {
             let plan = try plan(loaded)
-            try gateway.apply(plan)
+            try proxy.apply(plan)
             serve(plan, loaded)
         } catch {
             return "\(error)"
         }
-        gateway.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
+        proxy.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
         tellOpenFiles(loaded.limits)
         world.reload(loaded)
         watch?.startOver()
@@ -229,15 +229,15 @@ final class Daemon {
         // Whoever waits for an answer would hold up the end.
         PasswordAgents.withdrawAll()
         let flag = DrainFlag()
-        gateway.drain { flag.raise() }
+        proxy.drain { flag.raise() }
         if !flag.wait(atMost: Self.drainTime) {
             logger.warning("exchanges were cut off by the end of the drain")
-            gateway.turnAway()
+            proxy.turnAway()
             _ = flag.wait(atMost: Self.farewellTime)
         }
         leaveSessions()
         world.services.fleet?.end()
-        gateway.stop()
+        proxy.stop()
         logins.tellRepetitions(now: Process.wallClock(), all: true)
         ReloadRecord.remove(of: getpid(), in: runtimeDirectory)
         logger.notice("stopped")

@@ -5,10 +5,10 @@ internal import Admin
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
-internal import Gateway
+internal import Proxy
 internal import Synchronization
 
-/// What the admin listener tells: put together at each question from what the gateway and the logins know.
+/// What the admin listener tells: put together at each question from what the proxy and the logins know.
 final class DaemonStatus: Sendable {
     private struct State: Sendable {
         var isAccepting = false
@@ -17,7 +17,7 @@ final class DaemonStatus: Sendable {
 
     private let world: World
     private let readings: WorkerReadings
-    private let history = GatewayHistory()
+    private let history = ProxyHistory()
     private let startedAt = Process.wallClock()
     private let pulse: WorkerPulse
     private let state = Mutex(State())
@@ -87,14 +87,14 @@ final class DaemonStatus: Sendable {
 
     private func page() -> StatusPage {
         let report = metrics()
-        history.take(report.gateway, now: report.health.now)
+        history.take(report.proxy, now: report.health.now)
         return StatusPage(
             report: report, conversations: world.conversations.conversations, intervals: history.intervals)
     }
 
     private func metrics() -> MetricsReport {
         MetricsReport(
-            health: report(), gateway: readings.latest, logins: world.loginMeter.reading,
+            health: report(), proxy: readings.latest, logins: world.loginMeter.reading,
             replay: world.services.replay.map { ReplayReading($0) }, process: .now(startedAt: startedAt))
     }
 
@@ -139,11 +139,11 @@ final class DaemonStatus: Sendable {
                 }
             }
         }
-        let gateway = readings.latest
+        let proxy = readings.latest
         var counts = [
-            "connections": gateway.connections, "connections_accepted": gateway.acceptedConnections,
-            "exchanges": Int(clamping: gateway.begunExchanges), "tunnels": gateway.tunnels,
-            "local_replies": Int(clamping: gateway.replies.values.reduce(0, &+)),
+            "connections": proxy.connections, "connections_accepted": proxy.acceptedConnections,
+            "exchanges": Int(clamping: proxy.begunExchanges), "tunnels": proxy.tunnels,
+            "local_replies": Int(clamping: proxy.replies.values.reduce(0, &+)),
         ]
         if let replay = world.services.replay {
             counts["replay_bytes_on_disk"] = replay.figures.bytesInUse

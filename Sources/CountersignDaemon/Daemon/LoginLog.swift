@@ -3,8 +3,8 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Gateway
 internal import Logging
+internal import Proxy
 internal import Synchronization
 
 /// Logs each login once, at its end, as the audit record where that is wanted: who led to it, which challenge, which

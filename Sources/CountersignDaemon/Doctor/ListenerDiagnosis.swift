@@ -2,8 +2,8 @@
 // Copyright the Countersign authors
 
 internal import CLinux
-internal import Gateway
 internal import Glibc
+internal import Proxy
 internal import Settings
 
 /// Looks whether the listeners of a configuration can be opened, or are by a countersign that runs.

@@ -2,8 +2,8 @@
 // Copyright the Countersign authors
 
 internal import Credentials
-internal import Gateway
 internal import Logging
+internal import Proxy
 internal import Settings
 
 /// The access log: where records go, by a queue with a thread of its own, so that no event loop waits for a disk. What its reader

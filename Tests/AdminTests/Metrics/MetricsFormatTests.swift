@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 import Admin
-import Gateway
+import Proxy
 import Testing
 
 @Suite("The format that Accept asks for")

@@ -4,14 +4,14 @@
 import Admin
 import ChallengeClient
 import ChallengeHandling
-import Gateway
+import Proxy
 import Testing
 
 extension MetricsReport {
     /// A report of a daemon whose logins stand like that, without any exchange.
     static func of(_ standings: [SessionStanding]) -> MetricsReport {
         MetricsReport(
-            health: .of(standings), gateway: GatewayReading(), logins: LoginReading(), replay: nil,
+            health: .of(standings), proxy: ProxyReading(), logins: LoginReading(), replay: nil,
             process: .now(startedAt: 1_500))
     }
 }

@@ -3,7 +3,7 @@
 
 import ChallengeClient
 import ChallengeHandling
-import Gateway
+import Proxy
 import Testing
 
 @testable import Admin
@@ -14,7 +14,7 @@ struct StatusPageTests {
 
     private func html(
         _ standings: [SessionStanding] = [], _ conversations: [ConversationRecord] = [],
-        _ intervals: [GatewayHistory.Interval] = []
+        _ intervals: [ProxyHistory.Interval] = []
     ) -> String {
         StatusPage(report: .of(standings), conversations: conversations, intervals: intervals).html(nonce: "n0")
     }
@@ -137,35 +137,35 @@ struct StatusPageTests {
     }
 }
 
-@Suite("The history of the gateway")
-struct GatewayHistoryTests {
+@Suite("The history of the proxy")
+struct ProxyHistoryTests {
     @Test("is sampled at its pace, whoever asks how often, and begins anew where the clock is set back")
     func pace() {
-        let history = GatewayHistory()
-        for now in stride(from: Int64(0), through: 20_000, by: 1000) { history.take(GatewayReading(), now: now) }
+        let history = ProxyHistory()
+        for now in stride(from: Int64(0), through: 20_000, by: 1000) { history.take(ProxyReading(), now: now) }
         #expect(history.intervals.map(\.end) == [5000, 10_000, 15_000, 20_000])
         #expect(history.intervals.allSatisfy { $0.rate == 0 && $0.median == nil })
-        history.take(GatewayReading(), now: 100)
+        history.take(ProxyReading(), now: 100)
         #expect(history.intervals.isEmpty)
     }
 
     @Test("keeps ten minutes")
     func bound() {
-        let history = GatewayHistory()
-        for now in stride(from: Int64(0), through: 2_000_000, by: 5000) { history.take(GatewayReading(), now: now) }
+        let history = ProxyHistory()
+        for now in stride(from: Int64(0), through: 2_000_000, by: 5000) { history.take(ProxyReading(), now: now) }
         #expect(history.intervals.count == 120)
     }
 
     @Test("a share is reached in the bucket whose bound is told")
     func shares() {
         var counts = [UInt64](repeating: 0, count: LatencyHistogram.bounds.count + 1)
-        #expect(GatewayHistory.bound(of: counts, share: 0.5) == nil)
+        #expect(ProxyHistory.bound(of: counts, share: 0.5) == nil)
         counts[0] = 98
         counts[3] = 2
-        #expect(GatewayHistory.bound(of: counts, share: 0.5) == 64)
-        #expect(GatewayHistory.bound(of: counts, share: 0.99) == 512)
+        #expect(ProxyHistory.bound(of: counts, share: 0.5) == 64)
+        #expect(ProxyHistory.bound(of: counts, share: 0.99) == 512)
         counts[counts.count - 1] = 1000
-        #expect(GatewayHistory.bound(of: counts, share: 0.99) == LatencyHistogram.bounds.last)
+        #expect(ProxyHistory.bound(of: counts, share: 0.99) == LatencyHistogram.bounds.last)
     }
 }
 

@@ -8,7 +8,7 @@ import HTTPWire
 import Secrets
 
 @testable import ChallengeClient
-@testable import Gateway
+@testable import Proxy
 
 // Heads as they come, and as they go on.
 extension MicroBenchmark {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Gateway
+import Proxy
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-@testable import Gateway
+@testable import Proxy
 
 /// What HAProxy sends to an authority: a question is read as `FrameOracle` reads it, and becomes one head whose first line has its method
 /// and its target, and nothing else.

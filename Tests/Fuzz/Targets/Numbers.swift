@@ -9,7 +9,7 @@ import Secrets
 import Settings
 
 @testable import ChallengeHandling
-@testable import Gateway
+@testable import Proxy
 
 /// Numbers that callers, servers and files name. The first byte tells what they are: `a` an `Accept`, `h` a request at the admin
 /// listener, `r` a `Retry-After`, `m` a cookie's `Max-Age`, `x` a cookie's `Expires`, `e` a token's `expires_in`, `c` a challenge's
@@ -85,7 +85,7 @@ extension AdminService.Sources {
         let health = HealthReport(
             isAccepting: true, upstreams: ["u"], logins: [], latches: latches, figures: [:], now: now, version: "1")
         let report = MetricsReport(
-            health: health, gateway: GatewayReading(), logins: LoginReading(), replay: nil,
+            health: health, proxy: ProxyReading(), logins: LoginReading(), replay: nil,
             process: .now(startedAt: .min))
         return AdminService.Sources(
             report: { health }, ask: { $0() }, metrics: { report },

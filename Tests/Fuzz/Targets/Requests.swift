@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-@testable import Gateway
+@testable import Proxy
 
 /// A connection's bytes: requests with their bodies, one after the other.
 func fuzzRequests(_ input: Span<UInt8>) throws(Violation) {

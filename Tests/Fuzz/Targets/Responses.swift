@@ -5,7 +5,7 @@ import ChallengeHandling
 import HTTPWire
 
 @testable import ChallengeClient
-@testable import Gateway
+@testable import Proxy
 
 /// What comes over an upstream's connection: the raw lines of heads, interim ones first, then the body in its framing. What
 /// a caller gets of it must be exactly one response with that body, or must not look complete.

@@ -4,7 +4,7 @@
 import ChallengeHandling
 import HTTPWire
 
-@testable import Gateway
+@testable import Proxy
 
 /// What names the upstream and is said otherwise to the caller. The first byte tells which: `c` a `Set-Cookie`, `k` a
 /// caller's `Cookie`, `l` a `Location`, `r` a `Refresh`; the second one by which place. Values as a head's reader leaves them.

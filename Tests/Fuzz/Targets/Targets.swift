@@ -4,7 +4,7 @@
 import Glibc
 import HTTPWire
 
-@testable import Gateway
+@testable import Proxy
 
 /// Where a request is for. In lines: the request target, the value of `Host`, a method.
 func fuzzTargets(_ input: Span<UInt8>) throws(Violation) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Gateway
+internal import Proxy
 
 /// Access records as lines. Callers' text is escaped, whatever it holds: a line is one record.
 enum AccessFormat: Sendable {

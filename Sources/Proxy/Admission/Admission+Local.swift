@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPWire
+
+// Who is let in where nothing goes upstream: the admin listener, and another proxy's questions.
+extension Admission {
+    /// Returns the reply that refuses a request to an admin listener, or `nil`. A page of another origin must not read it, nor
+    /// make a browser ask it.
+    static func refusal(
+        ofLocal head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, isUnixSocket: Bool
+    ) -> LocalReply? {
+        if !isUnixSocket, let authority = head.authority, !plan.hosts.accepts(authority, in: bytes) {
+            return LocalReply(.hostNotAllowed, detail: "Only loopback names are served here.")
+        }
+        var metadata = FetchMetadata()
+        for line in head.fields { metadata.take(line) }
+        guard metadata.isRefused(by: plan.browsers, head, in: bytes) else { return nil }
+        return LocalReply(
+            .callerNotAllowed,
+            detail: "A browser sent this on behalf of a page of another origin. Here only its own pages are served.")
+    }
+
+    /// Returns the reply that refuses the question of another proxy by what it says of itself, or `nil`.
+    ///
+    /// An authority hands out the session. A page whose name was made to point here (DNS rebinding) could ask, and read the answer:
+    /// no field of the request in question tells, for the page writes those itself.
+    static func refusal(
+        ofQuestion head: RequestHead, in bytes: Span<UInt8>, by connection: DownstreamConnection
+    ) -> LocalReply? {
+        let plan = connection.listener
+        guard !connection.isUnixSocket else { return nil }
+        guard plan.users != nil else {
+            return LocalReply(
+                .callerNotAllowed,
+                detail: """
+                    Listener \(plan.name) is an authority, which hands out sessions: over TCP it answers only callers that are under \
+                    its `users`.
+                    """)
+        }
+        // HAProxy's frames have no head of their own.
+        guard connection.agent == nil, let authority = head.authority else { return nil }
+        guard plan.hosts.accepts(authority, in: bytes) || isLabel(authority, in: bytes) else {
+            return LocalReply(
+                .hostNotAllowed,
+                detail: """
+                    The sub-request's own Host is neither a loopback name, nor under `hosts` of listener \(plan.name), nor a name \
+                    without a dot, as a protection against DNS rebinding. Have the proxy that asks send `Host: localhost`.
+                    """)
+        }
+        return isSentByOwnPage(head, in: bytes) ? .crossOrigin(listener: plan.name) : nil
+    }
+
+    /// Returns whether the host is a name without a dot, as nginx sends that of an `upstream` block.
+    private static func isLabel(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        guard let parsed = Authority(bytes, authority), bytes[parsed.host.start] != UInt8(ascii: "[") else {
+            return false
+        }
+        for index in parsed.host.bounds where bytes[index] == .dot { return false }
+        return true
+    }
+
+    /// Returns whether a page of the authority's own address sent the question: `Origin` is that of the question's target, and
+    /// the request in question has another.
+    private static func isSentByOwnPage(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
+        guard let forwarded = head.first(.xForwardedHost), let origin = head.first(.origin),
+            FetchMetadata.isOwn(origin.value, of: head, in: bytes, isSchemeKnown: true)
+        else { return false }
+        return bytes.text(forwarded.value).lowercased() != head.authority.map { bytes.text($0).lowercased() }
+    }
+}

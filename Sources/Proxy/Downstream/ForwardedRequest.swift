@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Curl
+internal import HTTPWire
+
+/// What of a caller's request head goes upstream (RFC 9110 §7.6).
+enum ForwardedRequest {
+    /// What the request is forwarded by besides its head.
+    struct Terms {
+        /// What the configuration says about it.
+        var policy = ForwardingPolicy()
+        /// Whether the caller's own `Authorization` goes, and no session's.
+        var keepsCredentials = false
+        /// Who called; asked for only where the upstream is to know.
+        var peer = SocketName.nameless
+    }
+
+    /// Writes the fields of `head` (in `bytes`) that are forwarded, and those that a proxy adds.
+    ///
+    /// Hop-by-hop fields and all that `Connection` names go first, whatever they are, so that a caller cannot have an
+    /// injected credential removed by naming it: what `sessions` inject is added afterwards. Their cookies and the caller's
+    /// become one field.
+    static func write(
+        _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], terms: Terms = Terms(),
+        overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: HeaderList
+    ) throws(CurlError) {
+        let policy = terms.policy
+        if policy.host == .pass, let host = passedHost(head) {
+            try fields.append(name: "Host", value: bytes.extracting(host.bounds))
+        } else {
+            try fields.append(name: "Host", value: authority.span)
+        }
+        var hasAccept = false
+        var callersCookies: [[UInt8]] = []
+        for line in head.fields {
+            if line.isHopByHop {
+                // What may follow the body (RFC 9110 §6.6.2).
+                guard line.kind == .trailer, !line.isNominated, head.body == .chunked else { continue }
+            }
+            switch line.kind {
+            case .host, .contentLength, .expect:
+                // Ours: the upstream's authority (RFC 9110 §7.2), libcurl's framing, our own answer to Expect.
+                continue
+            case .accept: hasAccept = true
+            case .authorization where terms.keepsCredentials:
+                try fields.append(name: "Authorization", value: bytes.extracting(line.value.bounds))
+                continue
+            case .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto:
+                if CallerFields.owns(line.kind, as: policy.caller) { continue }
+            case .maxForwards where head.method == .options:
+                guard let left = MaxForwards.reduced(line.value, in: bytes) else { continue }
+                try fields.append(name: "Max-Forwards", value: "\(left)")
+                continue
+            default: break
+            }
+            if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
+            if line.kind == .other, isOurs(line.imitated(in: bytes), policy: policy, overriddenBy: sessions) {
+                continue
+            }
+            let value = bytes.extracting(line.value.bounds)
+            if line.kind == .cookie, cookies != nil || hasSeveralCookies(head) {
+                callersCookies.append(LocalCookie.restored(value) ?? bytes.copy(line.value))
+                continue
+            }
+            if line.kind == .acceptEncoding, sessions.limitsCodings {
+                try fields.append(name: "Accept-Encoding", value: ReadableCodings.among(bytes.text(line.value)))
+                continue
+            }
+            if line.kind == .cookie, let restored = LocalCookie.restored(value) {
+                try fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
+                continue
+            }
+            try fields.append(name: bytes.extracting(line.name.bounds), value: value)
+        }
+        if let cookies {
+            try cookies.write(mergedWith: callersCookies, to: fields)
+        } else if !callersCookies.isEmpty {
+            try fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
+        }
+        if policy.caller != .none {
+            try CallerFields.write(
+                head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)
+        }
+        // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
+        try fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
+        // RFC 9110 §10.1.4; to a caller of HTTP/1.0 they could not be passed on.
+        if head.acceptsTrailers, head.version == .http11 {
+            try fields.append(name: "TE", value: "trailers")
+            try fields.append(name: "Connection", value: "TE")
+        }
+        // libcurl would add `Accept: */*`.
+        if !hasAccept { fields.suppress("Accept") }
+    }
+
+    /// Returns whether a field that a CGI program takes for `kind` must not go: it would be read in place of what is written here.
+    private static func isOurs(_ kind: FieldName, policy: ForwardingPolicy, overriddenBy sessions: SessionFields)
+        -> Bool
+    {
+        switch kind {
+        case .other: false
+        case .contentLength, .expect, .host, .maxForwards: true
+        case .acceptEncoding: sessions.limitsCodings
+        default: kind.isHopByHop || CallerFields.owns(kind, as: policy.caller)
+        }
+    }
+
+    /// Returns whether cookies come in more than one line, which is for HTTP/2 only (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join such
+    /// lines by a comma, and read none of them.
+    private static func hasSeveralCookies(_ head: RequestHead) -> Bool {
+        head.fields.lazy.filter { $0.kind == .cookie && !$0.isNominated }.dropFirst().first != nil
+    }
+
+    /// The host that the caller asked for: in an absolute target before `Host` (RFC 9112 §3.2.2), which is as good as
+    /// absent where `Connection` names it.
+    private static func passedHost(_ head: RequestHead) -> ByteRange? {
+        head.target.authority ?? head.first(.host).flatMap { $0.isNominated ? nil : $0.value }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import EventLoop
+internal import Glibc
+internal import HTTPWire
+
+/// What an exchange becomes after a 101 (RFC 9110 section 7.8): bytes in both directions, which nobody looks at.
+///
+/// Each direction holds its source back while its sink takes nothing. The end of one side is passed on when all before it
+/// has gone, and the other direction goes on, as on a connection without us; over TLS to the upstream, where one side
+/// alone cannot be ended, the caller's end is the end of both. A reset becomes a reset. Where nothing moves in either
+/// direction for `timeouts.idle`, the tunnel is reset.
+final class Tunnel: ReadinessHandler {
+    /// How often each direction moves before others get their turn.
+    private static let roundsPerTurn = 8
+
+    private unowned let caller: DownstreamConnection
+    private let upstream: UpstreamConnection
+    private let loop: EventLoop
+    private let timer: LazyTimer
+    /// From the caller to the upstream, and back.
+    private var up = TunnelFlow()
+    private var down = TunnelFlow()
+    private var isOver = false
+
+    /// Takes over what waits at the caller's connection in either direction: what it sent behind its handshake, and the
+    /// head of the 101. Nothing moves before `pump`.
+    init(_ caller: DownstreamConnection, _ upstream: UpstreamConnection) {
+        self.caller = caller
+        self.upstream = upstream
+        loop = caller.worker.loop
+        timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [unowned self] in fail() }
+        timer.arm(at: loop.now + upstream.idleDelay)
+        swap(&up.bytes, &caller.input)
+        swap(&down.bytes, &caller.output)
+        upstream.received.withSpan { down.bytes.append($0) }
+        upstream.received.removeAll(keepingCapacity: 0)
+        if caller.hasEnded { up.end() }
+    }
+
+    /// Ends the upstream's side; the caller's connection closes itself.
+    func close(resetting: Bool = false) {
+        guard !isOver else { return }
+        isOver = true
+        timer.cancel()
+        upstream.close(resetting: resetting)
+    }
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        if fd == caller.descriptor {
+            if events.isReadable || events.isBroken { up.sourceIsReady = true }
+            if events.isWritable || events.isBroken { down.sinkIsReady = true }
+        } else {
+            // TLS may have to read in order to write, and the other way round.
+            if !events.isWritable || upstream.isSecure || events.isBroken { down.sourceIsReady = true }
+            if events.isWritable || upstream.isSecure || events.isBroken { up.sinkIsReady = true }
+        }
+        pump()
+    }
+
+    /// Moves what can be moved. The tunnel may be over when this returns.
+    func pump() {
+        guard !isOver else { return }
+        var rounds = 0
+        while up.canMove || down.canMove, rounds < Self.roundsPerTurn {
+            rounds += 1
+            if moveUp(), moveDown() { continue }
+            // What one end had said before it was gone still goes to the other, as far as that takes it now.
+            _ = moveUp()
+            _ = moveDown()
+            return fail()
+        }
+        passEnds()
+        if up.endIsPassed, down.endIsPassed {
+            caller.close()
+            return
+        }
+        up.shrink()
+        down.shrink()
+        // Not by an event: what waits within OpenSSL makes none.
+        if up.canMove || down.canMove { caller.worker.note(caller) }
+        watch()
+    }
+
+    // MARK: Moving
+
+    /// False where the connection at one end is gone.
+    private func moveUp() -> Bool {
+        if up.wantsSource, up.sourceIsReady {
+            let asked = up.appetite
+            var failure: Int32 = 0
+            var received = 0
+            unsafe up.bytes.withUnsafeFreeSpace(minimum: asked) { space in
+                received = unsafe recv(caller.descriptor, space.baseAddress, asked, 0)
+                if received < 0 { failure = errno }
+                return received
+            }
+            if received > 0 {
+                progress()
+                up.received(received, of: asked)
+            } else if received == 0 {
+                up.end()
+            } else if failure != EAGAIN, failure != EINTR {
+                return false
+            }
+            // Less than there was room for: the socket is empty.
+            if received < asked, failure != EINTR { up.sourceIsReady = false }
+        }
+        guard up.wantsSink, up.sinkIsReady else { return true }
+        let before = up.bytes.count
+        guard (try? upstream.send(&up.bytes)) != nil else { return false }
+        if up.bytes.count < before { progress() }
+        up.sinkIsReady = up.bytes.isEmpty
+        return true
+    }
+
+    private func moveDown() -> Bool {
+        if down.wantsSource, down.sourceIsReady, !receive() { return false }
+        guard down.wantsSink, down.sinkIsReady else { return true }
+        let before = down.bytes.count
+        let failure = down.bytes.send(to: caller.descriptor, keepingCapacity: TunnelFlow.window)
+        if down.bytes.count < before { progress() }
+        down.sinkIsReady = failure == 0
+        return failure == 0 || failure == EAGAIN
+    }
+
+    /// Fills a window from the upstream. TLS gives one record at a time, hence several times.
+    private func receive() -> Bool {
+        let asked = down.appetite
+        while down.bytes.count < asked {
+            switch try? upstream.receive(into: &down.bytes, atMost: asked - down.bytes.count) {
+            case .bytes: progress()
+            case .nothing:
+                down.sourceIsReady = false
+                down.received(down.bytes.count, of: asked)
+                return true
+            case .end:
+                down.end()
+                return true
+            case nil: return false
+            }
+        }
+        down.received(asked, of: asked)
+        return true
+    }
+
+    private func progress() { timer.arm(at: loop.now + upstream.idleDelay) }
+
+    // MARK: Ends
+
+    private func passEnds() {
+        if up.owesEnd {
+            up.passEnd()
+            // Where that cannot be told to the upstream, nothing more is read from there.
+            if !upstream.endOutput() { down.end() }
+        }
+        if down.owesEnd {
+            down.passEnd()
+            _ = shutdown(caller.descriptor, Int32(Glibc.SHUT_WR))
+        }
+    }
+
+    /// One end is gone or nothing moves any more: a reset at both, so that nobody takes what came for all there is.
+    private func fail() {
+        close(resetting: true)
+        caller.close(resetting: true)
+    }
+
+    private func watch() {
+        var callers: Interest = []
+        if up.wantsSource { callers.insert(.read) }
+        if down.wantsSink { callers.insert(.write) }
+        loop.watch(caller.descriptor, for: callers, handler: self)
+        var upstreams: Interest = []
+        if down.wantsSource { upstreams.insert(.read) }
+        if up.wantsSink { upstreams.insert(.write) }
+        upstream.watch(for: upstreams, handler: self)
+    }
+}

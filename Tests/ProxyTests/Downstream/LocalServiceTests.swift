@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import HTTPWire
+import Proxy
+import Testing
+
+/// Says what it was asked.
+private struct Echo: LocalService {
+    func answer(_ request: LocalRequest) -> LocalAnswer {
+        let text = "\(request.method) \(request.path) \(request.query) \(request.isUnixSocket)"
+        return LocalAnswer(status: 200, contentType: "text/plain", body: Array(text.utf8))
+    }
+}
+
+@Suite("Answers of our own, and Unix sockets")
+struct LocalServiceTests {
+    private let path = "/tmp/countersign-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).sock"
+
+    private func proxy(_ points: [ListenPoint], users: Set<UInt32>? = nil, isLocal: Bool = true) throws -> TestProxy {
+        let plan = ListenerPlan(
+            name: "admin", service: isLocal ? .local(Echo()) : .proxy, router: Router(fallback: "bank"),
+            hosts: HostPolicy(), users: users)
+        return try TestProxy(ProxyPlan(listeners: points.map { (point: $0, plan: plan) }, upstreams: []))
+    }
+
+    @Test("a service learns method, path and query, and whether a Unix socket was used")
+    func asked() throws {
+        let proxy = try proxy([.tcp(host: "127.0.0.1", port: 0), .unix(path: path, mode: 0o600)])
+        for (caller, isUnix) in try [(proxy.connect(), "false"), (Peer(path: path), "true")] {
+            try caller.send(get("/a/b?c=d&e"))
+            #expect(try caller.message().body == "GET /a/b c=d&e \(isUnix)")
+            try caller.send(get("/"))
+            #expect(try caller.message().body == "GET /  \(isUnix)")
+            try caller.send("POST http://localhost?q HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+            #expect(try caller.message().body == "POST  q \(isUnix)")
+            try caller.send("HEAD /h HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/after"))
+            #expect(try caller.head().contains("Content-Length: 14\r\n") || isUnix == "true")
+            #expect(try caller.message().body == "GET /after  \(isUnix)")
+        }
+    }
+
+    @Test("a service is closed to names of other hosts")
+    func hosts() throws {
+        let proxy = try proxy([.tcp(host: "127.0.0.1", port: 0)])
+        #expect(try proxy.fetch("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").head.hasPrefix("HTTP/1.1 421 "))
+    }
+
+    @Test("over a Unix socket, which no browser reaches, a service has any host name")
+    func unixHosts() throws {
+        let proxy = try proxy([.unix(path: path, mode: 0o600)])
+        let caller = try Peer(path: path)
+        try caller.send("GET /metrics HTTP/1.1\r\nHost: x.example\r\n\r\n")
+        #expect(try caller.message().body == "GET /metrics  true")
+        _ = proxy
+    }
+
+    @Test(
+        "a service is closed to pages of other origins, and open to its own, to programs and to a person",
+        arguments: [
+            ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", false),
+            ("Sec-Fetch-Site: same-site\r\n", false),
+            ("Origin: http://evil.example\r\n", false), ("Origin: http://localhost:1\r\n", false),
+            ("Origin: null\r\n", false), ("", true), ("Sec-Fetch-Site: same-origin\r\n", true),
+            ("Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", true), ("Origin: http://localhost\r\n", true),
+        ])
+    func browsers(fields: String, isServed: Bool) throws {
+        let proxy = try proxy([.tcp(host: "127.0.0.1", port: 0)])
+        let (head, body) = try proxy.fetch(get("/metrics", fields))
+        #expect(head.hasPrefix(isServed ? "HTTP/1.1 200 " : "HTTP/1.1 403 "))
+        #expect(body.hasPrefix("GET /metrics") == isServed)
+    }
+
+    @Test("a socket has the permissions that it is given, and goes with its proxy")
+    func permissions() throws {
+        var proxy: TestProxy? = try proxy([.unix(path: path, mode: 0o620)])
+        var status = stat()
+        #expect(unsafe stat(path, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o620)
+        _ = proxy
+        proxy = nil
+        #expect(unsafe stat(path, &status) != 0)
+    }
+
+    @Test("a socket that a crash left behind is replaced, one that somebody serves is not")
+    func stale() throws {
+        let descriptor = try ListenPoint.unix(path: path, mode: 0o600).open()
+        #expect(throws: ListenError.self) { try ListenPoint.unix(path: path, mode: 0o600).open() }
+        _ = close(descriptor)
+        let proxy = try proxy([.unix(path: path, mode: 0o600)])
+        let caller = try Peer(path: path)
+        try caller.send(get())
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 "))
+        _ = proxy
+    }
+
+    @Test("what lies at the path and is no socket stays")
+    func foreignFile() throws {
+        let file = unsafe fopen(path, "w")
+        _ = unsafe file.map { unsafe fclose($0) }
+        defer { _ = unsafe unlink(path) }
+        #expect(throws: ListenError.self) { try ListenPoint.unix(path: path, mode: 0o600).open() }
+        #expect(unsafe access(path, F_OK) == 0)
+    }
+
+    @Test(
+        "a path that no socket can have is told",
+        arguments: ["", "/nonexistent/x.sock", "/tmp/" + String(repeating: "x", count: 200)])
+    func paths(path: String) {
+        #expect(throws: ListenError.self) { try ListenPoint.unix(path: path, mode: 0o600).open() }
+    }
+
+    @Test("callers of a Unix socket are known by their uid")
+    func users() throws {
+        let allowed = try proxy([.unix(path: path, mode: 0o600)], users: [getuid()], isLocal: false)
+        let caller = try Peer(path: path)
+        try caller.send(get())
+        // Let in, as far as to an upstream that is not there.
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 404 "))
+        _ = allowed
+        let other = path + "2"
+        let closed = try proxy([.unix(path: other, mode: 0o600)], users: [getuid() + 1], isLocal: false)
+        let stranger = try Peer(path: other)
+        try stranger.send(get())
+        #expect(try stranger.message().head.hasPrefix("HTTP/1.1 403 "))
+        _ = closed
+    }
+}

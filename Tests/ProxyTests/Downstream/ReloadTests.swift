@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Glibc
+import HTTPWire
+import Proxy
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Reload, drain and stop")
+struct ReloadTests {
+    private let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+
+    @Test("a reload takes other upstreams while connections stay")
+    func upstreams() throws {
+        let (old, new) = try (
+            AnsweringUpstream { _, _ in answer("200 OK", "old") }, AnsweringUpstream { _, _ in answer("200 OK", "new") }
+        )
+        let proxy = try TestProxy(.bank(port: old.port), workers: 2)
+        let port = proxy.port
+        let caller = try proxy.connect()
+        try caller.send(get())
+        #expect(try caller.message().body == "old")
+        try proxy.server.apply(
+            ProxyPlan(listeners: [(point: any, plan: .proxy())], upstreams: [.bank(port: new.port)]))
+        #expect(proxy.port == port)
+        try caller.send(get())
+        #expect(try caller.message().body == "new")
+    }
+
+    @Test("a reload lets an exchange finish with the upstream that it began with")
+    func exchangeUnderWay() throws {
+        let old = try ScriptedUpstream()
+        let new = try AnsweringUpstream { _, _ in answer("200 OK", "new") }
+        let proxy = try TestProxy(.bank(port: old.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try old.accept()
+        _ = try server.head()
+        try proxy.server.apply(
+            ProxyPlan(listeners: [(point: any, plan: .proxy())], upstreams: [.bank(port: new.port)]))
+        try server.send(answer("200 OK", "old"))
+        #expect(try caller.message().body == "old")
+        try caller.send(get())
+        #expect(try caller.message().body == "new")
+    }
+
+    @Test("a reload opens new listeners and closes those that are gone, after the answers of their callers")
+    func listeners() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let oldPort = proxy.port
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try proxy.server.apply(
+            ProxyPlan(
+                listeners: [(point: .tcp(host: "localhost", port: 0), plan: .proxy())],
+                upstreams: [.bank(port: upstream.port)]))
+        #expect(proxy.port != oldPort)
+        #expect(throws: Peer.Problem.self) { try Peer(port: oldPort) }
+        try server.send(answer("200 OK", "in"))
+        let (head, body) = try caller.message()
+        #expect(body == "in")
+        #expect(head.contains("Connection: close\r\n"))
+        try caller.expectEnd()
+    }
+
+    @Test("a reload that cannot open a listener changes nothing")
+    func failing() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let port = proxy.port
+        #expect(throws: ListenError.self) {
+            try proxy.server.apply(
+                ProxyPlan(
+                    listeners: [
+                        (point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy()),
+                        (point: .tcp(host: "127.0.0.1", port: upstream.port), plan: .proxy()),
+                    ], upstreams: []))
+        }
+        #expect(proxy.port == port)
+        #expect(try proxy.fetch(get()).body == "in")
+    }
+
+    @Test("an upstream that is gone after a reload is told as no route")
+    func upstreamGone() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        _ = try caller.message()
+        try proxy.server.apply(ProxyPlan(listeners: [(point: any, plan: .proxy())], upstreams: []))
+        try caller.send(get())
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 404 "))
+    }
+
+    @Test("a drain closes what is idle, finishes what is under way, accepts nobody, and says when it is over")
+    func drain() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port), workers: 2)
+        let idle = try proxy.connect()
+        let busy = try proxy.connect()
+        try busy.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        proxy.wait("both") { proxy.server.figures.openConnections == 2 }
+        let isDone = Signal()
+        proxy.server.drain { isDone.set() }
+        proxy.pass(.milliseconds(4_999))
+        #expect(!idle.hasNews)
+        proxy.pass(.milliseconds(1))
+        #expect(try idle.readAll() == "")
+        #expect(!isDone.isSet)
+        try server.send(answer("200 OK", "in"))
+        let (head, body) = try busy.message()
+        #expect(body == "in")
+        #expect(head.contains("Connection: close\r\n"))
+        try busy.expectEnd()
+        proxy.wait("the end") { isDone.isSet }
+        #expect(proxy.server.figures.openConnections == 0)
+    }
+
+    @Test("a drain without callers is over at once")
+    func emptyDrain() throws {
+        let proxy = try TestProxy(.bank(port: 1), workers: 2)
+        let isDone = Signal()
+        proxy.server.drain { isDone.set() }
+        proxy.wait("the end") { isDone.isSet }
+    }
+
+    @Test("a caller whose last answer is still on its way when the drain begins does not hold it up")
+    func drainSlowCaller() throws {
+        let body = String(repeating: "x", count: 8_000_000)
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", body) }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect(receiveBuffer: 4096)
+        try caller.send(get())
+        _ = try caller.head()
+        let isDone = Signal()
+        proxy.server.drain { isDone.set() }
+        #expect(try caller.read(count: body.utf8.count).count == body.utf8.count)
+        proxy.wait("the end") { isDone.isSet }
+    }
+
+    /// Never opened. What waits there is never freed, as any task that nobody resumes; from here it can be reached, and so is
+    /// no leak.
+    private static let closedGate = Gate()
+
+    @Test("stopping ends every connection, with exchanges and logins under way")
+    func stop() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            await Self.closedGate.pass()
+            return .bearer("one")
+        }
+        var proxy: TestProxy? = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy?.connect()
+        try caller?.send(get())
+        proxy?.wait("the login") { proxy?.log.count == 1 }
+        proxy = nil
+        try caller?.expectEnd()
+    }
+
+    @Test("a proxy that is stopped lets go of its upstreams and of all that its workers share")
+    func release() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            .bearer("one")
+        }
+        var proxy: TestProxy? = try TestProxy(.bank(port: upstream.port, logins: [login]), workers: 2)
+        weak let services = proxy?.services
+        let caller = try proxy?.connect()
+        try caller?.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer())
+        _ = try caller?.message()
+        proxy = nil
+        // The kept connection ends, too.
+        try server.expectEnd()
+        #expect(services == nil)
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Glibc
+import Proxy
+import Testing
+
+/// A caller that closes its connection sends the same sign as one that only ends its side and waits for its response.
+@Suite("Callers that vanish")
+struct VanishedCallerTests {
+    @Test("one that closes while its answer is awaited lets the upstream go", arguments: [false, true])
+    func awaiting(hasBody: Bool) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(hasBody ? "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nok" : get())
+        let server = try upstream.accept()
+        _ = try server.message()
+        caller.close()
+        try server.expectEnd()
+        proxy.expectNoConnections()
+    }
+
+    @Test("one that closes in the middle of a stream that rests lets the upstream go")
+    func streaming() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n")
+        _ = try caller.head()
+        try caller.expect("8\r\ndata: 1\n\r\n")
+        caller.close()
+        try server.expectEnd()
+        proxy.expectNoConnections()
+    }
+
+    @Test("one that closes while a login is awaited waits for it no more")
+    func duringLogin() throws {
+        let upstream = try ScriptedUpstream()
+        let gate = Gate()
+        let login = Authenticator.scripted(port: upstream.port, isAhead: true) { _, _, _ in
+            await gate.pass()
+            return .bearer("one")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        proxy.wait("a waiter") { proxy.waiters == 1 }
+        caller.close()
+        proxy.wait("no waiter") { proxy.waiters == 0 }
+        proxy.expectNoConnections()
+        gate.open()
+    }
+
+    @Test("one that ends its side behind a whole body that waits for a login gets its answer")
+    func behindHeldBody() throws {
+        let upstream = try ScriptedUpstream()
+        let gate = Gate()
+        let login = Authenticator.scripted(port: upstream.port, isAhead: true) { _, _, _ in
+            await gate.pass()
+            return .bearer("one")
+        }
+        // Nothing of the body is read before it can go up.
+        let proxy = try TestProxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 0), logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
+        try caller.send([UInt8](repeating: UInt8(ascii: "x"), count: 5000))
+        caller.finish()
+        proxy.wait("a waiter") { proxy.waiters == 1 }
+        proxy.settle()
+        gate.open()
+        let server = try upstream.accept()
+        #expect(try server.message().body.utf8.count == 5000)
+        try server.send(answer("200 OK", "ok"))
+        #expect(try caller.message().body == "ok")
+    }
+
+    @Test("one that has only ended its side gets its answer, however long that takes")
+    func halfClosed() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        caller.finish()
+        let server = try upstream.accept()
+        _ = try server.head()
+        // Longer than it takes to be looked at again.
+        proxy.pass(.seconds(5))
+        #expect(!server.hasNews)
+        try server.send(answer("200 OK", "late"))
+        #expect(try caller.message().body == "late")
+        proxy.expectNoConnections()
+    }
+
+    @Test("one that has ended its side and closes later is missed, too")
+    func closedLater() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        caller.finish()
+        let server = try upstream.accept()
+        _ = try server.head()
+        proxy.settle()
+        #expect(!server.hasNews)
+        caller.close()
+        proxy.pass(.seconds(1))
+        try server.expectEnd()
+        proxy.expectNoConnections()
+    }
+
+    @Test("one over a Unix socket tells by itself")
+    func unixSocket() throws {
+        let path = "/tmp/cs-vanish-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
+        defer { unsafe unlink(path) }
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(
+            ProxyPlan(
+                listeners: [(point: .unix(path: path, mode: 0o600), plan: .proxy())],
+                upstreams: [.bank(port: upstream.port)]))
+        let caller = try Peer(path: path)
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        caller.close()
+        try server.expectEnd()
+        proxy.expectNoConnections()
+    }
+}

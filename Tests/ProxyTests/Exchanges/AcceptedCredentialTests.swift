@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPTypes
+import Proxy
+import Secrets
+import Synchronization
+import TestSupport
+import Testing
+
+/// A server that takes the password `right` of `ann`, or another, and lets nobody see what is below `/admin`: as Apache's
+/// `Require user`, it answers 401 to a user who is known and not allowed.
+private final class Office: Sendable {
+    let password = Mutex("right")
+    /// The answers with 401 to a request that carried a password.
+    let refusals = Atomic<Int>(0)
+    let isDown = Atomic<Bool>(false)
+    let paths = Notes()
+
+    func upstream() throws -> AnsweringUpstream {
+        try AnsweringUpstream { [self] head, _ in
+            let path = head.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+            let field = head.split(separator: "\r\n").first { $0.hasPrefix("Authorization: Basic ") }
+            guard let field else {
+                return answer("401 Unauthorized", "who?", "WWW-Authenticate: Basic realm=\"a\"\r\n")
+            }
+            paths.add(path)
+            if isDown.load(ordering: .relaxed), path == "/app/1" { return answer("503 Busy", "later") }
+            let sent = Base64.decode(String(field.dropFirst(21))).map { String(decoding: $0, as: UTF8.self) }
+            if sent == "ann:" + password.withLock({ $0 }), !path.hasPrefix("/admin") { return answer("200 OK", "in") }
+            refusals.wrappingAdd(1, ordering: .relaxed)
+            return answer("401 Unauthorized", "not you", "WWW-Authenticate: Basic realm=\"a\"\r\n")
+        }
+    }
+}
+
+@Suite("Credentials that a server has accepted")
+struct AcceptedCredentialTests {
+    private static let credential = Credential(
+        name: "pin", fields: ["username": Secret("ann"), "password": Secret("right")])
+    private let office = Office()
+    private let attempts = MemoryAttempts()
+
+    private func key(_ port: UInt16) -> LatchKey {
+        LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: "pin")
+    }
+
+    private func proxy(
+        _ port: UInt16, workers: Int = 1, proof: String? = nil, isAhead: Bool = false
+    ) throws -> TestProxy {
+        let key = key(port)
+        let plan = SchemePlan(
+            name: "bank", schemes: [BasicScheme()], key: key,
+            address: WebURL(origin: key.origin, path: proof ?? "/"), isProof: proof != nil)
+        let login = Authenticator(
+            name: "bank", trigger: .detected(SchemeDetector(plan)), isAhead: isAhead,
+            key: SessionKey(origin: key.origin, challenge: "bank", credential: "pin"), credentials: ["pin"],
+            makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
+        return try TestProxy(
+            .bank(port: port, logins: [login]), workers: workers, attempts: attempts,
+            credentials: FixedCredentials(["pin": Self.credential.fields]))
+    }
+
+    private func isLatched(_ port: UInt16) -> Bool {
+        let digest = attempts.digest(of: Self.credential)
+        return attempts.load().latches.closedLatch(key(port), digest: digest, now: 0) != nil
+    }
+
+    @Test(
+        "resources that refuse a right password latch nothing: their 401 reaches the caller, and all others serve",
+        arguments: [1, 2])
+    func forbidden(workers: Int) throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, workers: workers)
+        for path in ["/app/1", "/app/2"] { #expect(try proxy.fetch(get(path)).body == "in") }
+        for path in ["/admin/1", "/admin/2", "/admin/3?q=1"] {
+            let (head, body) = try proxy.fetch(get(path))
+            #expect(head.hasPrefix("HTTP/1.1 401 ") && body == "not you")
+        }
+        #expect(try proxy.fetch(get("/app/3")).body == "in")
+        #expect(!isLatched(upstream.port))
+    }
+
+    @Test("after a restart a forbidden resource may be the first thing that is asked for")
+    func restarted() throws {
+        let upstream = try office.upstream()
+        #expect(try proxy(upstream.port).fetch(get("/app/1")).body == "in")
+        let next = try proxy(upstream.port)
+        #expect(try next.fetch(get("/admin/1")).body == "not you")
+        #expect(try next.fetch(get("/app/3")).body == "in")
+        #expect(!isLatched(upstream.port))
+    }
+
+    @Test(
+        "a refused resource is not confirmed again for a while, on any worker: one confirmation for 50 requests at once",
+        arguments: [1, 4])
+    func confirmedOnce(workers: Int) throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, workers: workers)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        let callers = try (0..<50).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get("/admin/1")) }
+        for caller in callers { #expect(try caller.message().body == "not you") }
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        #expect(office.paths.all.count { $0 == "/app/1" } <= 1 + workers)
+        #expect(!isLatched(upstream.port))
+    }
+
+    @Test(
+        "a password that was changed at the server is refused twice at most, then it is latched",
+        arguments: ["/app/1", "/app/2", "/admin/1"])
+    func changed(path: String) throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        office.password.withLock { $0 = "other" }
+        #expect(try proxy.fetch(get(path)).body.contains("\"code\":\"login-rejected\""))
+        for _ in 0..<5 { #expect(try proxy.fetch(get("/app/2")).body.contains("\"code\":\"login-latched\"")) }
+        #expect(office.refusals.load(ordering: .relaxed) <= (path == "/app/1" ? 1 : 2))
+        #expect(isLatched(upstream.port))
+        // Latched, it is a value that nobody accepts any more.
+        let digest = attempts.digest(of: Self.credential)
+        #expect(attempts.load().acceptances.acceptance(key(upstream.port), digest: digest) == nil)
+    }
+
+    @Test("a password that was changed at the server is refused to 50 callers at once, and nobody's is sent after that")
+    func changedForMany() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, workers: 2)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        office.password.withLock { $0 = "other" }
+        let callers = try (0..<50).map { _ in try proxy.connect() }
+        for (number, caller) in callers.enumerated() { try caller.send(get("/app/\(number)")) }
+        for caller in callers { #expect(try caller.message().head.hasPrefix("HTTP/1.1 50")) }
+        let refused = office.refusals.load(ordering: .relaxed)
+        for _ in 0..<5 { _ = try proxy.fetch(get("/app/2")) }
+        #expect(office.refusals.load(ordering: .relaxed) == refused)
+    }
+
+    @Test("a password that is wrong by now is not sent again and again to a resource that refused it when it was right")
+    func refusedPlace() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, isAhead: true)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        office.password.withLock { $0 = "other" }
+        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
+        let before = office.refusals.load(ordering: .relaxed)
+        for _ in 0..<5 { _ = try proxy.fetch(get("/admin/1")) }
+        #expect(office.refusals.load(ordering: .relaxed) - before <= 2)
+        #expect(isLatched(upstream.port))
+    }
+
+    @Test("a session that another host or process had won latches nothing where it is refused")
+    func takenOver() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port)
+        let key = key(upstream.port)
+        let session = Session(
+            unproven: CredentialUse(key: key, credential: Self.credential),
+            fields: [
+                InjectedField(
+                    name: .authorization, value: Secret("Basic \(Base64.encode(Array("ann:right".utf8)))"))
+            ])
+        let held = SessionKey(origin: key.origin, challenge: "bank", credential: "pin")
+        #expect(proxy.services.gate.adopt(held, session, wonAt: 0))
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        #expect(!isLatched(upstream.port))
+    }
+
+    @Test("a password that no server ever accepted is rejected at its first refusal")
+    func neverAccepted() throws {
+        let upstream = try office.upstream()
+        office.password.withLock { $0 = "other" }
+        let proxy = try proxy(upstream.port)
+        #expect(try proxy.fetch(get("/app/1")).body.contains("\"code\":\"login-rejected\""))
+        #expect(office.refusals.load(ordering: .relaxed) == 1 && isLatched(upstream.port))
+    }
+
+    @Test("with prove-at a forbidden resource may be the first thing that is asked for at all")
+    func proven() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port, proof: "/whoami")
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        #expect(!isLatched(upstream.port))
+        #expect(office.paths.all.first == "/whoami")
+        // And a wrong password is sent there alone.
+        office.password.withLock { $0 = "other" }
+        #expect(try self.proxy(upstream.port, proof: "/whoami").fetch(get("/app/1")).body.contains("login-rejected"))
+        #expect(isLatched(upstream.port))
+    }
+
+    @Test(
+        "a server in trouble confirms nothing: the refusal passes, nothing latches, and the password is not sent again for a moment"
+    )
+    func trouble() throws {
+        let upstream = try office.upstream()
+        let proxy = try proxy(upstream.port)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        // The only address at which it was seen to be accepted.
+        office.isDown.store(true, ordering: .relaxed)
+        #expect(try proxy.fetch(get("/admin/1")).body == "not you")
+        #expect(try proxy.fetch(get("/app/2")).body.contains("\"code\":\"login-failed\""))
+        #expect(!isLatched(upstream.port))
+        proxy.clock.advance(by: 2)
+        #expect(try proxy.fetch(get("/app/2")).body == "in")
+        #expect(try proxy.fetch(get("/admin/2")).body == "not you")
+        #expect(try proxy.fetch(get("/app/3")).body == "in")
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPWire
+import Proxy
+import Synchronization
+import TestSupport
+import Testing
+
+/// Callers and upstreams that do what they like, for a while; then everything must be as at the beginning.
+@Suite("Callers and upstreams that do what they like")
+struct ChaosTests {
+    /// What a bad upstream says; empty: it ends without a word.
+    private static let answers = [
+        answer("200 OK", "fine"), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
+        "", "nonsense", "HTTP/1.1 200 OK\r\nX", "HTTP/1.1 100 Continue\r\n\r\n", challenge, challenge, challenge,
+        answer("401 Unauthorized", String(repeating: "x", count: 100_000), "WWW-Authenticate: Bearer\r\n"),
+        answer("409 Conflict", "", "MFP-Conflict: yes\r\n"), answer("204 No Content"), answer("304 Not Modified"),
+        answer("403 Forbidden", "", "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"a\"\r\n"),
+        "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer\r\nContent-Length: 10\r\n\r\nhalf",
+        answer("200 OK", String(repeating: "y", count: 200_000)),
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end",
+    ]
+
+    private static let requests = [
+        get(), get("/2", "Connection: close\r\n"), "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        get() + get("/2") + get("/3"),
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n" + String(repeating: "z", count: 200_000),
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + get(),
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n", "nonsense\r\n\r\n",
+        "GET",
+        "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ]
+
+    @Test("nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
+    func chaos(seed: UInt64) throws {
+        let random = Mutex(SplitMix(state: seed))
+        let isWell = Signal()
+        let upstream = try AnsweringUpstream { head, _ in
+            if isWell.isSet { return answer("200 OK", "well") }
+            let answer = random.withLock { Self.answers.randomElement(using: &$0) ?? "" }
+            guard head.hasPrefix("HEAD "), let end = answer.utf8.firstRange(of: "\r\n\r\n".utf8) else { return answer }
+            // What comes behind a head that has no body would be taken for the next answer.
+            return String(answer[..<end.upperBound])
+        }
+        let login = Authenticator.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
+            if number % 3 == 0 { throw .rejected }
+            return .bearer("t\(number)")
+        }
+        let limits = WorkerLimits(exchanges: 16, headTime: .milliseconds(300), bodyTime: .milliseconds(200))
+        let proxy = try TestProxy(
+            .bank(
+                port: upstream.port, timeouts: .init(response: .milliseconds(300), idle: .milliseconds(200)),
+                replay: ReplayTiers(memory: 1000), logins: [login]), workers: 2, limits: limits)
+        var callers: [Peer] = []
+        for round in 0..<150 {
+            let caller = try proxy.connect()
+            let (request, ending) = random.withLock {
+                (Self.requests.randomElement(using: &$0) ?? "", Int.random(in: 0..<5, using: &$0))
+            }
+            try? caller.send(request)
+            switch ending {
+            case 0: caller.reset()
+            case 1: caller.close()
+            case 2: caller.finish()
+            case 3 where round % 8 == 0:
+                proxy.wait("an answer", passing: .milliseconds(100)) { caller.hasNews }
+                _ = caller.peekHead()
+            default: break
+            }
+            callers.append(caller)
+            if callers.count > 20 { callers.removeFirst() }
+        }
+        callers = []
+        proxy.wait("no connections", passing: .milliseconds(100)) { proxy.server.figures.openConnections == 0 }
+        proxy.settle()
+        isWell.set()
+        for number in 0..<40 {
+            let (head, body) = try proxy.fetch(get("/\(number)"))
+            #expect(head.hasPrefix("HTTP/1.1 200 "))
+            #expect(body == "well")
+        }
+    }
+}

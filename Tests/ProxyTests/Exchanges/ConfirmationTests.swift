@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPTypes
+import Proxy
+import Synchronization
+import TestSupport
+import Testing
+
+/// Wins a session with a number, and confirms what the test says.
+private struct ConfirmingLogin: SessionLogin {
+    let wins: LoginCounter
+    let confirm: @Sendable () async -> SessionConfirmation
+
+    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session { .bearer("t\(wins.next())") }
+
+    func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation { await confirm() }
+}
+
+@Suite("A login page in answer to a request with a session that worked")
+struct ConfirmationTests {
+    private static let html = "Content-Type: text/html\r\n"
+    private static let loginPage = answer("200 OK", "<b>LOGIN</b>", html)
+
+    /// What the upstream was asked for, by method and path, and which session it takes.
+    private final class Site: Sendable {
+        let requests = Mutex<[String: Int]>([:])
+        let valid = Atomic<Int>(1)
+        let confirmations = LoginCounter()
+
+        func count(_ request: String) -> Int { requests.withLock { $0[request] ?? 0 } }
+
+        func respond(_ head: String, _ body: String) -> String {
+            let line = head.prefix { $0 != "\r\n" }.split(separator: " ")
+            requests.withLock { $0["\(line[0]) \(line[1])", default: 0] += 1 }
+            guard head.contains("Bearer t\(valid.load(ordering: .acquiring))\r\n") else { return loginPage }
+            switch line[1] {
+            case "/doc": return answer("200 OK", "how to LOGIN \(body)", html)
+            case "/long": return answer("200 OK", "LOGIN" + String(repeating: "0123456789", count: 60_000), html)
+            default: return answer("200 OK", "in \(body)", html)
+            }
+        }
+    }
+
+    private func makeProxy(
+        _ site: Site, workers: Int = 2, timeouts: UpstreamPlan.Timeouts = .init(),
+        _ confirm: @escaping @Sendable () async -> SessionConfirmation
+    ) throws -> (TestProxy, AnsweringUpstream) {
+        let upstream = try AnsweringUpstream { site.respond($0, $1) }
+        let wins = LoginCounter()
+        let login = Authenticator(
+            name: "bank", trigger: .detected(PageDetector()), isAhead: false,
+            key: SessionKey(
+                origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank",
+                credential: "pin"), credentials: ["pin"], confirmsSessions: true
+        ) { _ in
+            // The upstream is there as long as the proxy.
+            withExtendedLifetime(upstream) {}
+            return ConfirmingLogin(wins: wins) {
+                _ = site.confirmations.next()
+                return await confirm()
+            }
+        }
+        return (
+            try TestProxy(.bank(port: upstream.port, timeouts: timeouts, logins: [login]), workers: workers), upstream
+        )
+    }
+
+    private static func post(_ path: String, _ body: String) -> String {
+        "POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    @Test("passes as it came while the session still works: no login, and the request is sent once")
+    func stillGood() throws {
+        let site = Site()
+        let (proxy, upstream) = try makeProxy(site) { .stillGood }
+        #expect(try proxy.fetch(get("/a")).body == "in ")
+        #expect(try proxy.fetch(get("/doc")).body == "how to LOGIN ")
+        #expect(try proxy.fetch(Self.post("/doc", "abc")).body == "how to LOGIN abc")
+        #expect(site.count("GET /doc") == 1 && site.count("POST /doc") == 1)
+        #expect(try proxy.fetch(get("/a")).body == "in ")
+        #expect(proxy.log.count == 1 && upstream.requests == 5)
+        #expect(proxy.services.gate.read({ $0.sessions.allHeld }).values.map(\.generation) == [1])
+    }
+
+    @Test("that is longer than a window passes byte for byte")
+    func long() throws {
+        let (proxy, _) = try makeProxy(Site()) { .stillGood }
+        _ = try proxy.fetch(get("/a"))
+        let body = try proxy.fetch(get("/long")).body
+        #expect(body == "LOGIN" + String(repeating: "0123456789", count: 60_000))
+    }
+
+    @Test("leads to one question and one login for 40 callers on two workers when the session is over")
+    func over() throws {
+        let site = Site()
+        let gate = Gate()
+        let (proxy, _) = try makeProxy(site) {
+            await gate.pass()
+            return .over
+        }
+        _ = try proxy.fetch(get("/a"))
+        site.valid.store(2, ordering: .releasing)
+        let callers = try (0..<40).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(Self.post("/b", "abc")) }
+        proxy.wait("every page") { site.count("POST /b") == 40 }
+        gate.open()
+        for caller in callers { #expect(try caller.message().body == "in abc") }
+        #expect(site.confirmations.next() == 2 && proxy.log.count == 2)
+    }
+
+    @Test("passes without a login when nothing can be learned, and no other page asks again for a moment")
+    func unknown() throws {
+        let site = Site()
+        let (proxy, _) = try makeProxy(site) { .unknown }
+        _ = try proxy.fetch(get("/a"))
+        #expect(try proxy.fetch(get("/doc")).body == "how to LOGIN ")
+        #expect(try proxy.fetch(Self.post("/doc", "abc")).body == "how to LOGIN abc")
+        #expect(site.confirmations.next() == 2 && proxy.log.count == 1)
+        proxy.clock.advance(by: 6)
+        #expect(try proxy.fetch(get("/doc")).body == "how to LOGIN ")
+        #expect(site.confirmations.next() == 4 && proxy.log.count == 1)
+    }
+
+    @Test("passes when the question takes longer than a caller waits for a login")
+    func deadline() throws {
+        let (gate, isAsked) = (Gate(), Signal())
+        let (proxy, _) = try makeProxy(Site(), timeouts: .init(login: .seconds(20))) {
+            isAsked.set()
+            await gate.pass()
+            return .over
+        }
+        _ = try proxy.fetch(get("/a"))
+        let caller = try proxy.connect()
+        try caller.send(get("/doc"))
+        #expect(isAsked.wait())
+        proxy.pass(.milliseconds(19_999))
+        #expect(!caller.hasNews)
+        proxy.pass(.milliseconds(1))
+        #expect(try caller.message().body == "how to LOGIN ")
+        gate.open()
+    }
+
+    @Test("leaves no waiter when its caller goes away")
+    func callerGone() throws {
+        let gate = Gate()
+        let site = Site()
+        let (proxy, _) = try makeProxy(site) {
+            await gate.pass()
+            return .stillGood
+        }
+        _ = try proxy.fetch(get("/a"))
+        do {
+            let caller = try proxy.connect()
+            try caller.send(get("/doc"))
+            proxy.wait("the page") { site.count("GET /doc") == 1 }
+        }
+        proxy.expectNoConnections()
+        gate.open()
+        #expect(try proxy.fetch(get("/doc")).body == "how to LOGIN ")
+        #expect(proxy.log.count == 1)
+    }
+}

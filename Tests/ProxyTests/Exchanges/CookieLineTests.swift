@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPTypes
+import Proxy
+import Secrets
+import Synchronization
+import Testing
+
+/// Servers by WSGI, Tornado or PHP join several `Cookie` lines with commas, and then find no session.
+@Suite("One Cookie line in a login's own requests (RFC 6265 §5.4)")
+struct CookieLineTests {
+    /// An upstream with a login page that sets two cookies, and the `Cookie` lines of each request by method and path.
+    private final class Portal: Sendable {
+        private let seen = Mutex<[String: [String]]>([:])
+
+        func lines(_ request: String) -> [String]? { seen.withLock { $0[request] } }
+
+        func respond(_ head: String) -> String {
+            let lines = head.split(separator: "\r\n")
+            let request = lines.first?.split(separator: " ").prefix(2).joined(separator: " ") ?? ""
+            let cookies = lines.dropFirst().filter { $0.lowercased().hasPrefix("cookie:") }.map(String.init)
+            seen.withLock { $0[request] = cookies }
+            let type = "Content-Type: text/html\r\n"
+            switch request {
+            case "GET /login":
+                let set = "Set-Cookie: token=t; Path=/\r\nSet-Cookie: pre=p; Path=/\r\n"
+                return answer("200 OK", #"<form action="/login" method="post"><input name="u"></form>"#, type + set)
+            case "POST /login": return answer("302 Found", "", "Set-Cookie: sid=s; Path=/\r\nLocation: /home\r\n")
+            default: return answer("200 OK", "in", type)
+            }
+        }
+    }
+
+    private let portal = Portal()
+
+    private func upstream() throws -> AnsweringUpstream {
+        let portal = portal
+        return try AnsweringUpstream { head, _ in portal.respond(head) }
+    }
+
+    /// Runs `body` as a login ahead of one request, and returns the failure's text, if one came.
+    private func run(
+        at upstream: AnsweringUpstream, logins: [Authenticator] = [],
+        _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Session
+    ) throws -> String {
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) {
+            (_, _, conversation) async throws(LoginFailure) in
+            try await body(
+                Conversation(
+                    sideRequests: conversation.sideRequests,
+                    credentials: FixedCredentials(["ann": ["username": Secret("ann"), "password": Secret("demo")]]),
+                    attempts: conversation.attempts, state: conversation.state, now: conversation.now))
+        }
+        return try TestProxy(.bank(port: upstream.port, logins: logins + [login])).fetch(get("/app")).body
+    }
+
+    private func page(at upstream: AnsweringUpstream) throws -> (rules: GatewayRules, url: WebURL) {
+        let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/login"))
+        let step = GatewayStep(page: "/login", target: .form)
+        let rules = GatewayRules(
+            detect: [ResponseMatcher(formAction: "/login")], steps: [step], success: [ResponseMatcher(cookies: ["sid"])]
+        )
+        return (rules, url)
+    }
+
+    @Test("a form login sends the page's cookies, and its session's, in one line")
+    func form() throws {
+        let upstream = try upstream()
+        let (rules, url) = try page(at: upstream)
+        let key = LatchKey(origin: url.origin, challenge: "page", credential: "ann")
+        let body = try run(at: upstream) { conversation async throws(LoginFailure) in
+            try await GatewayLogin(rules, key: key, base: url).win(conversation)
+        }
+        #expect(body == "in")
+        #expect(portal.lines("POST /login") == ["Cookie: token=t; pre=p"])
+        #expect(portal.lines("GET /home") == ["Cookie: token=t; pre=p; sid=s"])
+        #expect(portal.lines("GET /app") == ["Cookie: token=t; pre=p; sid=s"])
+    }
+
+    @Test("a logout sends the session's cookies in one line")
+    func logout() throws {
+        let upstream = try upstream()
+        let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/logout"))
+        _ = try run(at: upstream) { conversation async throws(LoginFailure) in
+            let session = Session(cookies: jar(["a=1", "b=2", "c=3"], at: url))
+            try await GatewayLogout(name: "page", url: url).end(session, conversation)
+            return .bearer("x")
+        }
+        #expect(portal.lines("GET /logout") == ["Cookie: a=1; b=2; c=3"])
+    }
+
+    @Test("a token request behind a login page sends the page's cookies, beside its own, in one line")
+    func guarded() throws {
+        let upstream = try upstream()
+        let (rules, url) = try page(at: upstream)
+        let token = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
+        let guardian = Authenticator(
+            name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: true,
+            key: SessionKey(origin: url.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
+            isLoginPage: true
+        ) { _ in
+            ScriptedLogin(counter: LoginCounter()) { _, _ in Session(cookies: jar(["a=1", "b=2"], at: url)) }
+        }
+        _ = try run(at: upstream, logins: [guardian]) { conversation async throws(LoginFailure) in
+            var request = SideRequest(method: .post, url: token, body: Secret("ask"))
+            // By the setter that splits, as a login that knows nothing of this would write it.
+            request.fields[HTTPField.Name.cookie] = "x=8; y=9"
+            _ = try? await conversation.sideRequests.send(request)
+            return .bearer("x")
+        }
+        #expect(portal.lines("POST /token") == ["Cookie: x=8; y=9; a=1; b=2"])
+    }
+
+    @Test("any other request of a login sends one line, however its fields were set")
+    func direct() throws {
+        let upstream = try upstream()
+        let url = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
+        _ = try run(at: upstream) { conversation async throws(LoginFailure) in
+            var request = SideRequest(method: .get, url: url)
+            request.fields[HTTPField.Name.cookie] = "x=8; y=9"
+            request.fields[.accept] = "text/plain"
+            request.fields.append(HTTPField(name: .cookie, value: "z=10"))
+            _ = try? await conversation.sideRequests.send(request)
+            return .bearer("x")
+        }
+        #expect(portal.lines("GET /token") == ["Cookie: x=8; y=9; z=10"])
+    }
+}
+
+/// A session's cookies, set at `url`.
+private func jar(_ cookies: [String], at url: WebURL) -> SessionCookies {
+    var jar = CookieJar()
+    for cookie in cookies { _ = jar.store("\(cookie); Path=/", from: url, now: 0) }
+    return SessionCookies(jar)
+}

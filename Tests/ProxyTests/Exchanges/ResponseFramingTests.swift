@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Proxy
+import Testing
+
+/// How an upstream's answer is framed, and how the caller's is (RFC 9112 §6.3), through a whole proxy.
+@Suite("The framing of responses")
+struct ResponseFramingTests {
+    private static let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"
+    private static let chunked = "Transfer-Encoding: chunked\r\n"
+
+    /// What the caller gets for `bytes`, up to `end`; then another request must get its own answer, on whatever connection.
+    private func received(_ bytes: String, method: String = "GET", until end: String) throws -> String {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("\(method) /1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(bytes)
+        let text = try caller.read(until: end)
+        try caller.send(get("/2"))
+        // Either way it must be the next request's own answer that comes back.
+        let next = server.peekHead() == nil ? try upstream.accept() : server
+        #expect(try next.head().hasPrefix("GET /2 "))
+        try next.send(answer("200 OK", "own"))
+        let (head, body) = try caller.message()
+        #expect(head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        #expect(body == "own")
+        return text
+    }
+
+    @Test(
+        "answers to HEAD have no body, and keep their length",
+        arguments: [
+            ("", ""), ("Content-Length: 5\r\n", ""), ("Content-Length: 5\r\n", "hello"), (Self.chunked, ""),
+            (Self.chunked, "5\r\nhello\r\n0\r\n\r\n"), ("", "hello"),
+        ])
+    func head(fields: String, body: String) throws {
+        let text = try received("HTTP/1.1 200 OK\r\n\(fields)\r\n\(body)", method: "HEAD", until: "\r\n\r\n")
+        let length = fields.hasPrefix("Content-Length") ? fields : ""
+        #expect(text == "HTTP/1.1 200 OK\r\n\(length)\(Self.via)\r\n")
+    }
+
+    @Test(
+        "204 and 304 have no body, whatever comes with them",
+        arguments: ["204 No Content", "304 Not Modified"],
+        [
+            ("", ""), ("Content-Length: 5\r\n", ""), ("Content-Length: 5\r\n", "hello"), (Self.chunked, ""),
+            (Self.chunked, "5\r\nhello\r\n0\r\n\r\n"), ("", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"),
+        ])
+    func bodyless(status: String, rest: (fields: String, body: String)) throws {
+        let text = try received("HTTP/1.1 \(status)\r\n\(rest.fields)\r\n\(rest.body)", until: "\r\n\r\n")
+        let length = status.hasPrefix("304") && rest.fields.hasPrefix("Content-Length") ? rest.fields : ""
+        #expect(text == "HTTP/1.1 \(status)\r\n\(length)\(Self.via)\r\n")
+    }
+
+    @Test("a length is passed on once, however often and with whatever zeros it was told")
+    func lengths() throws {
+        for field in ["5", "05", "5, 5", "5\r\nContent-Length: 5"] {
+            let text = try received("HTTP/1.1 200 OK\r\nContent-Length: \(field)\r\n\r\nhello", until: "hello")
+            #expect(text == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\(Self.via)\r\nhello")
+        }
+    }
+
+    @Test("205 and other answers without content end where they say")
+    func empty() throws {
+        let zero = try received("HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", until: "\r\n\r\n")
+        #expect(zero == "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\(Self.via)\r\n")
+        let none = try received("HTTP/1.1 205 Reset Content\r\n\(Self.chunked)\r\n0\r\n\r\n", until: "0\r\n\r\n")
+        #expect(none == "HTTP/1.1 205 Reset Content\r\n\(Self.via)\(Self.chunked)\r\n0\r\n\r\n")
+    }
+
+    @Test("chunks of any form are written anew")
+    func chunks() throws {
+        let bytes = "00005 ;x=\"a;b\"\r\nhello\r\nA\r\n0123456789\r\n0;last\r\nX-Sum: 1\r\n\r\n"
+        let text = try received("HTTP/1.1 200 OK\r\n\(Self.chunked)\r\n\(bytes)", until: "\r\n0\r\n\r\n")
+        #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n\(Self.via)\(Self.chunked)\r\n"))
+        #expect(text.hasSuffix("\r\n\r\nf\r\nhello0123456789\r\n0\r\n\r\n"))
+    }
+
+    @Test(
+        "what comes behind an answer is no part of it, and answers no other request",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\n\(Self.chunked)\r\n5\r\nhello\r\n0\r\n\r\n",
+        ],
+        ["evil", "\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", "0\r\n\r\n"])
+    func behind(good: String, stray: String) throws {
+        let end = good.hasSuffix("hello") ? "hello" : "0\r\n\r\n"
+        #expect(try received(good + stray, until: end).contains("hello"))
+    }
+
+    /// The next request is there already, so it is sent as soon as the answer is complete.
+    @Test(
+        "what comes behind an answer, and after its head, answers no other request",
+        arguments: [
+            ("GET", "Content-Length: 5\r\n\r\n", "hello"), ("GET", "Transfer-Encoding: chunked\r\n\r\n", "0\r\n\r\n"),
+            ("HEAD", "Content-Length: 5\r\n\r\n", ""), ("GET", "Content-Length: 0\r\n\r\n", ""),
+        ], [0, 40_000])
+    func behindLater(answered: (method: String, fields: String, body: String), padding: Int) throws {
+        let stray = String(repeating: "x", count: padding) + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+        for _ in 0..<5 {
+            let upstream = try ScriptedUpstream()
+            let proxy = try TestProxy(.bank(port: upstream.port))
+            let caller = try proxy.connect()
+            try caller.send("\(answered.method) /1 HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/2"))
+            let server = try upstream.accept()
+            _ = try server.head()
+            if answered.body.isEmpty {
+                try server.send("HTTP/1.1 200 OK\r\n\(answered.fields)\(stray)")
+                _ = try caller.head()
+            } else {
+                try server.send("HTTP/1.1 200 OK\r\n\(answered.fields)")
+                _ = try caller.head()
+                try server.send(answered.body + stray)
+                try caller.expect(answered.body)
+            }
+            let next = server.peekHead() == nil ? try upstream.accept() : server
+            #expect(try next.head().hasPrefix("GET /2 "))
+            try next.send(answer("200 OK", "own"))
+            #expect(try caller.message().body == "own")
+        }
+    }
+
+    @Test("an answer that begins with a folded line is 502, also on the heels of a good one")
+    func foldedFirstLine() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        for _ in 0..<8 {
+            try caller.send(get("/good"))
+            let good = try upstream.accept()
+            _ = try good.head()
+            try good.send("HTTP/1.1 200 OK\r\nX-A: \(String(repeating: "a", count: 300))\r\nContent-Length: 0\r\n\r\n")
+            #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            // The kept connection, with the handle that libcurl remembers the fields above in.
+            try caller.send(get("/folded"))
+            _ = try good.head()
+            try good.send(
+                "HTTP/1.1 200 OK\r\n X-B: \(String(repeating: "b", count: 300))\r\nContent-Length: 5\r\n\r\nhello")
+            #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Proxy
+import Testing
+
+@Suite("Streams")
+struct StreamingTests {
+    @Test(
+        "each event is at the caller before the next one is made, however the stream is framed",
+        arguments: ["Transfer-Encoding: chunked\r\n", "", "Content-Length: 180\r\n"], ["1.1", "1.0"])
+    func events(framing: String, version: String) throws {
+        let upstream = try ScriptedUpstream()
+        // A login stands ready, as on most routes: looking must not hold anything back.
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("GET /events HTTP/\(version)\r\nHost: localhost\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\(framing)\r\n")
+        let head = try caller.head()
+        for number in 10..<30 {
+            let event = "data: \(number)\n"
+            try server.send(framing.hasPrefix("T") ? "9\r\n\(event)\r\n" : event)
+            try caller.expect(head.contains("chunked") ? "9\r\n\(event)\r\n" : event)
+        }
+        if framing.hasPrefix("T") { try server.send("0\r\n\r\n") }
+        server.close()
+        if head.contains("chunked") { return try caller.expect("0\r\n\r\n") }
+        if !framing.hasPrefix("C") { #expect(try caller.readAll() == "") }
+    }
+
+    @Test(
+        "long and short pieces in turn come whole and in order to a caller that takes them slowly, however they are framed",
+        arguments: ["chunked", "length", "end"])
+    func pieces(framing: String) throws {
+        // About where a piece is copied behind what waits, changes places with it, or waits until that has gone.
+        let lengths = [1, 4095, 4096, 1, 16_384, 20_000, 65_535, 100, 65_537, 81_920, 4096, 300_000, 7]
+        let pieces = lengths.enumerated().map { index, length in
+            String((0...length / 10).map { "\(1_000_000_000 + index * 10_000_000 + $0)" }.joined().prefix(length))
+        }
+        let body = pieces.joined()
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect(receiveBuffer: 4096)
+        try caller.send(
+            "GET / HTTP/\(framing == "end" ? "1.0" : "1.1")\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        let field =
+            switch framing {
+            case "chunked": "Transfer-Encoding: chunked\r\n"
+            case "length": "Content-Length: \(body.utf8.count)\r\n"
+            default: ""
+            }
+        // All of it finds room in the kernel's buffers.
+        try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\(field)\r\n")
+        for piece in pieces {
+            try server.send(framing == "chunked" ? "\(String(piece.utf8.count, radix: 16))\r\n\(piece)\r\n" : piece)
+        }
+        if framing == "chunked" { try server.send("0\r\n\r\n") }
+        server.close()
+        let head = try caller.head()
+        if framing == "length" {
+            #expect(try caller.read(count: body.utf8.count) == Array(body.utf8))
+        } else {
+            let rest = Array(try #require(try caller.readAll()).utf8)
+            #expect((head.contains("chunked") ? withoutChunks(rest) : rest) == Array(body.utf8))
+        }
+    }
+
+    @Test("each piece of a request's body is at the upstream before the next one is made")
+    func pieces() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        for number in 10..<30 {
+            try caller.send("2\r\n\(number)\r\n")
+            try server.expect("2\r\n\(number)\r\n")
+        }
+        try caller.send("0\r\n\r\n")
+        try server.expect("0\r\n\r\n")
+        try server.send(answer("200 OK", "done"))
+        #expect(try caller.message().body == "done")
+    }
+
+    @Test("a conversation in both directions at once goes on as long as its sides want")
+    func conversation() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        _ = try caller.head()
+        for number in 10..<30 {
+            try caller.send("2\r\n\(number)\r\n")
+            try server.expect("2\r\n\(number)\r\n")
+            try server.send("3\r\n-\(number)\r\n")
+            try caller.expect("3\r\n-\(number)\r\n")
+        }
+        try server.send("0\r\n\r\n")
+        try caller.expect("0\r\n\r\n")
+        try caller.send("0\r\n\r\n")
+        try server.expect("0\r\n\r\n")
+    }
+
+    @Test("a caller that does not read slows no other, on the same worker and at the same upstream")
+    func slowReader() throws {
+        let upstream = try AnsweringUpstream { head, _ in
+            answer("200 OK", String(repeating: "x", count: head.hasPrefix("GET /long ") ? 8_000_000 : 10))
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let slow = try (0..<4).map { _ in try proxy.connect(receiveBuffer: 4096) }
+        for caller in slow { try caller.send(get("/long")) }
+        for caller in slow { _ = try caller.head() }
+        let quick = try proxy.connect()
+        for _ in 0..<200 {
+            try quick.send(get("/short"))
+            #expect(try quick.message().body.utf8.count == 10)
+        }
+        for caller in slow { caller.reset() }
+        quick.close()
+        proxy.expectNoConnections()
+    }
+
+    @Test("a content coding passes as it is, whatever stands in it")
+    func codings() throws {
+        let upstream = try AnsweringUpstream { _, _ in
+            answer("200 OK", "no gzip at all", "Content-Encoding: gzip\r\n")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let (head, body) = try proxy.fetch(get("/", "Accept-Encoding: gzip\r\n"))
+        #expect(head.contains("Content-Encoding: gzip\r\n"))
+        #expect(body == "no gzip at all")
+    }
+}
+
+/// What chunks hold; empty where they are none.
+private func withoutChunks(_ bytes: [UInt8]) -> [UInt8] {
+    var output: [UInt8] = []
+    var rest = bytes[...]
+    while let end = rest.firstIndex(of: 0x0D), let size = Int(String(decoding: rest[..<end], as: UTF8.self), radix: 16)
+    {
+        if size == 0 { return output }
+        rest = rest[(end + 2)...]
+        output += rest.prefix(size)
+        rest = rest.dropFirst(size + 2)
+    }
+    return []
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Glibc
+import HTTPTypes
+import Proxy
+import Secrets
+import Synchronization
+import TestSupport
+import Testing
+
+/// Finds a challenge of the scheme Basic, as the real handlers do: another answer to it would be the same.
+struct PasswordDetector: ChallengeDetector {
+    let kind = "basic"
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard response.status == 401, response.fields[.wwwAuthenticate]?.hasPrefix("Basic") == true else {
+            return .pass
+        }
+        return hasSession ? .refused : .challenged()
+    }
+}
+
+extension Session {
+    /// A password that nobody has accepted yet.
+    static func password(_ password: String) -> Session {
+        let key = LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: "bank", credential: "pin")
+        let credential = Credential(name: "pin", fields: ["password": Secret(password)])
+        return Session(
+            unproven: CredentialUse(key: key, credential: credential),
+            fields: [InjectedField(name: .authorization, value: Secret("Basic \(password)"))])
+    }
+}
+
+@Suite("Sessions that an exchange tries for all")
+struct TrialTests {
+    private static let demand = "WWW-Authenticate: Basic realm=\"a\"\r\n"
+
+    /// An upstream with a password, and how often it was told one.
+    private final class Guarded: Sendable {
+        let attempts = Atomic<Int>(0)
+
+        func upstream(_ status: @escaping @Sendable (_ path: String, _ password: String) -> Int) throws
+            -> AnsweringUpstream
+        {
+            try AnsweringUpstream { [self] head, _ in
+                let path = head.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+                let field = head.split(separator: "\r\n").first { $0.hasPrefix("Authorization: Basic ") }
+                guard let field else { return answer("401 Unauthorized", "who?", TrialTests.demand) }
+                attempts.wrappingAdd(1, ordering: .relaxed)
+                let status = status(path, String(field.dropFirst(21)))
+                return answer("\(status) X", "\(status) at \(path)", status == 401 ? TrialTests.demand : "")
+            }
+        }
+    }
+
+    private func login(_ port: UInt16, _ password: String = "right") -> Authenticator {
+        .scripted(port: port, trigger: .detected(PasswordDetector())) { number, _, _ async throws(LoginFailure) in
+            if number > 1, password == "wrong" { throw .rejected }
+            return .password(password)
+        }
+    }
+
+    @Test("a wrong password reaches the server once, however many callers wait, and all are told")
+    func oneAttempt() throws {
+        let guarded = Guarded()
+        let upstream = try guarded.upstream { _, password in password == "right" ? 200 : 401 }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port, "wrong")]), workers: 2)
+        let callers = try (0..<50).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get()) }
+        for caller in callers {
+            let (head, body) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 502 "))
+            #expect(body.contains("\"code\":\"login-rejected\""))
+        }
+        #expect(guarded.attempts.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("a right password serves all who waited, and the next without a further round trip")
+    func proven() throws {
+        let guarded = Guarded()
+        let upstream = try guarded.upstream { _, password in password == "right" ? 200 : 401 }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]), workers: 2)
+        let callers = try (0..<50).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get()) }
+        for caller in callers { #expect(try caller.message().body == "200 at /") }
+        let before = upstream.requests
+        #expect(try proxy.fetch(get("/again")).body == "200 at /again")
+        #expect(upstream.requests == before + 1)
+        #expect(proxy.log.count == 1)
+    }
+
+    @Test("an answer of 503 decides nothing: the next who waits tries the password")
+    func undecided() throws {
+        let guarded = Guarded()
+        let upstream = try guarded.upstream { path, _ in path == "/down" ? 503 : 200 }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
+        #expect(try proxy.fetch(get("/down")).body == "503 at /down")
+        #expect(try proxy.fetch(get("/down")).body == "503 at /down")
+        #expect(proxy.services.gate.read({ $0.sessions.allHeld }).isEmpty)
+        #expect(try proxy.fetch(get("/up")).body == "200 at /up")
+        #expect(proxy.log.count == 1)
+    }
+
+    @Test("who tries it and goes away leaves it to the next")
+    func proverGone() throws {
+        let guarded = Guarded()
+        let (isTried, isOver) = (Signal(), Signal())
+        let upstream = try AnsweringUpstream { head, _ in
+            guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
+            if head.contains(" /slow ") {
+                isTried.set()
+                isOver.wait()
+            }
+            return answer("200 OK", "in")
+        }
+        _ = guarded
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
+        let first = try proxy.connect()
+        try first.send(get("/slow"))
+        #expect(isTried.wait())
+        let second = try proxy.connect()
+        try second.send(get("/fast"))
+        proxy.wait("the second waits") { proxy.waiters == 1 }
+        first.reset()
+        #expect(try second.message().body == "in")
+        isOver.set()
+    }
+}

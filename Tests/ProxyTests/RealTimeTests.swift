@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import Glibc
+import Proxy
+import TestSupport
+import Testing
+
+@testable import ChallengeClient
+
+/// What libcurl times by the system's clock: tests that have to wait for that, two seconds at most, without a bound above.
+@Suite("Waits of libcurl's clock")
+struct RealTimeTests {
+    /// Has the worker's libcurl connect to that port, with everything that has rested for a second being too old to it, and waits
+    /// until it has.
+    ///
+    /// Whenever libcurl connects, it closes what has rested for too long: also a connection that it has only made, since it
+    /// knows nothing of those who speak on it.
+    private func connectAgain(_ proxy: TestProxy, to address: String) {
+        let connection = Connection()
+        proxy.services.roster.onSomeWorker { runtime in
+            do {
+                let easy = try EasyHandle()
+                try easy.set(.url, address)
+                try easy.set(.maxIdleAge, 1)
+                try easy.connectOnly()
+                try runtime.connections().start(easy, delegate: connection)
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(connection.isMade.wait())
+        proxy.settle()
+    }
+
+    /// libcurl counts whole seconds.
+    private func waitUntilOld() { sleep(2) }
+
+    @Test("on a line that is old to libcurl, an answer that is under way comes to its end")
+    func underWay() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get("/1"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+        _ = try caller.head()
+        #expect(try caller.read(count: 4) == Array("half".utf8))
+        waitUntilOld()
+        connectAgain(proxy, to: "http://127.0.0.1:\(upstream.port)/")
+        _ = try upstream.accept()
+        try server.send("rest")
+        #expect(try caller.read(count: 4) == Array("rest".utf8))
+        // It is as good as before.
+        try caller.send(get("/2"))
+        #expect(try server.head().hasPrefix("GET /2 "))
+        try server.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
+    }
+
+    @Test("a line within TLS that rests and is old to libcurl takes the next request")
+    func resting() throws {
+        let upstream = try TLSUpstream()
+        let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting { $0.version = .http1 }))
+        #expect(try proxy.fetch(get("/who")).body == "None TLSv1.3 1")
+        waitUntilOld()
+        connectAgain(proxy, to: "http://127.0.0.1:\(upstream.port)/")
+        #expect(try proxy.fetch(get("/who")).body == "None TLSv1.3 1")
+    }
+
+    @Test("an upstream that does not say 100 gets the body all the same, after libcurl's second")
+    func silentExpectation() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        let server = try upstream.accept()
+        _ = try server.head()
+        try caller.expect("HTTP/1.1 100 Continue\r\n\r\n")
+        try caller.send("hello")
+        try server.expect("hello")
+        try server.send(answer("200 OK", "well"))
+        #expect(try caller.message().body == "well")
+    }
+}
+
+/// A connection that libcurl only makes.
+private final class Connection: TransferDelegate, Sendable {
+    let isMade = Signal()
+
+    func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool { true }
+    func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition { .abort }
+    func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply { .abort }
+    func transferRewinds(to offset: Int64) -> Bool { false }
+    func transferWillSend(attempt: Int) -> Bool { true }
+    func transferEnded(_ handle: EasyHandle, error: CurlError?) { isMade.set() }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import HTTPTypes
+import Proxy
+import Secrets
+import Testing
+
+@Suite("HAProxy that asks an authority")
+struct SPOPConnectionTests {
+    private func authority(
+        limits: WorkerLimits = WorkerLimits(), _ token: String = "t", name: HTTPField.Name = .authorization
+    ) throws -> Authority {
+        try Authority(
+            { port in
+                let login = Authenticator.scripted(port: port) { number, _, _ in
+                    Session(fields: [InjectedField(name: name, value: Secret("\(token)\(number)"))])
+                }
+                return .bank(port: port, logins: [login])
+            }, limits: limits)
+    }
+
+    @Test("gets the fields of the session as variables, won once; nothing goes upstream")
+    func fields() throws {
+        let name = try #require(HTTPField.Name("X-Api-Key"))
+        let authority = try authority(name: name)
+        let haproxy = try SPOPPeer.greeting(authority)
+        for number in 1...3 as ClosedRange<UInt64> {
+            let variables = try haproxy.ask("POST", "/a?b=c", "Content-Length: 5\r\n", stream: 1 << 40, number: number)
+            #expect(variables == ["status": .number(200), "field_x_api_key": .text("t1")])
+        }
+        #expect(authority.proxy.log.count == 1 && authority.heads.isEmpty)
+    }
+
+    @Test("is answered frame by frame, however the bytes come")
+    func pieces() throws {
+        let authority = try authority()
+        let haproxy = try SPOPPeer(authority)
+        for byte in SPOPPeer.hello() + SPOPPeer.question(stream: 1) { try haproxy.peer.send([byte]) }
+        try haproxy.peer.send(
+            SPOPPeer.question(stream: 2) + SPOPPeer.frame(77, [1, 2]) + SPOPPeer.question(stream: 300))
+        #expect(try haproxy.frame().type == 101)
+        for stream in [1, 2, 300] as [UInt64] {
+            #expect(try haproxy.acknowledgement(stream: stream)["field_authorization"] == .text("t1"))
+        }
+    }
+
+    @Test("is told of cookies in one field with the caller's, or that none may go")
+    func cookies() throws {
+        let authority = try Authority { port in
+            let login = Authenticator.scripted(port: port, trigger: .ahead, isAhead: true) { _, _, conversation in
+                var jar = CookieJar()
+                if let url = WebURL("http://127.0.0.1:\(port)/deep/login") {
+                    _ = jar.store("sid=one; Path=/deep", from: url, now: conversation.now())
+                }
+                return Session(cookies: SessionCookies(jar))
+            }
+            return .bank(port: port, logins: [login])
+        }
+        let haproxy = try SPOPPeer.greeting(authority)
+        #expect(
+            try haproxy.ask("GET", "/deep/a", "cookie: a=1; sid=evil\r\n")
+                == ["status": .number(200), "field_cookie": .text("a=1; sid=one")])
+        #expect(
+            try haproxy.ask("GET", "/other", "cookie: sid=mine\r\n")
+                == ["status": .number(200), "field_cookie": .text("sid=mine")])
+        #expect(
+            try haproxy.ask("GET", "/other", "cookie: ;\r\n")
+                == ["status": .number(200), "remove_cookie": .flag(true)])
+        #expect(try haproxy.ask("GET", "/other") == ["status": .number(200)])
+    }
+
+    @Test("learns why a request is denied, with the status that its caller would have got")
+    func denial() throws {
+        let authority = try Authority { port in
+            let login = Authenticator.scripted(port: port) { _, _, _ async throws(LoginFailure) in
+                throw LoginFailure(.rejected, challenge: "bank", detail: "Die PIN ist f\u{E4}lsch.\n")
+            }
+            return .bank(port: port, logins: [login])
+        }
+        let haproxy = try SPOPPeer.greeting(authority)
+        let variables = try haproxy.ask()
+        #expect(variables["status"] == .number(502) && variables["code"] == .text("login-rejected"))
+        #expect(variables["detail"] == .text("Die PIN ist f??lsch.?"))
+        guard case .text(let document) = variables["document"] else { throw Peer.Problem(doing: "read the reply") }
+        #expect(document.contains(#""status":502"#) && document.contains(#"Die PIN ist f\u00e4lsch.\n""#))
+        #expect(document.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+    }
+
+    @Test("is admitted by the request in question")
+    func admission() throws {
+        let haproxy = try SPOPPeer.greeting(try authority())
+        #expect(try haproxy.ask("TRACE")["code"] == .text("method-not-allowed"))
+        #expect(try haproxy.ask("GET", "/a", "sec-fetch-site: cross-site\r\n")["code"] == .text("caller-not-allowed"))
+        #expect(try haproxy.ask("GET", "/authority/a")["status"] == .number(200))
+        #expect(
+            try haproxy.ask("GET", "/a", "x: \(String(repeating: "x", count: 10_000))\r\n")["status"] == .number(200))
+        #expect(try haproxy.ask("GET", "/a", "transfer-encoding: chunked\r\n")["status"] == .number(200))
+    }
+
+    @Test("gets no session over TCP from an authority without users")
+    func withoutUsers() throws {
+        let authority = try Authority({ port in .bank(port: port) }, users: nil)
+        let haproxy = try SPOPPeer.greeting(authority)
+        #expect(try haproxy.ask()["code"] == .text("caller-not-allowed"))
+    }
+
+    @Test("is denied where it does not say which request it means, and may go on")
+    func unclear() throws {
+        let authority = try authority()
+        let haproxy = try SPOPPeer.greeting(authority)
+        let (method, target) = (("method", "GET"), ("target", "/a"))
+        let fields = ("fields", "host: bank.example\r\n\r\n")
+        let whole = [method, target, fields]
+        let messages = [
+            [], SPOPPeer.message("other", whole), SPOPPeer.message("authorize", []),
+            SPOPPeer.message("authorize", [method, target]), SPOPPeer.message("authorize", whole + [method]),
+            SPOPPeer.message("authorize", whole) + SPOPPeer.message("authorize", whole),
+            SPOPPeer.message("authorize", [("method", "GET /b"), target, fields]),
+            SPOPPeer.message("authorize", [method, ("target", "/a HTTP/1.1\r\nx: y"), fields]),
+            SPOPPeer.message("authorize", [method, ("target", ""), fields]),
+            SPOPPeer.message("authorize", [method, target, ("fields", fields.1 + "GET /b HTTP/1.1\r\n\r\n")]),
+            SPOPPeer.message("authorize", [method, target, ("fields", "host: bank.example\r\n")]),
+            SPOPPeer.message("authorize", [method, target, ("fields", "host: a\nhost: bank.example\r\n\r\n")]),
+            SPOPPeer.message("authorize", [method, target, ("fields", "\r\n")]),
+        ]
+        for (index, message) in messages.enumerated() {
+            try haproxy.peer.send(SPOPPeer.frame(3, message, stream: 7, number: 1))
+            #expect(try haproxy.acknowledgement()["code"] == .text("bad-request"), "message \(index)")
+        }
+        #expect(authority.proxy.log.count == 0)
+        #expect(try haproxy.ask()["status"] == .number(200))
+    }
+
+    @Test(
+        "is disconnected with the code of what it has done wrong",
+        arguments: [
+            (SPOPPeer.hello(versions: nil), 5), (SPOPPeer.hello(versions: "1.0, 3.0"), 8),
+            (SPOPPeer.hello(frameLimit: nil), 6), (SPOPPeer.hello(frameLimit: 255), 9),
+            (SPOPPeer.hello(capabilities: nil), 7), (SPOPPeer.question(), 4), (SPOPPeer.frame(1, [240]), 4),
+            (SPOPPeer.frame(1, [], flags: 0), 10), (SPOPPeer.frame(0, []), 10), ([0, 1, 0, 0], 3),
+            (SPOPPeer.frame(2, []), 0),
+        ] as [([UInt8], UInt64)])
+    func faults(_ bytes: [UInt8], _ code: UInt64) throws {
+        let haproxy = try SPOPPeer(try authority())
+        try haproxy.peer.send(bytes)
+        #expect(try haproxy.end() == code)
+    }
+
+    @Test("greets once, and its frames keep to what was agreed")
+    func limits() throws {
+        let twice = try SPOPPeer.greeting(try authority())
+        try twice.peer.send(SPOPPeer.hello())
+        #expect(try twice.end() == 4)
+        let long = try SPOPPeer.greeting(try authority(), frameLimit: 256)
+        try long.peer.send(SPOPPeer.question("GET", "/" + String(repeating: "a", count: 256)))
+        #expect(try long.end() == 3)
+    }
+
+    @Test("is denied where the fields are longer than its frames, and told what to do")
+    func tooLong() throws {
+        let haproxy = try SPOPPeer.greeting(
+            try authority(String(repeating: "t", count: 600)), frameLimit: 400)
+        let variables = try haproxy.ask()
+        #expect(variables["code"] == .text("login-failed"))
+        guard case .text(let detail) = variables["detail"] else { throw Peer.Problem(doing: "read the detail") }
+        #expect(detail.contains("tune.bufsize") && !detail.contains("ttt"))
+        // There was no room for it.
+        #expect(variables["document"] == nil)
+    }
+
+    @Test("may look whether somebody is there")
+    func healthCheck() throws {
+        let haproxy = try SPOPPeer(try authority())
+        try haproxy.peer.send(SPOPPeer.hello(isHealthCheck: true))
+        #expect(try haproxy.frame().type == 101)
+        try haproxy.peer.expectEnd()
+    }
+
+    @Test("is not waited for in the middle of a frame for ever")
+    func slow() throws {
+        let authority = try authority()
+        let haproxy = try SPOPPeer.greeting(authority)
+        #expect(try haproxy.ask()["status"] == .number(200))
+        try haproxy.peer.send(Array(SPOPPeer.question().prefix(20)))
+        authority.proxy.pass(.milliseconds(29_999))
+        #expect(!haproxy.peer.hasNews)
+        authority.proxy.pass(.milliseconds(1))
+        #expect(try haproxy.end() == 2)
+    }
+
+    @Test("is told when the daemon ends: an idle connection at once, another after its answer")
+    func drain() throws {
+        let gate = Gate()
+        let authority = try Authority { port in
+            let login = Authenticator.scripted(port: port) { _, _, _ in
+                await gate.pass()
+                return .bearer("t")
+            }
+            return .bank(port: port, logins: [login])
+        }
+        let busy = try SPOPPeer.greeting(authority)
+        try busy.peer.send(SPOPPeer.question())
+        authority.proxy.wait("the login") { authority.proxy.log.count == 1 }
+        let idle = try SPOPPeer.greeting(authority)
+        #expect(try idle.ask("TRACE")["code"] == .text("method-not-allowed"))
+        authority.proxy.server.drain {}
+        #expect(try idle.end() == 0)
+        gate.open()
+        #expect(try busy.acknowledgement()["status"] == .number(200))
+        #expect(try busy.end() == 0)
+    }
+
+    @Test("an ordinary listener takes no frames")
+    func ordinary() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let peer = try proxy.connect()
+        try peer.send(SPOPPeer.hello())
+        #expect(try peer.head().hasPrefix("HTTP/1.1 400 "))
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import HTTPWire
+import Proxy
+import TestSupport
+import Testing
+
+@Suite("Express lines")
+struct ExpressTests {
+    @Test("requests of all kinds go over one connection, one after the other")
+    func reuse() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get("/1", "X-Empty:\r\nX-Long: \(String(repeating: "z", count: 5000))\r\n"))
+        let server = try upstream.accept()
+        let first = try server.head()
+        #expect(first.hasPrefix("GET /1 HTTP/1.1\r\n") && first.contains("\r\nX-Empty:"))
+        #expect(first.contains("\r\nX-Long: zzz") && !first.lowercased().contains("content-length"))
+        try server.send(answer("200 OK", "one"))
+        #expect(try caller.message().body == "one")
+        try caller.send("HEAD /2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try server.head().hasPrefix("HEAD /2 "))
+        try server.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        #expect(try caller.head().contains("Content-Length: 1000\r\n"))
+        try caller.send("POST /3 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
+        let third = try server.message()
+        #expect(third.head.contains("\r\nContent-Length: 4\r\n") && third.body == "body")
+        try server.send("HTTP/1.1 204 No Content\r\n\r\n")
+        #expect(try caller.head().hasPrefix("HTTP/1.1 204 "))
+        try caller.send("POST /4 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        #expect(try server.head().contains("\r\nContent-Length: 0\r\n"))
+        try server.send(
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfou\r\n"
+        )
+        #expect(try caller.head().hasPrefix("HTTP/1.1 103 "))
+        try server.send("1\r\nr\r\n0\r\nX-Trailer: t\r\n\r\n")
+        #expect(try caller.message().body.filter(\.isLetter) == "four")
+        try caller.send("PURGE /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try server.head().hasPrefix("PURGE /5 "))
+        try server.send(answer("200 OK", "five"))
+        #expect(try caller.message().body == "five")
+        #expect(!upstream.hasCaller)
+    }
+
+    @Test(
+        "a connection that cannot take another request takes none",
+        arguments: [
+            "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n",
+        ])
+    func single(bytes: String) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        for path in ["/1", "/2"] {
+            try caller.send(get(path))
+            let server = try upstream.accept()
+            #expect(try server.head().hasPrefix("GET \(path) "))
+            try server.send(bytes)
+            #expect(try caller.message().body.filter(\.isLetter) == "ok")
+            try server.expectEnd()
+        }
+    }
+
+    @Test("an answer that nobody asked for is not that of the next request, however late it comes")
+    func unasked() throws {
+        let upstream = try ScriptedUpstream()
+        let (first, second) = (Stall(), Stall())
+        let local = ListenerPlan(
+            name: "local", service: .local(StallingService(stalls: ["/1": first, "/2": second])),
+            router: Router(fallback: "bank"), hosts: HostPolicy())
+        let point = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+        let proxy = try TestProxy(
+            ProxyPlan(
+                listeners: [(point: point, plan: .proxy()), (point: point, plan: local)],
+                upstreams: [.bank(port: upstream.port)]))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "one"))
+        #expect(try caller.message().body == "one")
+
+        let stalling = try (0..<2).map { _ in try Peer(port: port(of: proxy.server.descriptors[1])) }
+        for peer in stalling {
+            try peer.send(get("/0"))
+            _ = try peer.message()
+        }
+        // The worker finds the next two requests at once, and stands still again at the first of them.
+        try stalling[0].send(get("/1"))
+        #expect(first.isThere.wait())
+        try stalling[1].send(get("/2"))
+        try caller.send(get("/next"))
+        first.goesOn.set()
+        #expect(second.isThere.wait())
+        try server.send(answer("200 OK", "of nobody's"))
+        second.goesOn.set()
+        proxy.settle()
+        #expect(!caller.hasNews)
+        let next = try upstream.accept()
+        #expect(try next.head().hasPrefix("GET /next "))
+        try next.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
+    }
+
+    @Test("an answer that comes in pieces of one byte is the same")
+    func bytewise() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        for byte in Array("HTTP/1.1 200 OK\r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n".utf8) {
+            try server.send([byte])
+        }
+        #expect(try caller.message().body.filter(\.isLetter) == "ok")
+        try caller.send(get("/2"))
+        #expect(try server.head().hasPrefix("GET /2 "))
+    }
+
+    @Test("an answer ahead of the body's end lets the body through, unless it is a refusal")
+    func early() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send("POST /1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf")
+        let server = try upstream.accept()
+        _ = try server.head()
+        #expect(try server.read(count: 4) == Array("half".utf8))
+        try server.send(answer("200 OK", "early"))
+        #expect(try caller.message().body == "early")
+        try caller.send("rest")
+        #expect(try server.read(count: 4) == Array("rest".utf8))
+        // All of it has come, so the connection is as good as before.
+        try caller.send("POST /2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf")
+        _ = try server.head()
+        try server.send(answer("413 Content Too Large", "no"))
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 413 "))
+        try server.expectEnd()
+    }
+
+    @Test("a body in pieces goes on as it comes, also behind an earlier request and from its first piece on")
+    func pieces() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let piece = String(repeating: "p", count: 40_000)
+        var server: Peer?
+        for path in ["/1", "/2", "/3"] {
+            try caller.send("POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 120000\r\n\r\n" + piece)
+            let peer = try server ?? upstream.accept()
+            server = peer
+            #expect(try peer.head().hasPrefix("POST \(path) "))
+            for left in [2, 1, 0] {
+                #expect(try peer.read(count: piece.utf8.count) == Array(piece.utf8))
+                if left > 0 { try caller.send(piece) }
+            }
+            try peer.send(answer("200 OK", path))
+            #expect(try caller.message().body == path)
+        }
+    }
+
+    @Test("a reload keeps the connections to an upstream that is the same, and closes those to another")
+    func reload() throws {
+        let (upstream, other) = try (ScriptedUpstream(), ScriptedUpstream())
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let point = ListenPoint.tcp(host: "127.0.0.1", port: 0)
+        let caller = try proxy.connect()
+        try caller.send(get("/1"))
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer())
+        _ = try caller.message()
+        try proxy.server.apply(
+            ProxyPlan(listeners: [(point: point, plan: .proxy())], upstreams: [.bank(port: upstream.port)]))
+        try caller.send(get("/2"))
+        #expect(try server.head().hasPrefix("GET /2 "))
+        // In the middle of an exchange: its line is closed behind it.
+        try proxy.server.apply(
+            ProxyPlan(listeners: [(point: point, plan: .proxy())], upstreams: [.bank(port: other.port)]))
+        try server.send(answer("200 OK", "two"))
+        #expect(try caller.message().body == "two")
+        try server.expectEnd()
+    }
+
+    @Test("a line over TLS takes one request after the other, too")
+    func secure() throws {
+        let upstream = try TLSUpstream()
+        let proxy = try TestProxy(
+            .secure(port: upstream.port, connections: .trusting { $0.version = .http1 }))
+        let caller = try proxy.connect()
+        var bodies: Set<String> = []
+        for number in 1...20 {
+            try caller.send("POST /\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc")
+            let (head, body) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 200 "))
+            bodies.insert(body)
+        }
+        #expect(!bodies.isEmpty)
+    }
+}

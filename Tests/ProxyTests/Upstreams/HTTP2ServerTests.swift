@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Glibc
+import Proxy
+import TestSupport
+import Testing
+
+@Suite("Servers of HTTP/2 as others run them")
+struct HTTP2ServerTests {
+    /// A port that was free a moment ago, and a folder of its own for a server.
+    private func place() throws -> (port: UInt16, folder: String) {
+        let port = try ScriptedUpstream().port
+        let folder = Certificates.path("server.\(port)")
+        unsafe mkdir(folder, 0o755)
+        return (port, folder)
+    }
+
+    private func wait(for port: UInt16) {
+        #expect(blockUntil { (try? Peer(port: port)) != nil }, "the server listens")
+    }
+
+    private func plan(_ port: UInt16, tls: Bool = true) -> UpstreamPlan {
+        .secure(port: port, scheme: tls ? .https : .http, connections: .trusting { if !tls { $0.version = .http2 } })
+    }
+
+    /// Sends as many requests at once, and returns how many were answered so.
+    private func count(_ number: Int, of request: String, at proxy: TestProxy, _ isGood: (String, String) -> Bool)
+        throws
+        -> Int
+    {
+        let callers = try (0..<number).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(request) }
+        return try callers.count { caller in
+            let (head, body) = try caller.message()
+            return isGood(head, body)
+        }
+    }
+
+    @Test("nghttpd, with TLS and without", arguments: [true, false])
+    func nghttpd(tls: Bool) throws {
+        let (port, folder) = try place()
+        let body = String(repeating: "0123456789abcdef", count: 100_000)
+        _ = try Helper.run([
+            "/bin/sh", "-c", "yes 0123456789abcdef | tr -d '\\n' | head -c 1600000 >$0/large; echo ok >$0/small",
+            folder,
+        ])
+        var arguments = ["nghttpd", "-d", folder, "-a", "127.0.0.1"]
+        arguments +=
+            tls
+            ? ["\(port)", Certificates.path("server.key"), Certificates.path("server.pem")] : ["--no-tls", "\(port)"]
+        let server = try Helper(arguments)
+        wait(for: port)
+        let proxy = try TestProxy(plan(port, tls: tls))
+        let small = try count(50, of: get("/small"), at: proxy) { head, body in
+            head.hasPrefix("HTTP/1.1 200 ") && body == "ok\n"
+        }
+        #expect(small == 50)
+        #expect(try count(4, of: get("/large"), at: proxy) { $1 == body } == 4)
+        #expect(try count(10, of: get("/none"), at: proxy) { head, _ in head.hasPrefix("HTTP/1.1 404 ") } == 10)
+        server.end()
+    }
+
+    /// Starts nginx with HTTP/2 by ALPN and HTTP/1.1.
+    private func nginx() throws -> (server: Helper, port: UInt16) {
+        let (port, folder) = try place()
+        let settings = """
+            daemon off; master_process off; pid \(folder)/pid; error_log \(folder)/error.log; worker_rlimit_core 0;
+            events { worker_connections 512; }
+            http {
+                access_log off; keepalive_requests 7; client_body_temp_path \(folder)/a; proxy_temp_path \(folder)/b;
+                fastcgi_temp_path \(folder)/c; uwsgi_temp_path \(folder)/d; scgi_temp_path \(folder)/e;
+                server {
+                    listen 127.0.0.1:\(port) ssl http2;
+                    ssl_certificate \(Certificates.path("server.pem")); ssl_certificate_key \(Certificates.path("server.key"));
+                    location /refused { return 413 "too long"; }
+                    location /challenged {
+                        add_header WWW-Authenticate Bearer always;
+                        if ($http_authorization != "Bearer good") { return 401; }
+                        return 200 "taken";
+                    }
+                    location / { return 200 "$server_protocol $request_method $http_te$http_connection$http_upgrade"; }
+                }
+            }
+            """
+        let server = try Helper([
+            "/bin/sh", "-c", "printf '%s' '\(settings)' >$0/conf; exec nginx -p $0 -c $0/conf -e $0/error.log", folder,
+        ])
+        wait(for: port)
+        return (server, port)
+    }
+
+    @Test("nginx, which ends a connection in good order after some requests")
+    func goodOrder() throws {
+        let (server, port) = try nginx()
+        let proxy = try TestProxy(plan(port))
+        let caller = try proxy.connect()
+        for _ in 0..<30 {
+            try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+            #expect(try caller.message().body == "HTTP/2.0 POST ")
+        }
+        for _ in 0..<5 { #expect(try count(30, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 30) }
+        server.end()
+    }
+
+    @Test(
+        "what nginx answers before an upload is sent is not lost, though over HTTP/2 it would be",
+        arguments: [false, true])
+    func earlyAnswers(isChunked: Bool) throws {
+        let (server, port) = try nginx()
+        let login = Authenticator.scripted(port: port, trigger: .mobileFirst) { _, _, _ in .bearer("good") }
+        let proxy = try TestProxy(.secure(port: port, connections: .trusting(), logins: [login]))
+        let body = LongBody(count: 300_000)
+        for round in 0..<5 {
+            // In between, a connection of HTTP/2 rests that could be taken up.
+            #expect(try proxy.fetch(get()).body == "HTTP/2.0 GET ")
+            let caller = try proxy.connect()
+            startThread(sending: post(body, inChunksOf: isChunked ? 10_000 : nil, to: "/refused"), to: caller)
+            let (head, text) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 413 ") && text == "too long", "round \(round): \(head)")
+            #expect(try count(5, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 5)
+        }
+        let caller = try proxy.connect()
+        startThread(sending: post(LongBody(count: 60_000), inChunksOf: 7000, to: "/challenged"), to: caller)
+        #expect(try caller.message().body == "taken")
+        server.end()
+    }
+}

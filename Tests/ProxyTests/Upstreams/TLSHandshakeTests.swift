@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Curl
+import Proxy
+import Testing
+
+@Suite("TLS handshakes with upstreams")
+struct TLSHandshakeTests {
+    /// What a request of `path` comes to at an upstream of TLS.
+    private func fetch(
+        _ path: String = "/who", from upstream: TLSUpstream, host: String = "localhost",
+        _ connections: ConnectionSettings = .trusting()
+    ) throws -> (head: String, body: String) {
+        let proxy = try TestProxy(.secure(host: host, port: upstream.port, connections: connections))
+        return try proxy.fetch(get(path))
+    }
+
+    /// Expects a handshake to fail with these words, and nothing but words for a caller.
+    private func expectFault(
+        _ words: String, _ answer: (head: String, body: String), location: SourceLocation = #_sourceLocation
+    ) {
+        #expect(answer.head.hasPrefix("HTTP/1.1 502 "), sourceLocation: location)
+        #expect(answer.body.contains("\"code\":\"upstream-tls\""), "\(answer.body)", sourceLocation: location)
+        #expect(answer.body.contains(words), "\(answer.body)", sourceLocation: location)
+        for internals in ["localhost", "127.0.0.1", "SSL", "error:", "/tmp"] {
+            #expect(!answer.body.contains(internals), "\(answer.body)", sourceLocation: location)
+        }
+    }
+
+    @Test("the right certificate is served, over TLS 1.3 where the server can and 1.2 where it cannot")
+    func versions() throws {
+        #expect(try fetch(from: TLSUpstream()).body == "None TLSv1.3 1")
+        #expect(try fetch(from: TLSUpstream(), host: "127.0.0.1").body == "None TLSv1.3 1")
+        #expect(try fetch(from: TLSUpstream(version: "1.2")).body == "None TLSv1.2 1")
+    }
+
+    @Test(
+        "a version below the lowest allowed is refused",
+        arguments: [("1.0", TLSVersion.tls12), ("1.1", .tls12), ("1.2", .tls13)])
+    func oldVersion(version: String, minimum: TLSVersion) throws {
+        let upstream = try TLSUpstream(version: version)
+        expectFault("no version of TLS", try fetch(from: upstream, .trusting { $0.minimum = minimum }))
+    }
+
+    @Test(
+        "what is wrong with a certificate is told",
+        arguments: [
+            ("expired.pem", "server.key", "has expired"),
+            ("future.pem", "server.key", "is not valid yet"),
+            ("elsewhere.pem", "server.key", "is for another name"),
+            ("self.pem", "self.key", "is self-signed"),
+            ("stranger.pem", "stranger.key", "an authority that is not trusted here"),
+        ])
+    func certificate(certificate: String, key: String, words: String) throws {
+        expectFault(words, try fetch(from: TLSUpstream(certificate: certificate, key: key)))
+    }
+
+    @Test("authorities of the configuration stand in place of the system's, and the other way round")
+    func authorities() throws {
+        let upstream = try TLSUpstream()
+        expectFault("an authority that is not trusted here", try fetch(from: upstream, ConnectionSettings()))
+        expectFault("an authority that is not trusted here", try fetch(from: upstream, .trusting("other-ca.pem")))
+        expectFault("the authorities cannot be used", try fetch(from: upstream, .trusting("server.key")))
+    }
+
+    @Test(
+        "a peer that speaks no TLS, or ends in the middle of the handshake, is told as such",
+        arguments: [
+            ("SSH-2.0-OpenSSH_9.2\r\n", "speaks no TLS"), ("HTTP/1.1 400 Bad Request\r\n\r\n", "speaks no TLS"),
+            ("", "in the middle of the handshake"),
+        ])
+    func noTLS(bytes: String, words: String) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting()))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let peer = try upstream.accept()
+        try peer.send(bytes)
+        peer.finish()
+        expectFault(words, try caller.message())
+    }
+
+    @Test("a reset in the middle of the handshake is one of TLS, and one behind it is not")
+    func resets() throws {
+        let listener = try ScriptedUpstream()
+        let proxy = try TestProxy(.secure(port: listener.port, connections: .trusting()))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let peer = try listener.accept()
+        _ = try peer.read(count: 5)
+        peer.reset()
+        expectFault("in the middle of the handshake", try caller.message())
+        let upstream = try TLSUpstream()
+        for path in ["/cut", "/reset"] {
+            let answer = try fetch(path, from: upstream)
+            #expect(answer.body.contains("\"code\":\"upstream-unreachable\""), "\(answer.body)")
+        }
+    }
+
+    @Test("one of several pins is enough, and none is too few")
+    func pins() throws {
+        let upstream = try TLSUpstream()
+        let other = "sha256//" + String(repeating: "A", count: 43) + "="
+        #expect(try fetch(from: upstream, .trusting { $0.pin = "\(other);\(Certificates.pin)" }).body.hasPrefix("None"))
+        expectFault("its public key is none", try fetch(from: upstream, .trusting { $0.pin = "\(other);\(other)" }))
+    }
+
+    @Test("a client's certificate is shown, and its lack or refusal told", arguments: ["1.2", nil])
+    func clientCertificate(version: String?) throws {
+        let upstream = try TLSUpstream(clients: "ca.pem", version: version)
+        let answer = try fetch(from: upstream, .trusting { $0.show("client") })
+        #expect(answer.body.hasPrefix("client TLS"))
+        // Before TLS 1.3 a server says no more than that it will not.
+        expectFault("wants a client certificate", try fetch(from: upstream))
+        expectFault(
+            "does not accept our client certificate", try fetch(from: upstream, .trusting { $0.show("stranger") }))
+        let expired = try fetch(
+            from: upstream,
+            .trusting {
+                $0.show("expired")
+                $0.key = Certificates.blob("server.key")
+            })
+        expectFault("our client certificate has expired", expired)
+        let mixed = try fetch(
+            from: upstream,
+            .trusting {
+                $0.show("client")
+                $0.key = Certificates.blob("stranger.key")
+            })
+        expectFault("do not belong together", mixed)
+    }
+}
+
+extension ConnectionSettings {
+    /// Shows that certificate of `Certificates`.
+    fileprivate mutating func show(_ name: String) {
+        certificate = Certificates.blob("\(name).pem")
+        key = Certificates.blob("\(name).key")
+    }
+}

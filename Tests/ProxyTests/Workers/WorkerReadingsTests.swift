@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import EventLoop
+import Glibc
+import HTTPWire
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ChallengeClient
+@testable import Proxy
+
+/// Tells how many exchanges there were, once the workers have been asked; or not, where `isStuck`.
+private final class Figures: LocalService {
+    /// Not held: the workers hold it by its listener.
+    private struct Asked { weak var readings: WorkerReadings? }
+
+    private let asked = Mutex(Asked())
+    let isStuck: Bool
+
+    init(isStuck: Bool = false) {
+        self.isStuck = isStuck
+    }
+
+    func ask(_ readings: WorkerReadings) { asked.withLock { $0.readings = readings } }
+
+    private var readings: WorkerReadings? { asked.withLock { $0.readings } }
+
+    func answer(_ request: LocalRequest) -> LocalAnswer {
+        let count = readings?.latest.begunExchanges ?? 0
+        return LocalAnswer(status: 200, contentType: "text/plain", body: Array("\(count) \(request.accept)".utf8))
+    }
+
+    func later(_ request: LocalRequest) -> LaterAnswer? {
+        guard request.path == "/later" else { return nil }
+        return LaterAnswer(
+            patience: .seconds(10),
+            begin: { done in
+                guard !self.isStuck else { return }
+                self.readings?.ask(done)
+            }, answer: { self.answer(request) })
+    }
+}
+
+@Suite("The workers asked for their figures")
+struct WorkerReadingsTests {
+    private func proxy(_ service: Figures, upstream: UInt16, workers: Int = 2) throws -> TestProxy {
+        let local = ListenerPlan(
+            name: "admin", service: .local(service), router: Router(fallback: nil), hosts: HostPolicy())
+        let proxy = try TestProxy(
+            workers: workers,
+            ProxyPlan(
+                listeners: [
+                    (point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy()),
+                    (point: .tcp(host: "127.0.0.1", port: 0), plan: local),
+                ], upstreams: [.bank(port: upstream)]))
+        service.ask(proxy.server.readings)
+        return proxy
+    }
+
+    private func connect(_ proxy: TestProxy) throws -> Peer {
+        try Peer(port: port(of: proxy.server.descriptors[1]))
+    }
+
+    @Test("an answer that needs them comes with what has happened before it was asked for, one after the other")
+    func later() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try proxy(Figures(), upstream: upstream.port)
+        let caller = try connect(proxy)
+        for number in 1...5 {
+            _ = try proxy.fetch(get())
+            try caller.send(get("/later", "Accept: a/b\r\nAccept: c/d;q=0.5\r\n"))
+            #expect(try caller.message().body == "\(number) a/b,c/d;q=0.5")
+        }
+        // Two at once, with a body between them, and a third that waits for nothing.
+        try caller.send(
+            "GET /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc" + get("/later") + get("/now"))
+        for _ in 0..<3 { #expect(try caller.message().body == "5 ") }
+    }
+
+    @Test("a caller that ends its side gets its answer, and one that goes away is forgotten")
+    func ended() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try proxy(Figures(), upstream: upstream.port)
+        let half = try connect(proxy)
+        try half.send(get("/later"))
+        half.finish()
+        #expect(try half.message().body == "0 ")
+        try half.expectEnd()
+        for _ in 0..<50 {
+            let gone = try connect(proxy)
+            try gone.send(get("/later"))
+            gone.reset()
+        }
+        proxy.expectNoConnections()
+        #expect(try proxy.fetch(get()).body == "in")
+    }
+
+    @Test("what never comes is waited for as long as was said, and the connection serves on")
+    func patience() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try proxy(Figures(isStuck: true), upstream: upstream.port)
+        let caller = try connect(proxy)
+        for _ in 0..<2 {
+            try caller.send("GET /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc")
+            proxy.pass(.milliseconds(9_999))
+            #expect(!caller.hasNews)
+            proxy.pass(.milliseconds(1))
+            #expect(try caller.message().body == "0 ")
+        }
+    }
+
+    @Test("a worker whose loop is stuck is told as late, with what it said before")
+    func stuck() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try proxy(Figures(), upstream: upstream.port, workers: 1)
+        _ = try proxy.fetch(get())
+        #expect(proxy.reading.late == [])
+        let (began, goesOn, time) = (Signal(), Signal(), proxy.time)
+        proxy.services.roster.onSomeWorker { _ in
+            began.set()
+            goesOn.wait()
+            time.advance(by: .milliseconds(20))
+        }
+        #expect(began.wait())
+        proxy.server.readings.ask {}
+        let reading = proxy.server.readings.latest
+        #expect(reading.late == [0])
+        #expect(reading.begunExchanges == 1)
+        goesOn.set()
+        let after = proxy.reading
+        #expect(after.late == [])
+        #expect(after.workers[0].longestTurn == 20_000_000)
+        #expect(after.workers[0].busy == 20_000_000)
+    }
+
+    @Test("callers for whom there was no room are counted by the reason")
+    func refused() throws {
+        let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
+        let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 1))
+        let first = try proxy.connect()
+        try first.send(get())
+        _ = try first.message()
+        #expect(try proxy.connect().message().head.hasPrefix("HTTP/1.1 503 "))
+        let reading = proxy.reading
+        #expect(reading.refused == [.everywhere: 1])
+        #expect(reading.replies == [:])
+        #expect(reading.connections == 1 && reading.acceptedConnections == 1 && reading.connectionLimit == 1)
+    }
+}
