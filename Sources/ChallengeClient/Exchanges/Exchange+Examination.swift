@@ -91,14 +91,13 @@ extension Exchange {
         runtime.judge(route.slots[trial.slot].key, generation: trial.session.generation, proof, ticket: ticket)
     }
 
-    /// The final head as detectors take it, with the target of the request; `nil` for the statuses that none of the route's
-    /// challenges has, which costs the hot path three comparisons.
+    /// The final head as detectors take it, with the target of the request; `nil` for a response that none of the route's is shown, which
+    /// costs the hot path a few comparisons.
     private func examined(_ transfer: Transfer, at route: RouteSessions) -> ExaminedResponse? {
-        let status = transfer.answer.status
-        guard status == 401 || status == 403 || status == 409 || route.looksAtPages, let client else { return nil }
+        guard let client, transfer.passes(route.filter) else { return nil }
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         return ExaminedResponse(
-            status: status, fields: head.fields, method: HTTPRequest.Method(request.methodName) ?? .get,
+            status: head.status, fields: head.fields, method: HTTPRequest.Method(request.methodName) ?? .get,
             url: client.address(of: target))
     }
 

@@ -31,8 +31,8 @@ package final class RouteSessions {
     package let slots: [Slot]
     /// Whether any of them answers challenges, rather than only adding fields.
     let canBeChallenged: Bool
-    /// Whether any of them knows its challenges by more than the usual statuses.
-    let looksAtPages: Bool
+    /// The responses that any of them is shown.
+    let filter: ResponseFilter
     /// Whose connections its requests go over.
     let connections: ConnectionGroup
     /// The fields of the sessions held.
@@ -58,8 +58,8 @@ package final class RouteSessions {
         self.slots = slots
         connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
         canBeChallenged = slots.contains { $0.login.trigger.detector != nil }
-        looksAtPages = slots.contains { $0.login.trigger.detector?.looksAtPages == true }
-        noFields = looksAtPages ? SessionFields([Session](), limitsCodings: true) : .none
+        filter = slots.compactMap(\.login.trigger.detector).reduce(.statusesOfChallenges) { $0.union($1.filter) }
+        noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
         fields = noFields
         sessions = Array(repeating: nil, count: slots.count)
         generations = Array(repeating: 0, count: slots.count)
@@ -87,14 +87,14 @@ package final class RouteSessions {
         dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)
         let held = sessions.compactMap(\.self)
-        fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: looksAtPages)
+        fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: filter.readsBodies)
     }
 
     /// The fields of the sessions held and of one that a single exchange tries.
     func fields(trying trial: HeldSession, in slot: Int) -> SessionFields {
         var sessions = sessions
         sessions[slot] = trial.session
-        return SessionFields(sessions.compactMap(\.self), limitsCodings: looksAtPages)
+        return SessionFields(sessions.compactMap(\.self), limitsCodings: filter.readsBodies)
     }
 
     /// Returns whether the login of an empty slot looked at another path than that of `target`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import HTTPTypes
 internal import HTTPWire
 
@@ -22,5 +23,19 @@ struct ScannedHead {
         }
         status = head.status
         self.fields = fields
+    }
+}
+
+extension Transfer {
+    /// Whether its final head is that of a response which `filter` admits.
+    func passes(_ filter: ResponseFilter) -> Bool {
+        var type: ByteRange?
+        for index in answer.fields.indices where answer.fields[index].kind == .contentType {
+            guard type == nil else { return filter.admits(status: answer.status) }
+            type = answer.fields[index].value
+        }
+        return head.withSpan { bytes in
+            filter.admits(status: answer.status, contentType: bytes.extracting((type ?? .empty).bounds))
+        }
     }
 }

@@ -5,13 +5,13 @@
 public protocol ChallengeDetector: Sendable {
     /// What it answers, in a word or two, for `explain`.
     var kind: String { get }
-    /// Whether it is shown responses of any status, rather than those with 401, 403 and 409 only.
-    var looksAtPages: Bool { get }
+    /// The responses that it is shown.
+    var filter: ResponseFilter { get }
     /// What `response` asks of the login. `hasSession`: the request carried this login's session.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge
 }
 
 extension ChallengeDetector {
     /// Most challenges have a status of their own.
-    public var looksAtPages: Bool { false }
+    public var filter: ResponseFilter { .statusesOfChallenges }
 }

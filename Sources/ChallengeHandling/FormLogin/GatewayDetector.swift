@@ -10,15 +10,15 @@ public struct GatewayDetector: ChallengeDetector {
     public let signs: [ResponseMatcher]
     /// For `explain`.
     public let kind: String
+    /// Those that one of the signs could be in.
+    public let filter: ResponseFilter
 
     /// A detector for what `rules` detect; `kind` names the gateway.
     public init(_ rules: GatewayRules, kind: String = "gateway") {
         signs = rules.detect
+        filter = ResponseFilter(signs)
         self.kind = kind
     }
-
-    /// Login pages have any status.
-    public var looksAtPages: Bool { true }
 
     /// A login page, a redirect to it, or neither. Whether the request carried the session does not matter: where the page
     /// is, the session is not (any more).

@@ -75,7 +75,7 @@ struct ResponseLook {
     private func mayBePage(_ listed: [String]) -> Bool {
         guard response.method != .head, ![204, 205, 206, 304].contains(response.status) else { return false }
         // Listed ones have matched already.
-        return isOfAnyType || !listed.isEmpty || mediaType == "text/html" || mediaType == "application/xhtml+xml"
+        return isOfAnyType || !listed.isEmpty || mediaType.map(ResponseMatcher.pageTypes.contains) == true
     }
 
     private var mediaType: String? {

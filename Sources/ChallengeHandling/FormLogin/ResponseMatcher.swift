@@ -55,6 +55,9 @@ public struct ResponseMatcher: Sendable, Hashable {
         self.redirectParameter = redirectParameter
     }
 
+    /// The media types in whose bodies texts and forms are looked for, where none are listed.
+    static let pageTypes = ["text/html", "application/xhtml+xml"]
+
     /// Whether the body must be seen.
     public var looksAtBody: Bool { !bodyContains.isEmpty || formAction != nil || !formFields.isEmpty }
 }

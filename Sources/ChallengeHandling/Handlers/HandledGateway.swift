@@ -45,8 +45,8 @@ package struct HandledGatewayDetector: ChallengeDetector {
     /// For `explain`.
     package var kind: String { "gateway \(handler.gatewayName)" }
 
-    /// Login pages have any status.
-    package var looksAtPages: Bool { true }
+    /// Login pages have any status, and what the handler looks at is its own.
+    package var filter: ResponseFilter { .everything }
 
     /// A challenge where the handler says so, first by the head alone.
     package func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {

@@ -87,7 +87,7 @@ struct DetectorTests {
 
     @Test("they look at no pages")
     func pages() {
-        #expect(!MobileFirstDetector().looksAtPages)
-        #expect(!BearerDetector().looksAtPages)
+        #expect(MobileFirstDetector().filter == .statusesOfChallenges)
+        #expect(BearerDetector().filter == .statusesOfChallenges)
     }
 }

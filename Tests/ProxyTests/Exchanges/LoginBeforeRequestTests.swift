@@ -11,7 +11,7 @@ import Testing
 /// A site that serves anonymous visitors as well: a page for them holds a login box.
 private struct LoginBoxDetector: ChallengeDetector {
     let kind = "box"
-    var looksAtPages: Bool { true }
+    var filter: ResponseFilter { .everything }
 
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         response.fields[.location] == "/login" || response.status == 401 ? .challenged() : .pass

@@ -7,7 +7,7 @@ import HTTPTypes
 /// Finds a page that says LOGIN.
 struct PageDetector: ChallengeDetector {
     let kind = "gateway"
-    let looksAtPages = true
+    let filter = ResponseFilter.everything
 
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.fields[.contentType] == "text/html" else { return .pass }
