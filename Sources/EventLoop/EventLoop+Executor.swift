@@ -3,22 +3,22 @@
 
 extension EventLoop: SerialExecutor, TaskExecutor {
     /// Runs a piece of an `async` function on the loop's thread, between two waits.
-    package func enqueue(_ job: consuming ExecutorJob) {
+    public func enqueue(_ job: consuming ExecutorJob) {
         accept(.task(UnownedJob(job)))
     }
 
     /// Stops the program if the caller is not on the loop's thread.
-    package func checkIsolated() {
+    public func checkIsolated() {
         precondition(isCurrent, "not on the loop's thread")
     }
 
     /// Whether the caller is on the loop's thread.
-    package func isIsolatingCurrentContext() -> Bool? {
+    public func isIsolatingCurrentContext() -> Bool? {
         isCurrent
     }
 
     /// An unowned reference for `Actor.unownedExecutor`; the actor has to keep the loop.
-    package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         unsafe UnownedSerialExecutor(ordinary: self)
     }
 

@@ -12,7 +12,7 @@ internal import Synchronization
 ///
 /// A turn is: wait for events, deliver them, fire the timers that are due, run jobs, call the hooks. `now` is read
 /// once after the wait. No call here allocates per event once the tables have grown.
-package final class EventLoop: @unchecked Sendable {
+public final class EventLoop: @unchecked Sendable {
     // Safe to share: `mailbox`, `thread`, `stopping` and `turned` synchronise by themselves, all other state is
     // touched on the loop's thread only, which every member asserts.
     private let mailbox: Mailbox
@@ -36,7 +36,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Told when nothing is left to do. Only with a clock that is turned by hand.
     private var idleObservers: [@Sendable () -> Void] = []
     /// How busy it is. On the loop's thread.
-    package private(set) var activity = LoopActivity()
+    public private(set) var activity = LoopActivity()
 
     /// Jobs run per turn at most; then descriptors get their turn.
     private static let jobsPerTurn = 256
@@ -45,7 +45,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// A loop at rest; throws if the kernel has no epoll instance or eventfd left to give. Its time is the system's, or that of
     /// a clock that is turned by hand.
-    package init(clock: ManualLoopClock? = nil) throws(EventLoopError) {
+    public init(clock: ManualLoopClock? = nil) throws(EventLoopError) {
         let mailbox = try Mailbox()
         poller = try Poller(mailbox: mailbox.eventfd)
         self.mailbox = mailbox
@@ -58,7 +58,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Turns the loop on the calling thread until `stop` is called. A loop runs once. Jobs that were there when it
     /// stopped are still run, what comes later is not; then the loop lets go of all handlers and hooks.
-    package func run() {
+    public func run() {
         adoptThread()
         // What comes before is not its work.
         time = turnTime
@@ -72,54 +72,54 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// Ends `run` after the present turn.
-    package func stop() {
+    public func stop() {
         stopping.store(true, ordering: .releasing)
         mailbox.wake()
     }
 
     /// Whether the caller is on the loop's thread.
-    package var isCurrent: Bool {
+    public var isCurrent: Bool {
         thread.load(ordering: .relaxed) == UInt(pthread_self())
     }
 
     /// Runs `job` on the loop's thread, soon and never within this call.
-    package func execute(_ job: @escaping @Sendable () -> Void) {
+    public func execute(_ job: @escaping @Sendable () -> Void) {
         accept(.call(job))
     }
 
     /// Has the loop make a turn, so that `lastTurn` advances if it is alive.
-    package func ping() {
+    public func ping() {
         mailbox.wake()
     }
 
     /// When the loop last came out of its wait. For a watchdog: `ping`, wait a while, look here.
-    package var lastTurn: LoopInstant {
+    public var lastTurn: LoopInstant {
         LoopInstant(nanoseconds: turned.load(ordering: .relaxed))
     }
 
     /// Reads the loop's clock. On the loop's thread prefer `now` and `readNow`.
-    package var clockNow: LoopInstant { manualClock?.now ?? .read() }
+    public var clockNow: LoopInstant { manualClock?.now ?? .read() }
 
     // MARK: On the loop's thread
 
     /// The time as of this turn.
-    package var now: LoopInstant {
+    public var now: LoopInstant {
         assertOnLoop()
         return time
     }
 
     /// Reads the clock, which has moved on from `now` as far as this turn has taken.
-    package func readNow() -> LoopInstant { manualClock == nil ? .read() : turnEnd }
+    public func readNow() -> LoopInstant { manualClock == nil ? .read() : turnEnd }
 
     /// The time by a clock that also counts how long the machine slept, and has another zero than `now`.
-    package var continuousNow: LoopInstant { manualClock == nil ? .readContinuous() : time }
+    public var continuousNow: LoopInstant { manualClock == nil ? .readContinuous() : time }
 
     /// The system's time as of this turn: hooks go by it, since libcurl does.
-    package var systemNow: LoopInstant { manualClock == nil ? time : .read() }
+    public var systemNow: LoopInstant { manualClock == nil ? time : .read() }
 
     /// Tells `handler` of events at `fd`, or changes what it is told of. The loop keeps `handler` until `forget` or
     /// `unwatch`. An empty interest is like `relax`. Should the kernel refuse, `handler` is told `.error`.
-    package func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
+    public func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
         assertOnLoop()
         let former = poller.watch(fd, for: interest, handler: handler)
         withExtendedLifetime(former) {}
@@ -127,21 +127,21 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The owner has no interest at the moment but keeps `fd` open: nothing is delivered, and the kernel is told only
     /// if something happens. Costs no system call unless there was interest in writing.
-    package func relax(_ fd: Int32) {
+    public func relax(_ fd: Int32) {
         assertOnLoop()
         poller.relax(fd)
     }
 
     /// Ends watching `fd`, which stays open. This is the way for a descriptor that others hold too (a listener that
     /// systemd keeps, a duplicate): closing it would not end the kernel's registration.
-    package func unwatch(_ fd: Int32) {
+    public func unwatch(_ fd: Int32) {
         assertOnLoop()
         let former = poller.unwatch(fd)
         withExtendedLifetime(former) {}
     }
 
     /// The owner is closing `fd`, which ends the kernel's registration: drops the record of it. Costs no system call.
-    package func forget(_ fd: Int32) {
+    public func forget(_ fd: Int32) {
         assertOnLoop()
         let former = poller.forget(fd)
         withExtendedLifetime(former) {}
@@ -149,33 +149,33 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Tells `handler` once that `deadline` has come, with `tag` so that it knows which one. The loop keeps `handler`
     /// until then or until `cancel`.
-    package func schedule(at deadline: LoopInstant, _ handler: any TimerHandler, tag: UInt64 = 0) -> TimerToken {
+    public func schedule(at deadline: LoopInstant, _ handler: any TimerHandler, tag: UInt64 = 0) -> TimerToken {
         assertOnLoop()
         return timers.schedule(at: deadline, handler, tag: tag)
     }
 
     /// Takes back what `schedule` promised. Returns whether it was still to come; a stale token does no harm.
     @discardableResult
-    package func cancel(_ token: TimerToken) -> Bool {
+    public func cancel(_ token: TimerToken) -> Bool {
         assertOnLoop()
         let handler = timers.cancel(token)
         return withExtendedLifetime(handler) { handler != nil }
     }
 
     /// Calls `hook` before every wait from now on. The loop keeps it until `remove`.
-    package func add(_ hook: any WaitHook) {
+    public func add(_ hook: any WaitHook) {
         assertOnLoop()
         hooks.append(hook)
     }
 
     /// Calls `hook` no longer.
-    package func remove(_ hook: any WaitHook) {
+    public func remove(_ hook: any WaitHook) {
         assertOnLoop()
         hooks.removeAll { $0 === hook }
     }
 
     /// How often the loop has called `epoll_ctl`: a keep-alive request must not raise it.
-    package var registrations: Int {
+    public var registrations: Int {
         assertOnLoop()
         return poller.registrations
     }
@@ -202,7 +202,7 @@ package final class EventLoop: @unchecked Sendable {
     // MARK: A turn
 
     /// One turn on the calling thread, without a wait: for tests that turn a loop by hand instead of running it.
-    package func turnOnce() {
+    public func turnOnce() {
         adoptThread()
         _ = prepareToWait()
         deliver(poller.wait(milliseconds: 0))

@@ -4,14 +4,14 @@
 internal import Glibc
 
 /// The system refused something that a loop is made of.
-package struct EventLoopError: Error, Equatable, CustomStringConvertible {
+public struct EventLoopError: Error, Equatable, CustomStringConvertible {
     /// The call that failed, for example `epoll_create1`.
-    package let call: String
+    public let call: String
     /// Its error number.
-    package let errno: Int32
+    public let errno: Int32
 
     /// What failed, and with what error.
-    package var description: String {
+    public var description: String {
         let text = unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error \(errno)"
         return "\(call): \(text)"
     }

@@ -5,9 +5,9 @@ internal import CLinux
 internal import Glibc
 
 /// A thread that turns one loop.
-package final class EventLoopThread: Sendable {
+public final class EventLoopThread: Sendable {
     /// The loop.
-    package let loop: EventLoop
+    public let loop: EventLoop
     private let thread: pthread_t
 
     /// What the new thread is given.
@@ -29,7 +29,7 @@ package final class EventLoopThread: Sendable {
     /// to a dead connection would raise. A child process started from here inherits the mask unless told otherwise.
     ///
     /// The loop's time is the system's, or that of a clock that is turned by hand.
-    package init(
+    public init(
         name: String, clock: ManualLoopClock? = nil, setUp: @escaping @Sendable (EventLoop) -> Void
     ) throws(EventLoopError) {
         loop = try EventLoop(clock: clock)
@@ -57,12 +57,12 @@ package final class EventLoopThread: Sendable {
     }
 
     /// Waits until the loop has stopped. To be called once, on another thread.
-    package func join() {
+    public func join() {
         _ = pthread_join(thread, nil)
     }
 
     /// Nobody will wait: the thread is gone when its loop has stopped. In place of `join`.
-    package func detach() {
+    public func detach() {
         _ = pthread_detach(thread)
     }
 

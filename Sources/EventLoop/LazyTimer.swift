@@ -5,22 +5,22 @@
 ///
 /// Moving it later costs one store: the timer that is scheduled already fires early once, sees the newer deadline and
 /// is scheduled again. So a busy keep-alive connection touches the timer heap about once per period.
-package final class LazyTimer: TimerHandler {
+public final class LazyTimer: TimerHandler {
     private unowned let loop: EventLoop
     /// The deadline as it was set last; `never` where there is none.
-    package private(set) var deadline = LoopInstant.never
+    public private(set) var deadline = LoopInstant.never
     private var scheduledAt = LoopInstant.never
     private var token: TimerToken?
     /// Called on the loop's thread when the deadline has come. Set it before the first `arm`.
-    package var onExpiry: (() -> Void)?
+    public var onExpiry: (() -> Void)?
 
     /// A timer of `loop` without a deadline.
-    package init(loop: EventLoop) {
+    public init(loop: EventLoop) {
         self.loop = loop
     }
 
     /// Sets the deadline, or moves it.
-    package func arm(at instant: LoopInstant) {
+    public func arm(at instant: LoopInstant) {
         deadline = instant
         guard instant < scheduledAt else { return }
         if let token { loop.cancel(token) }
@@ -29,12 +29,12 @@ package final class LazyTimer: TimerHandler {
     }
 
     /// There is no deadline for now. Costs one store.
-    package func disarm() {
+    public func disarm() {
         deadline = .never
     }
 
     /// Gives the timer up: nothing fires any more, and the loop forgets it.
-    package func cancel() {
+    public func cancel() {
         disarm()
         if let token { loop.cancel(token) }
         token = nil
@@ -42,7 +42,7 @@ package final class LazyTimer: TimerHandler {
     }
 
     /// Tells that the deadline has passed, or waits on where it was put off meanwhile.
-    package func timerFired(tag: UInt64) {
+    public func timerFired(tag: UInt64) {
         token = nil
         scheduledAt = .never
         guard deadline != .never else { return }

@@ -2,14 +2,14 @@
 // Copyright the Countersign authors
 
 /// How busy a loop is: how long it worked between its waits, altogether and at most of late.
-package struct LoopActivity: Sendable, Equatable {
+public struct LoopActivity: Sendable, Equatable {
     /// How long a period is of which the longest turn is kept, in nanoseconds.
     static let period: UInt64 = 30_000_000_000
 
     /// How long it has worked, in nanoseconds; rises by one second a second where it never waits.
-    package private(set) var busy: UInt64 = 0
+    public private(set) var busy: UInt64 = 0
     /// How often it has turned.
-    package private(set) var turns: UInt64 = 0
+    public private(set) var turns: UInt64 = 0
     /// The longest turn of the present period and of the one before, in nanoseconds.
     private var longest: UInt64 = 0
     private var longestBefore: UInt64 = 0
@@ -28,7 +28,7 @@ package struct LoopActivity: Sendable, Equatable {
 
     /// The longest turn of the last half a minute or up to a minute, in nanoseconds. Whatever waits for the loop is late by so
     /// much at most. Who asks changes nothing about it.
-    package func longestTurn(at now: LoopInstant) -> UInt64 {
+    public func longestTurn(at now: LoopInstant) -> UInt64 {
         if now.nanoseconds < periodEnd { return max(longest, longestBefore) }
         return now.nanoseconds - periodEnd < Self.period ? longest : 0
     }

@@ -6,7 +6,7 @@
 /// Touching the value anywhere else stops the program, in release builds too. When the last reference goes on another
 /// thread, the value is sent home and released there.
 @safe
-package final class LoopBound<Value>: @unchecked Sendable {
+public final class LoopBound<Value>: @unchecked Sendable {
     // Safe to share: the content is touched only after a check that this is the loop's thread. Its reference is counted
     // by hand, since a counted one would leave a copy behind in `deinit` that might be the last.
     private let content: Unmanaged<Content>
@@ -19,14 +19,14 @@ package final class LoopBound<Value>: @unchecked Sendable {
     }
 
     /// Binds `value` to `loop`; to be called on its thread.
-    package init(_ value: Value, to loop: EventLoop) {
+    public init(_ value: Value, to loop: EventLoop) {
         loop.checkIsolated()
         unsafe content = .passRetained(Content(value))
         self.loop = loop
     }
 
     /// The value, on the loop's thread.
-    package var value: Value {
+    public var value: Value {
         get {
             loop.checkIsolated()
             return unsafe content.takeUnretainedValue().value

@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// A loop of such a clock lives through every moment at which one of its timers is due, in order, before it comes to the
 /// clock's own time. libcurl's timers are not among them: they go by the system's clock, which libcurl itself reads.
-package final class ManualLoopClock: Sendable {
+public final class ManualLoopClock: Sendable {
     private struct Entry {
         weak var loop: EventLoop?
     }
@@ -20,7 +20,7 @@ package final class ManualLoopClock: Sendable {
 
     /// A clock that stands at `start`. `onProgress` is called, on any thread, whenever a loop is given a job or has nothing left to do:
     /// then a condition that somebody waits for may hold.
-    package init(
+    public init(
         start: LoopInstant = LoopInstant(nanoseconds: 1_000_000_000_000),
         onProgress: @escaping @Sendable () -> Void = {}
     ) {
@@ -29,14 +29,14 @@ package final class ManualLoopClock: Sendable {
     }
 
     /// The time that it shows.
-    package var now: LoopInstant { LoopInstant(nanoseconds: instant.load(ordering: .acquiring)) }
+    public var now: LoopInstant { LoopInstant(nanoseconds: instant.load(ordering: .acquiring)) }
 
     /// How often a loop was given a job or an event so far.
-    package var workCount: UInt64 { work.load(ordering: .acquiring) }
+    public var workCount: UInt64 { work.load(ordering: .acquiring) }
 
     /// Moves the clock on and wakes its loops, from any thread. Does not wait for them. Within a loop's own turn the turn takes
     /// so long.
-    package func advance(by duration: Duration) {
+    public func advance(by duration: Duration) {
         let delay = LoopDelay(duration).nanoseconds
         let now = LoopInstant(nanoseconds: instant.wrappingAdd(delay, ordering: .acquiringAndReleasing).newValue)
         for loop in loops.withLock({ $0.compactMap(\.loop) }) { loop.clockAdvanced(to: now) }
@@ -46,7 +46,7 @@ package final class ManualLoopClock: Sendable {
     ///
     /// By then jobs given before the call have run, due timers have fired, what had arrived at descriptors is delivered, and so is all
     /// that this led to on these loops. A loop that nobody runs is never settled.
-    package func whenSettled(_ done: @escaping @Sendable () -> Void) {
+    public func whenSettled(_ done: @escaping @Sendable () -> Void) {
         let before = workCount
         // One loop may have given another work that had nothing left to do before.
         whenIdle { [self] in

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 /// Names one scheduled moment. A token that is spent or cancelled names nothing, also after its slot is used again.
-package struct TimerToken: Sendable, Hashable {
+public struct TimerToken: Sendable, Hashable {
     fileprivate let slot: UInt32
     fileprivate let generation: UInt32
 }

@@ -5,9 +5,9 @@
 ///
 /// A value without memory of its own: the data stays where it is, and the caller forgets what a step has consumed. Bytes
 /// that are not consumed come again at the start of the next call.
-package struct BodyDecoder: Sendable {
+public struct BodyDecoder: Sendable {
     /// What one call found.
-    package enum Step: Equatable, Sendable {
+    public enum Step: Equatable, Sendable {
         /// Data; `consumed` bytes, the data among them, are done with.
         case data(ByteRange, consumed: Int)
         /// Nothing more in these bytes; `consumed` of them are done with.
@@ -27,7 +27,7 @@ package struct BodyDecoder: Sendable {
     private var state: State
 
     /// A decoder for a body of that framing, whose trailer section is held to `trailerLimits`.
-    package init(framing: BodyFraming, trailerLimits: HeadLimits = HeadLimits(head: 8_192, fieldCount: 32)) {
+    public init(framing: BodyFraming, trailerLimits: HeadLimits = HeadLimits(head: 8_192, fieldCount: 32)) {
         state =
             switch framing {
             case .none: .length(0)
@@ -37,12 +37,12 @@ package struct BodyDecoder: Sendable {
     }
 
     /// Once the body has ended: the trailer fields that may be forwarded, as ranges into the bytes of that last call.
-    package var trailers: [FieldLine] {
+    public var trailers: [FieldLine] {
         if case .chunked(let decoder) = state { decoder.trailers } else { [] }
     }
 
     /// Whether the body has ended, trailers included.
-    package var hasEnded: Bool {
+    public var hasEnded: Bool {
         switch state {
         case .length(let remaining): remaining == 0
         case .chunked(let decoder): decoder.hasEnded
@@ -51,12 +51,12 @@ package struct BodyDecoder: Sendable {
     }
 
     /// The number of bytes of data still to come, where the framing tells.
-    package var remaining: UInt64? {
+    public var remaining: UInt64? {
         if case .length(let remaining) = state { remaining } else { nil }
     }
 
     /// Takes one step in `bytes`. After `end` and `refused` every further step says the same and consumes nothing.
-    package mutating func decode(_ bytes: Span<UInt8>) -> Step {
+    public mutating func decode(_ bytes: Span<UInt8>) -> Step {
         switch state {
         case .length(0):
             return .end(consumed: 0)

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 /// How long the body of a request is (RFC 9112 section 6.3).
-package enum BodyFraming: Equatable, Sendable {
+public enum BodyFraming: Equatable, Sendable {
     /// No body.
     case none
     /// So many bytes; at most `Int64.max`, the largest that files and libcurl can count.
@@ -11,7 +11,7 @@ package enum BodyFraming: Equatable, Sendable {
     case chunked
 
     /// Whether nothing follows the head. `Content-Length: 0` is no body either.
-    package var isEmpty: Bool { self == .none || self == .length(0) }
+    public var isEmpty: Bool { self == .none || self == .length(0) }
 }
 
 extension BodyFraming {

@@ -3,25 +3,25 @@
 
 /// Trailer fields on their way from one side to the other (RFC 9110 section 6.5): checked, and without those that must not
 /// go further.
-package struct TrailerLines: ~Copyable {
+public struct TrailerLines: ~Copyable {
     /// Bytes held at most; with what a trailer section may be long this is never reached.
     private static let limit = 16_384
     /// Lines held at most.
     private static let maximum = 64
 
     /// The lines, each with its CRLF.
-    package private(set) var lines = ByteQueue()
+    public private(set) var lines = ByteQueue()
     /// How many lines there were, those included that were dropped.
     private var count = 0
 
     /// No lines.
-    package init() {}
+    public init() {}
 
     /// Whether no line is held.
-    package var isEmpty: Bool { lines.isEmpty }
+    public var isEmpty: Bool { lines.isEmpty }
 
     /// Adds the fields that a decoder found in `bytes`.
-    package mutating func append(_ fields: [FieldLine], in bytes: Span<UInt8>) {
+    public mutating func append(_ fields: [FieldLine], in bytes: Span<UInt8>) {
         for field in fields where !field.isForbiddenInTrailers(in: bytes) {
             guard lines.count + field.name.count + field.value.count + 4 <= Self.limit else { return }
             lines.append(bytes.extracting(field.name.bounds))
@@ -33,7 +33,7 @@ package struct TrailerLines: ~Copyable {
 
     /// Adds one line as an HTTP/2 upstream sent it and libcurl wrote it, with its line ending. Throws where it is no field
     /// line, and where there are too many.
-    package mutating func append(line: Span<UInt8>) throws(WireError) {
+    public mutating func append(line: Span<UInt8>) throws(WireError) {
         do throws(WireErrorCode) {
             let end = line.count - 2
             guard end >= 0, line[end] == .carriageReturn, line[end + 1] == .lineFeed else { throw .bareLineFeed }
@@ -46,7 +46,7 @@ package struct TrailerLines: ~Copyable {
     }
 
     /// Calls `body` with name and value of each line, without white space around it.
-    package func forEach<Failure>(
+    public func forEach<Failure>(
         _ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         try lines.withSpan { (bytes) throws(Failure) in
@@ -61,7 +61,7 @@ package struct TrailerLines: ~Copyable {
     }
 
     /// Forgets them all.
-    package mutating func removeAll() {
+    public mutating func removeAll() {
         lines.removeAll(keepingCapacity: 1_024)
         count = 0
     }

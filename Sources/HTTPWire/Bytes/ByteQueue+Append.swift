@@ -4,7 +4,7 @@
 /// What can be appended to a queue besides single bytes.
 extension ByteQueue {
     /// Appends the bytes of a span.
-    package mutating func append(_ bytes: Span<UInt8>) {
+    public mutating func append(_ bytes: Span<UInt8>) {
         unsafe bytes.withUnsafeBytes { source in
             guard let base = source.baseAddress else { return }
             unsafe append(from: base, count: source.count)
@@ -12,20 +12,20 @@ extension ByteQueue {
     }
 
     /// Appends the bytes of a buffer.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress else { return }
         unsafe append(from: base, count: bytes.count)
     }
 
     /// Appends the bytes of a buffer, unless more than `limit` would wait then. Returns whether it did.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> Bool {
+    public mutating func append(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> Bool {
         guard bytes.count <= limit - count else { return false }
         unsafe append(bytes)
         return true
     }
 
     /// Appends a literal.
-    package mutating func append(_ text: StaticString) {
+    public mutating func append(_ text: StaticString) {
         guard text.hasPointerRepresentation else {
             append(String(describing: text))
             return
@@ -35,12 +35,12 @@ extension ByteQueue {
 
     /// Appends the UTF-8 of a text.
     @_disfavoredOverload
-    package mutating func append(_ text: String) {
+    public mutating func append(_ text: String) {
         append(text.utf8)
     }
 
     /// Appends the bytes of a collection.
-    package mutating func append(_ bytes: some Collection<UInt8>) {
+    public mutating func append(_ bytes: some Collection<UInt8>) {
         let copied: Void? = bytes.withContiguousStorageIfAvailable { buffer in
             unsafe append(UnsafeRawBufferPointer(buffer))
         }
@@ -50,7 +50,7 @@ extension ByteQueue {
     }
 
     /// Appends a number in decimal digits.
-    package mutating func append(decimal value: UInt64) {
+    public mutating func append(decimal value: UInt64) {
         var divisor: UInt64 = 1
         while value / divisor >= 10 { divisor *= 10 }
         while divisor > 0 {
@@ -60,7 +60,7 @@ extension ByteQueue {
     }
 
     /// Appends a number in lower-case hexadecimal digits.
-    package mutating func append(hexadecimal value: UInt64) {
+    public mutating func append(hexadecimal value: UInt64) {
         var shift = max(0, (64 - value.leadingZeroBitCount + 3) / 4 - 1) * 4
         while shift >= 0 {
             let digit = UInt8(truncatingIfNeeded: value >> UInt64(shift)) & 15

@@ -9,15 +9,17 @@
 ///
 /// Nothing is allocated before the first byte. Consuming everything resets the queue to the start of its memory, so that
 /// a connection that answers what it reads never moves a byte.
+///
+/// What is `@inlinable` is called some tens of times for each request, from other targets.
 @safe
-package struct ByteQueue: ~Copyable {
-    private var storage: UnsafeMutableRawPointer?
-    private var start = 0
-    private var end = 0
-    private var allocated = 0
+public struct ByteQueue: ~Copyable {
+    @usableFromInline var storage: UnsafeMutableRawPointer?
+    @usableFromInline var start = 0
+    @usableFromInline var end = 0
+    @usableFromInline var allocated = 0
 
     /// An empty queue with room for `capacity` bytes; none is allocated for zero.
-    package init(capacity: Int = 0) {
+    public init(capacity: Int = 0) {
         if capacity > 0 { relocate(capacity: capacity) }
     }
 
@@ -26,16 +28,19 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// The number of bytes waiting.
-    package var count: Int { end - start }
+    @inlinable
+    public var count: Int { end - start }
 
     /// Whether no byte waits.
-    package var isEmpty: Bool { start == end }
+    @inlinable
+    public var isEmpty: Bool { start == end }
 
     /// The number of bytes of memory held.
-    package var capacity: Int { allocated }
+    public var capacity: Int { allocated }
 
     /// Lends the waiting bytes to `body`; they must not be kept beyond it.
-    package func withSpan<Result, Failure>(
+    @inlinable
+    public func withSpan<Result, Failure>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         guard let storage = unsafe storage else { return try body(Span()) }
@@ -45,7 +50,8 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// Lends the waiting bytes as a buffer, for a system call; it must not be kept beyond `body`.
-    package func withUnsafeBytes<Result, Failure>(
+    @inlinable
+    public func withUnsafeBytes<Result, Failure>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         guard let storage = unsafe storage else { return try unsafe body(UnsafeRawBufferPointer(start: nil, count: 0)) }
@@ -57,7 +63,8 @@ package struct ByteQueue: ~Copyable {
     ///
     /// - Returns: the number of bytes appended.
     @discardableResult
-    package mutating func withUnsafeFreeSpace<Failure>(
+    @inlinable
+    public mutating func withUnsafeFreeSpace<Failure>(
         minimum: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int {
         makeRoom(for: max(minimum, 1))
@@ -70,7 +77,8 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// Forgets the first `count` bytes (all of them, if there are fewer).
-    package mutating func consume(_ count: Int) {
+    @inlinable
+    public mutating func consume(_ count: Int) {
         guard count > 0 else { return }
         guard count < self.count else {
             start = 0
@@ -81,10 +89,11 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// All that it holds, copied.
-    package func copy() -> [UInt8] { withSpan { $0.copy(ByteRange(start: 0, end: $0.count)) } }
+    public func copy() -> [UInt8] { withSpan { $0.copy(ByteRange(start: 0, end: $0.count)) } }
 
     /// Forgets every byte, and the memory too where it is more than `maximum` bytes.
-    package mutating func removeAll(keepingCapacity maximum: Int = .max) {
+    @inlinable
+    public mutating func removeAll(keepingCapacity maximum: Int = .max) {
         start = 0
         end = 0
         guard allocated > maximum else { return }
@@ -94,20 +103,20 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// Forgets every byte, waiting or consumed, overwrites the memory and gives it back: for what held a secret.
-    package mutating func erase() {
+    public mutating func erase() {
         if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
         removeAll(keepingCapacity: 0)
     }
 
     /// The same, but keeps the memory where it is no more than `maximum` bytes.
-    package mutating func wipe(keepingCapacity maximum: Int) {
+    public mutating func wipe(keepingCapacity maximum: Int) {
         guard allocated <= maximum else { return erase() }
         if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
         removeAll()
     }
 
     /// Sees to it that `count` bytes fit behind the waiting ones without another allocation.
-    package mutating func reserve(_ count: Int) {
+    public mutating func reserve(_ count: Int) {
         makeRoom(for: max(count, 0))
     }
 
@@ -121,22 +130,24 @@ package struct ByteQueue: ~Copyable {
     }
 
     /// Appends one byte.
-    package mutating func append(_ byte: UInt8) {
+    @inlinable
+    public mutating func append(_ byte: UInt8) {
         makeRoom(for: 1)
         guard let storage = unsafe storage else { return }
         unsafe storage.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
         end += 1
     }
 
-    @inline(__always)
-    private mutating func makeRoom(for extra: Int) {
+    @inlinable
+    mutating func makeRoom(for extra: Int) {
         if allocated - end < extra { makeRoomSlowly(for: extra) }
     }
 
     /// Compacts where that is enough and cheap, grows otherwise. Moving most of a large queue for the sake of a few bytes
     /// consumed would make a long stream quadratic: above 16 KiB a quarter of the memory must have come free.
     @inline(never)
-    private mutating func makeRoomSlowly(for extra: Int) {
+    @usableFromInline
+    mutating func makeRoomSlowly(for extra: Int) {
         let needed = count + extra
         if needed <= allocated, allocated <= 16_384 || start >= allocated / 4 {
             guard let storage = unsafe storage else { return }

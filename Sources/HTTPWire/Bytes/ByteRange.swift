@@ -4,31 +4,37 @@
 /// A range of positions in the bytes that were parsed, half the size of `Range<Int>`.
 ///
 /// Heads and what a decoder looks at in one step are far shorter than 4 GiB; larger positions are brought down to that.
-package struct ByteRange: Hashable, Sendable {
-    private var lower: UInt32
-    private var upper: UInt32
+public struct ByteRange: Hashable, Sendable {
+    @usableFromInline var lower: UInt32
+    @usableFromInline var upper: UInt32
 
     /// The positions from `start` up to, but not including, `end`. An `end` before `start` makes an empty range.
-    package init(start: Int, end: Int) {
+    @inlinable
+    public init(start: Int, end: Int) {
         lower = UInt32(clamping: start)
         upper = max(lower, UInt32(clamping: end))
     }
 
     /// An empty range at the very beginning.
-    package static let empty = ByteRange(start: 0, end: 0)
+    public static let empty = ByteRange(start: 0, end: 0)
 
     /// The first position.
-    package var start: Int { Int(lower) }
+    @inlinable
+    public var start: Int { Int(lower) }
 
     /// The position after the last.
-    package var end: Int { Int(upper) }
+    @inlinable
+    public var end: Int { Int(upper) }
 
     /// The number of bytes.
-    package var count: Int { Int(upper - lower) }
+    @inlinable
+    public var count: Int { Int(upper - lower) }
 
     /// Whether the range has no byte.
-    package var isEmpty: Bool { lower == upper }
+    @inlinable
+    public var isEmpty: Bool { lower == upper }
 
     /// The same range for the standard library: `bytes.extracting(range.bounds)` is the slice.
-    package var bounds: Range<Int> { start..<end }
+    @inlinable
+    public var bounds: Range<Int> { start..<end }
 }

@@ -8,7 +8,7 @@
 extension Span<UInt8> {
     /// The first LF at or after `position`, found by the C library, which looks at many bytes at a time.
     @inline(__always)
-    package func firstLineFeed(from position: Int) -> Int? {
+    public func firstLineFeed(from position: Int) -> Int? {
         guard position < count else { return nil }
         return unsafe withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return nil }

@@ -3,7 +3,7 @@
 
 extension Span<UInt8> {
     /// The bytes in `range`, copied. Positions beyond the end are left out.
-    package func copy(_ range: ByteRange) -> [UInt8] {
+    public func copy(_ range: ByteRange) -> [UInt8] {
         let end = Swift.min(range.end, count)
         let start = Swift.min(range.start, end)
         return unsafe [UInt8](unsafeUninitializedCapacity: end - start) { buffer, filled in
@@ -14,13 +14,13 @@ extension Span<UInt8> {
 
     /// The bytes in `range` as text; invalid UTF-8 becomes U+FFFD, and long runs of combining marks are broken by it, so that whoever
     /// compares the text is not kept for long. For slow paths: it allocates.
-    package func text(_ range: ByteRange) -> String {
+    public func text(_ range: ByteRange) -> String {
         String(decoding: copy(range), as: UTF8.self).withShortRuns
     }
 
     /// Whether the bytes in `range` are those of `literal`, which must be in lower case, without regard to the case of
     /// ASCII letters (RFC 9110 section 5.1: names; section 5.6.2: most tokens).
-    package func matches(_ range: ByteRange, ignoringCase literal: StaticString) -> Bool {
+    public func matches(_ range: ByteRange, ignoringCase literal: StaticString) -> Bool {
         guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
             return false
         }
@@ -33,7 +33,7 @@ extension Span<UInt8> {
     }
 
     /// Whether the bytes in `range` are exactly those of `literal`.
-    package func matches(_ range: ByteRange, exactly literal: StaticString) -> Bool {
+    public func matches(_ range: ByteRange, exactly literal: StaticString) -> Bool {
         guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
             return false
         }
@@ -45,7 +45,7 @@ extension Span<UInt8> {
     }
 
     /// Whether two ranges of the same bytes spell the same without regard to the case of ASCII letters.
-    package func matches(_ one: ByteRange, ignoringCase other: ByteRange) -> Bool {
+    public func matches(_ one: ByteRange, ignoringCase other: ByteRange) -> Bool {
         guard one.count == other.count, one.end <= count, other.end <= count else { return false }
         var index = 0
         while index < one.count {
@@ -56,7 +56,7 @@ extension Span<UInt8> {
     }
 
     /// Whether the bytes of `literal` stand anywhere, exactly.
-    package func contains(_ literal: StaticString) -> Bool {
+    public func contains(_ literal: StaticString) -> Bool {
         let length = literal.utf8CodeUnitCount
         guard length > 0, length <= count, literal.hasPointerRepresentation else { return length == 0 }
         let first = unsafe literal.utf8Start.pointee
@@ -68,7 +68,7 @@ extension Span<UInt8> {
 
     /// The number that the bytes in `range` spell in decimal digits; nil where they do not, or it does not fit
     /// (RFC 9110 section 5.6: `1*DIGIT`, as in `Max-Forwards` and `Retry-After`).
-    package func decimal(_ range: ByteRange) -> UInt64? {
+    public func decimal(_ range: ByteRange) -> UInt64? {
         guard !range.isEmpty, range.end <= count else { return nil }
         var value: UInt64 = 0
         for index in range.bounds {

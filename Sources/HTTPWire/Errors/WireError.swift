@@ -4,29 +4,29 @@
 /// Why a message is refused: the rule that it breaks, and the status that says so.
 ///
 /// Nothing in it comes from the peer, so it may be logged and told.
-package struct WireError: Error, Hashable, Sendable {
+public struct WireError: Error, Hashable, Sendable {
     /// The rule that was broken.
-    package let code: WireErrorCode
+    public let code: WireErrorCode
     /// The status for the caller: that of the rule, or 502 where the upstream broke it.
-    package let status: Int
+    public let status: Int
 
     /// A refusal of what a caller sent.
-    package init(_ code: WireErrorCode) {
+    public init(_ code: WireErrorCode) {
         self.code = code
         self.status = code.status
     }
 
     /// A refusal of what the upstream sent: 502 (RFC 9110 section 15.6.3).
-    package init(upstream code: WireErrorCode) {
+    public init(upstream code: WireErrorCode) {
         self.code = code
         self.status = 502
     }
 
     /// A sentence for people that names the rule and its section.
-    package var detail: String { code.detail }
+    public var detail: String { code.detail }
 }
 
 extension WireError: CustomStringConvertible {
     /// Status, code word and rule in one line.
-    package var description: String { "\(status) \(code.rawValue): \(code.detail)" }
+    public var description: String { "\(status) \(code.rawValue): \(code.detail)" }
 }

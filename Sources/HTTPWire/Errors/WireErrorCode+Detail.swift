@@ -3,7 +3,7 @@
 
 extension WireErrorCode {
     /// The rule and its section, in a sentence for people.
-    package var detail: String {
+    public var detail: String {
         switch self {
         case .bareLineFeed:
             "A line ends with LF alone; every line of a message head ends with CRLF (RFC 9112 section 2.2)."

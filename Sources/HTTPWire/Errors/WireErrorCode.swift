@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 /// The rules of HTTP/1.1 that a peer can break, each with its word for logs and metrics.
-package enum WireErrorCode: String, Error, CaseIterable, Sendable {
+public enum WireErrorCode: String, Error, CaseIterable, Sendable {
     // Lines and fields.
     case bareLineFeed = "bare-line-feed"
     case fieldColonMissing = "field-colon-missing"
@@ -54,7 +54,7 @@ package enum WireErrorCode: String, Error, CaseIterable, Sendable {
     case trailersTooLarge = "trailers-too-large"
 
     /// The status that a caller who broke the rule is told.
-    package var status: Int {
+    public var status: Int {
         switch self {
         case .requestLineTooLong: 414
         case .expectationUnknown: 417

@@ -2,18 +2,18 @@
 // Copyright the Countersign authors
 
 /// A field line as ranges into the bytes that were parsed.
-package struct FieldLine: Equatable, Sendable {
+public struct FieldLine: Equatable, Sendable {
     /// The name, as it was spelled.
-    package let name: ByteRange
+    public let name: ByteRange
     /// The value without the white space around it (RFC 9112 section 5); may be empty.
-    package let value: ByteRange
+    public let value: ByteRange
     /// Which field it is.
-    package let kind: FieldName
+    public let kind: FieldName
     /// Whether `Connection` names it, so that it goes no further (RFC 9110 section 7.6.1).
-    package internal(set) var isNominated = false
+    public internal(set) var isNominated = false
 
     /// Whether the line must not be forwarded: it concerns the connection by what it is, or because `Connection` says so.
-    package var isHopByHop: Bool { isNominated || kind.isHopByHop }
+    public var isHopByHop: Bool { isNominated || kind.isHopByHop }
 }
 
 extension FieldLine {

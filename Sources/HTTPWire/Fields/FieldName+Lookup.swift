@@ -5,7 +5,7 @@ extension FieldName {
     /// The field named by `range` of `bytes`; names are compared without regard to case (RFC 9110 section 5.1).
     ///
     /// By length and first letter, then by comparison with what is left, mostly one name: no text and no hash is made.
-    package init(_ bytes: Span<UInt8>, _ range: ByteRange) {
+    public init(_ bytes: Span<UInt8>, _ range: ByteRange) {
         guard !range.isEmpty, range.end <= bytes.count else {
             self = .other
             return

@@ -5,7 +5,7 @@
 // `X_Api_Key` and `X-Api-Key` are one field.
 extension FieldName {
     /// The field that a CGI program takes `name` for: underscores count as hyphens.
-    package init(foldingUnderscoresIn name: Span<UInt8>) {
+    public init(foldingUnderscoresIn name: Span<UInt8>) {
         var folded: [UInt8] = []
         folded.reserveCapacity(name.count)
         for index in name.indices { folded.append(name[index].inFieldName) }
@@ -13,7 +13,7 @@ extension FieldName {
     }
 
     /// Returns the known field that a CGI program takes `name` for, if the name has an underscore; `other` for nearly every name.
-    package static func imitated(by name: Span<UInt8>) -> FieldName {
+    public static func imitated(by name: Span<UInt8>) -> FieldName {
         for index in name.indices where name[index] == UInt8(ascii: "_") {
             return FieldName(foldingUnderscoresIn: name)
         }
@@ -21,7 +21,7 @@ extension FieldName {
     }
 
     /// Returns whether two names are one to a CGI program: in any case, underscores counting as hyphens.
-    package static func areEqualToCGI(_ one: Span<UInt8>, _ two: Span<UInt8>) -> Bool {
+    public static func areEqualToCGI(_ one: Span<UInt8>, _ two: Span<UInt8>) -> Bool {
         guard one.count == two.count else { return false }
         for index in one.indices where one[index].inFieldName != two[index].inFieldName { return false }
         return true
@@ -30,7 +30,7 @@ extension FieldName {
 
 extension FieldLine {
     /// The known field that a CGI program takes this one for, whose name is another by its underscores; `other` for nearly every line.
-    package func imitated(in bytes: Span<UInt8>) -> FieldName {
+    public func imitated(in bytes: Span<UInt8>) -> FieldName {
         guard kind == .other, name.end <= bytes.count else { return .other }
         return FieldName.imitated(by: bytes.extracting(name.bounds))
     }

@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 /// The fields that a gateway acts on; every other name is `other`.
-package enum FieldName: UInt8, CaseIterable, Sendable {
+public enum FieldName: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, acceptLanguage, age, allow, authenticationInfo, authorization, cacheControl, connection
     case contentEncoding, contentLength, contentLocation, contentRange, contentType, cookie, date, etag, expect
     case forwarded, host, http2Settings, ifModifiedSince, ifNoneMatch, keepAlive, location, maxForwards, mfpChallenge,
@@ -15,7 +15,7 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
     /// Whether the field concerns one connection only and is never forwarded (RFC 9110 section 7.6.1), be it nominated
     /// or not. Proxy-Authorization and Proxy-Authenticate concern the next proxy, which we are (section 11.7).
     /// HTTP2-Settings went with an upgrade of one connection (RFC 7540 section 3.2.1), which is no more.
-    package var isHopByHop: Bool {
+    public var isHopByHop: Bool {
         switch self {
         case .connection, .http2Settings, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
             .proxyConnection, .te, .trailer, .transferEncoding, .upgrade:
@@ -26,7 +26,7 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
 
     /// Whether the field must not be merged or forwarded from a trailer section: framing, routing, request modifiers,
     /// authentication, response control, and how the content is to be read (RFC 9110 section 6.5.1).
-    package var isForbiddenInTrailers: Bool {
+    public var isForbiddenInTrailers: Bool {
         switch self {
         case .accept, .acceptEncoding, .acceptLanguage, .age, .allow, .authenticationInfo, .authorization,
             .cacheControl, .contentEncoding, .contentLength, .contentLocation, .contentRange, .contentType, .cookie,

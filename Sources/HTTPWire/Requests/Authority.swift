@@ -6,14 +6,14 @@
 /// Stricter than the grammar on purpose: a name is letters, digits and `-._~`, because nothing else resolves and because
 /// percent signs and sub-delimiters in hosts are read differently by different servers. No user info, no zone, no empty
 /// host (RFC 9110 section 4.2.1). An empty port is the default one (RFC 3986 section 3.2.3).
-package struct Authority: Equatable, Sendable {
+public struct Authority: Equatable, Sendable {
     /// The host; an IPv6 address with its brackets.
-    package let host: ByteRange
+    public let host: ByteRange
     /// The port, where one is written.
-    package let port: UInt16?
+    public let port: UInt16?
 
     /// Parses `range` of `bytes`; nil where it is no authority.
-    package init?(_ bytes: Span<UInt8>, _ range: ByteRange) {
+    public init?(_ bytes: Span<UInt8>, _ range: ByteRange) {
         guard !range.isEmpty, range.end <= bytes.count else { return nil }
         var end = range.start
         if bytes[end] == UInt8(ascii: "[") {

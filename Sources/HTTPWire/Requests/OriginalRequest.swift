@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 /// Why it is not clear which request another proxy asks about.
-package enum SubrequestFault: Error, Equatable, Sendable {
+public enum SubrequestFault: Error, Equatable, Sendable {
     /// The sub-request is for another address than `/authority` and what lies below.
     case elsewhere
     /// One of the three fields is missing, or stands there twice.
@@ -23,7 +23,7 @@ extension RequestHead {
     ///
     /// No caller of the other proxy can turn one way into the other: whatever its own target is, a slash stands behind the
     /// prefix; and a proxy that sets the three fields sets the address, too.
-    package func original(in bytes: Span<UInt8>) throws(SubrequestFault) -> RequestHead {
+    public func original(in bytes: Span<UInt8>) throws(SubrequestFault) -> RequestHead {
         let path = target.path
         guard target.form == .origin, path.count >= Self.authorityLength,
             bytes.matches(ByteRange(start: path.start, end: path.start + Self.authorityLength), exactly: "/authority")
@@ -42,7 +42,7 @@ extension RequestHead {
     }
 
     /// The same request without its body, as another proxy asks about it that tells the whole head.
-    package var withoutBody: RequestHead {
+    public var withoutBody: RequestHead {
         var head = self
         head.body = .none
         head.expectation = .none

@@ -4,30 +4,30 @@
 /// The head of a request as ranges into the bytes that were parsed: everything a gateway decides by.
 ///
 /// The ranges mean the same bytes only as long as those stay where the parser saw them.
-package struct RequestHead: Sendable {
+public struct RequestHead: Sendable {
     /// What `Expect` asks for (RFC 9110 section 10.1.1).
-    package enum Expectation: Sendable {
+    public enum Expectation: Sendable {
         case none, continueFirst, unknown
     }
 
     /// The method, and where it stands.
-    package internal(set) var method = RequestMethod.other
+    public internal(set) var method = RequestMethod.other
     /// The method as it was spelled.
-    package internal(set) var methodRange = ByteRange.empty
+    public internal(set) var methodRange = ByteRange.empty
     /// What is asked for.
-    package internal(set) var target = RequestTarget.none
+    public internal(set) var target = RequestTarget.none
     /// The version of the request.
-    package internal(set) var version = HTTPVersion.http11
+    public internal(set) var version = HTTPVersion.http11
     /// The field lines in their order.
-    package internal(set) var fields: [FieldLine] = []
+    public internal(set) var fields: [FieldLine] = []
     /// The value of `Host`, checked; nil only in HTTP/1.0.
-    package internal(set) var host: ByteRange?
+    public internal(set) var host: ByteRange?
     /// How long the body is.
-    package internal(set) var body = BodyFraming.none
+    public internal(set) var body = BodyFraming.none
     /// What `Expect` asks for, whatever the version.
-    package internal(set) var expectation = Expectation.none
+    public internal(set) var expectation = Expectation.none
     /// Whether the caller takes trailers (`TE: trailers`, RFC 9110 section 10.1.4).
-    package internal(set) var acceptsTrailers = false
+    public internal(set) var acceptsTrailers = false
 
     var connection = ConnectionOptions()
     var hasLength = false
@@ -36,35 +36,35 @@ package struct RequestHead: Sendable {
 
     /// Host and port that the request is for: those of an absolute target before those of `Host`, which must then be
     /// ignored (RFC 9112 section 3.2.2).
-    package var authority: ByteRange? { target.authority ?? host }
+    public var authority: ByteRange? { target.authority ?? host }
 
     /// Whether the caller means to send another request on this connection (RFC 9112 section 9.3): `close` ends it in
     /// every version, and HTTP/1.0 has to ask for `keep-alive`.
-    package var keepsAlive: Bool {
+    public var keepsAlive: Bool {
         if connection.close { return false }
         return version == .http11 || connection.keepAlive
     }
 
     /// Whether the caller waits for 100 before it sends its body. Not in HTTP/1.0, where the expectation must be ignored,
     /// and not without a body (RFC 9110 section 10.1.1).
-    package var expectsContinue: Bool {
+    public var expectsContinue: Bool {
         expectation == .continueFirst && version == .http11 && !body.isEmpty
     }
 
     /// Whether the caller may hold its body back until it is answered: with any expectation, known to us or not.
-    package var awaitsAnswer: Bool { expectation != .none && version == .http11 && !body.isEmpty }
+    public var awaitsAnswer: Bool { expectation != .none && version == .http11 && !body.isEmpty }
 
     /// Whether the caller asks for another protocol: `Upgrade`, named by `Connection`, in HTTP/1.1 (RFC 9110 section 7.8).
-    package var requestsUpgrade: Bool { hasUpgrade && connection.upgrade && version == .http11 }
+    public var requestsUpgrade: Bool { hasUpgrade && connection.upgrade && version == .http11 }
 
     /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
     /// those of the head.
-    package func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+    public func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         connection.names(name, in: bytes)
     }
 
     /// The first field line of that kind.
-    package func first(_ kind: FieldName) -> FieldLine? {
+    public func first(_ kind: FieldName) -> FieldLine? {
         for index in fields.indices where fields[index].kind == kind { return fields[index] }
         return nil
     }

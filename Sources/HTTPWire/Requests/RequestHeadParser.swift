@@ -6,9 +6,9 @@
 /// Give it all bytes since the end of the previous message, each time with what has come since: it remembers how far it
 /// looked, so a head that arrives byte by byte costs time in proportion to its length. The memory of the field table is
 /// used again after `reset()`; read `head` in place, a copy of it would cost that memory at the next request.
-package struct RequestHeadParser: Sendable {
+public struct RequestHeadParser: Sendable {
     /// What is known so far.
-    package enum Outcome: Equatable, Sendable {
+    public enum Outcome: Equatable, Sendable {
         /// The head has not ended yet.
         case incomplete
         /// The head is whole and `length` bytes long, with the empty lines before it; the body starts there.
@@ -23,7 +23,7 @@ package struct RequestHeadParser: Sendable {
     }
 
     /// The head, of use once the outcome is `complete`.
-    package private(set) var head = RequestHead()
+    public private(set) var head = RequestHead()
 
     private let limits: HeadLimits
     private var stage = Stage.emptyLines
@@ -32,17 +32,17 @@ package struct RequestHeadParser: Sendable {
     private var scanned = 0
 
     /// A parser that refuses what is beyond `limits`.
-    package init(limits: HeadLimits = HeadLimits()) {
+    public init(limits: HeadLimits = HeadLimits()) {
         self.limits = limits
     }
 
     /// Whether any byte of a request has been seen, so that an end of the input is not a clean one.
-    package var isIdle: Bool {
+    public var isIdle: Bool {
         if case .emptyLines = stage { scanned == 0 } else { false }
     }
 
     /// Forgets the request, for the next one.
-    package mutating func reset() {
+    public mutating func reset() {
         head.reset()
         stage = .emptyLines
         headStart = 0
@@ -51,7 +51,7 @@ package struct RequestHeadParser: Sendable {
     }
 
     /// Looks at the bytes that are new since the last call; `bytes` starts with those of the last call.
-    package mutating func parse(_ bytes: Span<UInt8>) -> Outcome {
+    public mutating func parse(_ bytes: Span<UInt8>) -> Outcome {
         if case .ended(let outcome) = stage { return outcome }
         do throws(WireErrorCode) {
             guard let length = try advance(bytes) else { return .incomplete }

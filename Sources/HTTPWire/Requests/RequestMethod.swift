@@ -2,11 +2,11 @@
 // Copyright the Countersign authors
 
 /// The method of a request. Methods are compared with case (RFC 9110 section 9.1), so `get` is `other`.
-package enum RequestMethod: UInt8, Sendable {
+public enum RequestMethod: UInt8, Sendable {
     case get, head, post, put, delete, options, patch, trace, connect, other
 
     /// Whether the request asks for nothing to be changed (RFC 9110 section 9.2.1).
-    package var isSafe: Bool {
+    public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
         default: false
@@ -14,7 +14,7 @@ package enum RequestMethod: UInt8, Sendable {
     }
 
     /// Whether sending it several times means the same as once (RFC 9110 section 9.2.2).
-    package var isIdempotent: Bool {
+    public var isIdempotent: Bool {
         switch self {
         case .put, .delete: true
         default: isSafe
@@ -22,7 +22,7 @@ package enum RequestMethod: UInt8, Sendable {
     }
 
     /// The method named by `range` of `bytes`.
-    package init(_ bytes: Span<UInt8>, _ range: ByteRange) {
+    public init(_ bytes: Span<UInt8>, _ range: ByteRange) {
         func spells(_ name: StaticString) -> Bool { bytes.matches(range, exactly: name) }
         self =
             switch range.count {
@@ -36,7 +36,7 @@ package enum RequestMethod: UInt8, Sendable {
     }
 
     /// The method as it is written; nothing for `other`, which does not tell.
-    package var name: String {
+    public var name: String {
         switch self {
         case .connect: "CONNECT"
         case .delete: "DELETE"

@@ -7,9 +7,9 @@
 /// takes as it is another decodes. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused there,
 /// and every percent sign has two hexadecimal digits. In a query, which routes nothing, the signs that browsers leave as
 /// they are go as they came: `?ids[]=1` is what half of the web sends.
-package struct RequestTarget: Equatable, Sendable {
+public struct RequestTarget: Equatable, Sendable {
     /// The four forms of a target.
-    package enum Form: Sendable {
+    public enum Form: Sendable {
         /// A path: the usual form.
         case origin
         /// A whole URL, as sent to a proxy.
@@ -21,18 +21,18 @@ package struct RequestTarget: Equatable, Sendable {
     }
 
     /// Which form it has.
-    package let form: Form
+    public let form: Form
     /// All of the target.
-    package let range: ByteRange
+    public let range: ByteRange
     /// Host and port in the absolute and authority forms.
-    package let authority: ByteRange?
+    public let authority: ByteRange?
     /// Path and query as they came. In the absolute form the path may be missing (`http://host`, `http://host?a`): then
     /// the path is a slash, or the asterisk for OPTIONS without a query (RFC 9112 section 3.2.4). Empty in the others.
-    package let pathAndQuery: ByteRange
+    public let pathAndQuery: ByteRange
     /// The path alone.
-    package let path: ByteRange
+    public let path: ByteRange
     /// Whether an absolute target says `https`.
-    package let isSecure: Bool
+    public let isSecure: Bool
 
     /// An empty target, before there is one.
     static let none = RequestTarget(

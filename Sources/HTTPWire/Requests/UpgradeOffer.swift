@@ -5,17 +5,17 @@
 ///
 /// Not HTTP itself, in whatever version: `h2c` is no more (RFC 9113 section 3.1), and requests within a connection that
 /// was switched would meet none of the rules of this side.
-package struct UpgradeOffer: Sendable {
+public struct UpgradeOffer: Sendable {
     /// Longer lists have no use but to be expensive.
     private static let most = 16
 
     /// The protocols with their versions, in the caller's order, as ranges into the request's head.
-    package private(set) var protocols: [ByteRange] = []
+    public private(set) var protocols: [ByteRange] = []
 
     /// The offer of `head`, which `bytes` hold. Nil where there is none to be taken, and the request is an ordinary one, as
     /// a server may always take it: nothing asked for, nothing left to ask for, or a list that cannot be read. So it is
     /// where the request has a body, which would have to cross whole before the connection can switch.
-    package init?(_ head: RequestHead, in bytes: Span<UInt8>) {
+    public init?(_ head: RequestHead, in bytes: Span<UInt8>) {
         guard head.requestsUpgrade, head.body.isEmpty else { return nil }
         for line in head.fields where line.kind == .upgrade {
             var elements = ProtocolElements(line.value)
@@ -32,7 +32,7 @@ package struct UpgradeOffer: Sendable {
     }
 
     /// Writes the protocols as one list.
-    package func write(_ request: Span<UInt8>, to queue: inout ByteQueue) {
+    public func write(_ request: Span<UInt8>, to queue: inout ByteQueue) {
         for (index, element) in protocols.enumerated() {
             if index > 0 { queue.append(", ") }
             queue.append(request.extracting(element.bounds))
@@ -41,7 +41,7 @@ package struct UpgradeOffer: Sendable {
 
     /// Throws unless `head` (in `answer`) is a 101 that names what it switches to, and nothing that `request` has not asked
     /// for. Names are compared without regard to case (RFC 9110 section 7.8).
-    package func check(_ head: ResponseHead, in answer: Span<UInt8>, askedBy request: Span<UInt8>) throws(WireError) {
+    public func check(_ head: ResponseHead, in answer: Span<UInt8>, askedBy request: Span<UInt8>) throws(WireError) {
         do throws(WireErrorCode) {
             guard head.status == 101, head.majorVersion == 1, head.minorVersion > 0, head.connection.upgrade else {
                 throw .switchInvalid

@@ -2,9 +2,9 @@
 // Copyright the Countersign authors
 
 /// The one form of dates that is written, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7).
-package enum HTTPDate {
+public enum HTTPDate {
     /// Appends the date that many seconds after 1970 began; outside the years 1970 to 9999 the nearest date inside.
-    package static func append(secondsSince1970 seconds: Int64, to queue: inout ByteQueue) {
+    public static func append(secondsSince1970 seconds: Int64, to queue: inout ByteQueue) {
         let inside = min(max(seconds, 0), 253_402_300_799)
         let days = inside / 86_400
         let second = inside % 86_400

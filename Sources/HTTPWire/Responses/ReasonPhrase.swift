@@ -2,9 +2,9 @@
 // Copyright the Countersign authors
 
 /// The reason phrases of the registered status codes (RFC 9110 section 15 and the IANA registry).
-package enum ReasonPhrase {
+public enum ReasonPhrase {
     /// The phrase for `status`; empty where none is registered, which a status line may be (RFC 9112 section 4).
-    package static func of(_ status: Int) -> StaticString {
+    public static func of(_ status: Int) -> StaticString {
         switch status {
         case 100: "Continue"
         case 101: "Switching Protocols"

@@ -2,39 +2,39 @@
 // Copyright the Countersign authors
 
 /// The head of a response of the upstream as ranges into the bytes that were scanned.
-package struct ResponseHead: Sendable {
+public struct ResponseHead: Sendable {
     /// The status code, 100 to 999.
-    package internal(set) var status = 0
+    public internal(set) var status = 0
     /// The major version: 1, or 2 and 3 as libcurl writes them.
-    package internal(set) var majorVersion = 1
+    public internal(set) var majorVersion = 1
     /// The minor version; 0 where none was written.
-    package internal(set) var minorVersion = 1
+    public internal(set) var minorVersion = 1
     /// The reason phrase; may be empty.
-    package internal(set) var reason = ByteRange.empty
+    public internal(set) var reason = ByteRange.empty
     /// The field lines in their order.
-    package internal(set) var fields: [FieldLine] = []
+    public internal(set) var fields: [FieldLine] = []
     /// The length that `Content-Length` gives, once even where it was repeated alike. In answers to HEAD and in 304 it is
     /// that of a body which does not come.
-    package internal(set) var contentLength: UInt64?
+    public internal(set) var contentLength: UInt64?
     /// Whether the body comes in chunks.
-    package internal(set) var isChunked = false
+    public internal(set) var isChunked = false
     var connection = ConnectionOptions()
 
     /// Whether the upstream ends its connection after this response.
-    package var closes: Bool { connection.close }
+    public var closes: Bool { connection.close }
 
     /// Whether this is an interim response, after which another head follows (RFC 9110 section 15.2). 101 is final for us:
     /// what follows it is no longer HTTP.
-    package var isInterim: Bool { status < 200 && status != 101 }
+    public var isInterim: Bool { status < 200 && status != 101 }
 
     /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
     /// those of the head.
-    package func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+    public func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         connection.names(name, in: bytes)
     }
 
     /// The first field line of that kind.
-    package func first(_ kind: FieldName) -> FieldLine? {
+    public func first(_ kind: FieldName) -> FieldLine? {
         for index in fields.indices where fields[index].kind == kind { return fields[index] }
         return nil
     }

@@ -6,18 +6,18 @@
 ///
 /// libcurl frames the body and is lenient about the head; what is forwarded must not be. Every fault is a 502. The memory
 /// of the field table is used again at the next scan.
-package struct ResponseHeadScanner: Sendable {
+public struct ResponseHeadScanner: Sendable {
     /// The head, of use after `scan` returned.
-    package private(set) var head = ResponseHead()
+    public private(set) var head = ResponseHead()
     private let limits: HeadLimits
 
     /// A scanner that refuses what is beyond `limits`.
-    package init(limits: HeadLimits = HeadLimits(head: 262_144, fieldCount: 256)) {
+    public init(limits: HeadLimits = HeadLimits(head: 262_144, fieldCount: 256)) {
         self.limits = limits
     }
 
     /// Reads one whole head, of an interim response or the final one; the empty line at its end may be there or not.
-    package mutating func scan(_ bytes: Span<UInt8>) throws(WireError) {
+    public mutating func scan(_ bytes: Span<UInt8>) throws(WireError) {
         head.reset()
         do throws(WireErrorCode) {
             try lines(of: bytes)

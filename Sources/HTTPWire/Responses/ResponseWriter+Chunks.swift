@@ -4,23 +4,23 @@
 /// The chunked coding, written (RFC 9112 section 7.1).
 extension ResponseWriter {
     /// The most that `chunkHead` and `chunkTail` add to a chunk's data, in bytes.
-    package static var chunkOverhead: Int { 20 }
+    public static var chunkOverhead: Int { 20 }
 
     /// The size of a chunk that follows. An empty chunk would end the body: for a size of zero or less nothing is written,
     /// and `chunkTail` must not follow.
-    package static func chunkHead(_ size: Int, to queue: inout ByteQueue) {
+    public static func chunkHead(_ size: Int, to queue: inout ByteQueue) {
         guard size > 0 else { return }
         queue.append(hexadecimal: UInt64(size))
         queue.append("\r\n")
     }
 
     /// What follows the data of a chunk.
-    package static func chunkTail(to queue: inout ByteQueue) {
+    public static func chunkTail(to queue: inout ByteQueue) {
         queue.append("\r\n")
     }
 
     /// A whole chunk; nothing where there is no data.
-    package static func chunk(_ data: Span<UInt8>, to queue: inout ByteQueue) {
+    public static func chunk(_ data: Span<UInt8>, to queue: inout ByteQueue) {
         guard !data.isEmpty else { return }
         queue.reserve(data.count + chunkOverhead)
         chunkHead(data.count, to: &queue)
@@ -29,12 +29,12 @@ extension ResponseWriter {
     }
 
     /// The last chunk. Trailer fields may be written behind it with `field`, and then `endOfHead` must be.
-    package static func lastChunk(to queue: inout ByteQueue) {
+    public static func lastChunk(to queue: inout ByteQueue) {
         queue.append("0\r\n")
     }
 
     /// The last chunk and the end of a body without trailers.
-    package static func endOfChunks(to queue: inout ByteQueue) {
+    public static func endOfChunks(to queue: inout ByteQueue) {
         queue.append("0\r\n\r\n")
     }
 }
