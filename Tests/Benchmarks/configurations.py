@@ -19,12 +19,12 @@ TLS_NAME = "localhost"
 MOST_CONNECTIONS = 12000
 
 
-def nginx(folder, servers, connections=4096):
-    """An nginx of one worker that writes nothing outside of its folder. No connection ends during a run."""
+def nginx(folder, servers, connections=4096, workers=1):
+    """An nginx that writes nothing outside of its folder. No connection ends during a run."""
     user = "user root;" if os.getuid() == 0 else ""
     return f"""
         {user}
-        daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log error;
+        daemon off; worker_processes {workers}; pid {folder}/nginx.pid; error_log {folder}/error.log error;
         worker_rlimit_nofile 20000;
         events {{ worker_connections {connections}; multi_accept on; }}
         http {{
@@ -89,13 +89,15 @@ def challenging(port, challenge):
         }}"""
 
 
-def static_proxy(folder, ports, upstreams, authority):
-    """nginx with the token in its configuration. It hands bodies on as they come, both ways, and writes no files."""
+def static_proxy(folder, ports, upstreams, authority, workers=1, kept=1024):
+    """nginx with the token in its configuration. It hands bodies on as they come, both ways, and writes no files; but `spooled` takes a
+    request's body whole before it sends it, as nginx does where nobody says otherwise. `kept`: idle connections of each worker.
+    """
     servers = ""
     for kind, port in ports.items():
         scheme = "https" if kind == "tls" else "http"
         servers += f"""
-            upstream {kind} {{ server 127.0.0.1:{upstreams[kind]}; keepalive 1024; keepalive_requests 1000000000; }}
+            upstream {kind} {{ server 127.0.0.1:{upstreams[kind]}; keepalive {kept}; keepalive_requests 1000000000; }}
             server {{
                 listen 127.0.0.1:{port} backlog=8192;
                 location / {{
@@ -103,12 +105,12 @@ def static_proxy(folder, ports, upstreams, authority):
                     proxy_http_version 1.1;
                     proxy_set_header Connection "";
                     proxy_set_header Authorization "{AUTHORIZATION}";
-                    proxy_request_buffering off; proxy_max_temp_file_size 0; client_max_body_size 0;
-                    proxy_ssl_verify on; proxy_ssl_trusted_certificate {authority};
+                    proxy_request_buffering {'on' if kind == 'spooled' else 'off'}; proxy_max_temp_file_size 0; client_max_body_size 0;
+                    {f"proxy_ssl_verify on; proxy_ssl_trusted_certificate {authority};" if authority else ""}
                     proxy_ssl_name {TLS_NAME}; proxy_ssl_server_name on;
                 }}
             }}"""
-    return nginx(folder, servers, connections=MOST_CONNECTIONS)
+    return nginx(folder, servers, MOST_CONNECTIONS, workers)
 
 
 def countersign(folder, ports, upstreams, authority, token_port=None, workers=1):
@@ -120,7 +122,7 @@ def countersign(folder, ports, upstreams, authority, token_port=None, workers=1)
     listeners = "".join(f'  - {{ address: "127.0.0.1:{port}", upstream: {kind} }}\n' for kind, port in ports.items())
     entries = challenges = ""
     for kind in ports:
-        is_plain = kind in ("plain", "bodies", "cookies", "digest", "realms")
+        is_plain = kind in ("plain", "spooled", "bodies", "cookies", "digest", "realms")
         version = "2" if kind == "h2" else "1.1"
         tls = "" if is_plain else f"    tls: {{ ca: {authority} }}\n"
         url = f"http{'' if is_plain else 's'}://127.0.0.1:{upstreams[kind]}/"

@@ -16,8 +16,8 @@ import streams
 from machine import program
 from processes import Server, free_port, wait_until
 
-# The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, and the one of long bodies.
-KINDS = ("plain", "tls", "h2", "bodies")
+# The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, that of HTTP/1.1 for requests that are kept whole, and the one of long bodies.
+KINDS = ("plain", "tls", "h2", "spooled", "bodies")
 # The kinds of session, each at a server of its own; the first is the token's.
 SESSIONS = ("plain", "cookies", "digest", "realms")
 # The daemon again, with a worker for each of two cores.
@@ -73,7 +73,7 @@ def upstreams(folder):
         _nginx(ends, own, "upstream", ports["plain"], configurations.upstream(own, ports, certificate, key))
         if ask(ports["plain"], "/balance")[0] != 401:
             raise NotReady("the upstream answers without a token")
-        yield {"ports": {**ports, "bodies": bodies.port}, "authority": certificate}
+        yield {"ports": {**ports, "spooled": ports["plain"], "bodies": bodies.port}, "authority": certificate}
 
 
 @contextlib.contextmanager
@@ -119,6 +119,22 @@ def alone(ends, folder, binary, upstream_port, wrap, more_environment):
     server = _start(ends, "countersign", command, own, ports["plain"], environment)
     ends.callback(server.kill)
     return Contestant("countersign", server, ports)
+
+
+def with_workers(ends, folder, name, path, upstream_port, workers):
+    """The daemon, or nginx with `keepalive 32`, of that many workers before one upstream; its port."""
+    own = _own_folder(folder, name)
+    port = free_port()
+    if name == "nginx":
+        text = configurations.static_proxy(own, {"plain": port}, {"plain": upstream_port}, None, workers, kept=32)
+        command, environment = [path, "-p", own, "-c", f"{own}/configuration", "-e", f"{own}/error.log"], None
+    else:
+        text = configurations.countersign(own, {"plain": port}, {"plain": upstream_port}, None, workers=workers)
+        command, environment = [path, "serve", "--config", f"{own}/configuration"], configurations.countersign_environment(own)
+    with open(f"{own}/configuration", "w") as file:
+        file.write(text)
+    _start(ends, name, command, own, port, environment)
+    return port
 
 
 def check(proxy):

@@ -53,15 +53,20 @@ class Plan:
 # What the bounds speak of has more rounds: what else the machine does comes in bursts, and the median passes over them.
 MANY = Scenario("GET 65 B, 64 connections", 64, rounds=15)
 ONE = Scenario("GET 65 B, 1 connection", 1, rounds=10)
+CROWD = Scenario("GET 65 B, 512 connections", 512, rounds=9)
+TLS = Scenario("GET 65 B, 64 connections, TLS upstream", 64, rounds=9, upstream="tls")
+SPOOLED = Scenario(
+    "POST 1 MiB, 64 connections, kept whole by nginx", 64, rounds=5, upstream="spooled", path="/upload", body_bytes=1 << 20)
 FULL = Plan((
     MANY,
     ONE,
-    Scenario("GET 65 B, 512 connections", 512, rounds=5),
+    CROWD,
     Scenario("GET 16 KiB, 64 connections", 64, rounds=5, path="/files/16384"),
     Scenario("GET 1 MiB, 64 connections", 64, rounds=5, path="/files/1048576"),
     Scenario("POST 4 KiB, 64 connections", 64, rounds=5, path="/upload", body_bytes=4096),
     Scenario("POST 1 MiB, 64 connections", 64, rounds=5, path="/upload", body_bytes=1 << 20),
-    Scenario("GET 65 B, 64 connections, TLS upstream", 64, rounds=5, upstream="tls"),
+    SPOOLED,
+    TLS,
     Scenario("GET 65 B, 64 connections, HTTP/2 upstream", 64, rounds=5, upstream="h2"),
 ), volume_rounds=3, starts=5, storms=3)
 
