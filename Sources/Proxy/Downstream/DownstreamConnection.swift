@@ -6,395 +6,361 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPWire
 
-/// One caller's connection: reads requests, one after the other, and writes their responses.
+/// One caller's HTTP connection: carries out what its `HTTP1ServerMachine` decides, and has a `Service` answer the requests.
 ///
-/// The socket is read into `input` and written from `output`; both are bounded, which is the back-pressure. Output is
-/// written once per turn of the loop, so that head and body of a small response leave together.
-final class DownstreamConnection: ReadinessHandler {
-    /// Where the connection stands.
-    enum Phase: Equatable {
-        /// A request head is awaited or half read.
-        case head
-        /// An exchange runs; its request's body is complete or not.
-        case exchange
-        /// The body of a request that we answer ourselves is read over; the reply waits.
-        case reply
-        /// What comes is no longer HTTP; `tunnel` has it.
-        case tunnel
-        /// The last response is being written; then the connection closes.
-        case closing
-        /// Written and ended on our side; what still comes is read over, so that the caller gets to read our reply.
-        case lingering
-        case closed
-    }
+/// Output is written once per turn of the loop, so that head and body of a small response leave together.
+final class DownstreamConnection: WorkerConnection, ReadinessHandler {
+    /// Time after which it is looked again whether a caller that has ended its side is still there.
+    private static let presenceInterval = Duration.seconds(1)
 
-    /// How much is read ahead of what is wanted, in bytes.
-    static let inputWindow = 64 * 1024
-    /// How much response may wait for the caller before the upstream is held back, in bytes.
-    static let outputWindow = 64 * 1024
-    /// What is copied is shorter than this, in bytes, be it the piece of a response or what it follows; else the two change places.
-    static let copiedAtMost = 4096
-
-    let descriptor: Int32
+    let stream: CallerStream
     let worker: Worker
-    private let acceptor: Acceptor
-    /// Its place among the callers.
-    let place: CallerPlace
-    /// The caller's uid, once it was asked for and the kernel knew.
-    private var knownUser: UInt32?
-
-    var phase = Phase.head
-    var input = ByteQueue()
-    var output = ByteQueue()
+    var machine: HTTP1ServerMachine
     /// The head of the present request, as it came.
     var head = ByteQueue()
-    var parser: RequestHeadParser
-    var body = BodyDecoder(framing: .none)
-    var isBodyComplete = true
-    /// Whether the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
-    var awaitsContinue = false
-    /// Whether the body is not read because nobody wants more of it for now.
-    var isBodyHeld = false
-    var keepsAlive = true
-    var response = ForwardedResponse()
-    var pendingReply: LocalAnswer?
-    /// The answer of a local service that is waited for.
+    /// What answers the requests, and the plan that it was made for.
+    var service: (any Service)?
+    private var servicePlan: ListenerPlan?
+    /// The answer of our own that waits for the end of the request's body.
+    var readyAnswer: LocalAnswer?
+    /// The answer of our own that is being made.
     var awaited: AwaitedAnswer?
-    /// Where the present request goes.
-    var upstream: UpstreamClient?
-    /// How many bytes of its path the route has taken off.
-    var stripped = 0
-    /// What it is forwarded by.
-    var terms = ForwardedRequest.Terms()
-    private(set) var exchange: Exchange?
-    /// Where HAProxy speaks its own protocol on it.
-    var agent: SPOPAgent?
-    /// What the present request asks its connection to be switched to.
-    var offer: UpgradeOffer?
-    private var tunnel: Tunnel?
-    /// How much of the body has come since the time limit was set.
-    var bodyArrived = 0
-    /// Whether the present request counts among the worker's exchanges.
-    var isAdmitted = false
-    /// What is noted for the access log, if there is one.
+    /// The upstream's connection, once both sides have switched to another protocol.
+    var switched: UpstreamConnection?
+    /// What is noted of the present request for the access log, if there is one.
     var accessNote: AccessNote?
-    /// What is measured of the present exchange.
-    var tally = ExchangeTally()
     let timer: LazyTimer
-    private var writeLimit: WriteLimit?
-    private(set) var hasEnded = false
-    /// Whether a request was answered.
-    private(set) var hasServed = false
-    /// Whether it is looked at from time to time whether the caller is still there.
-    var isWatched = false
-    /// Whether it holds nothing that only a request needs.
-    var isQuiet = false
-    /// Whether a drain waits for the first request, which will be the only one.
-    private var isLastAwaited = false
-    private var wantsWrite = false
-    private var isReading = true
-    /// Whether the worker has it on its list for this turn.
     var isNoted = false
 
-    init(_ caller: AcceptedCaller, worker: Worker) {
-        (descriptor, acceptor, place, knownUser) = (caller.descriptor, caller.acceptor, caller.place, caller.user)
-        self.worker = worker
-        parser = RequestHeadParser(limits: acceptor.plan.headLimits)
+    init(_ stream: CallerStream) {
+        self.stream = stream
+        worker = stream.worker
+        machine = HTTP1ServerMachine(
+            limits: stream.caller.listener.headLimits, bodyPace: worker.limits.bodyPace)
         timer = LazyTimer(loop: worker.loop)
         timer.onExpiry = { [unowned self] in timeLimitPassed() }
-        timer.arm(at: worker.loop.now + worker.silentDelay)
-        worker.loop.watch(descriptor, for: .read, handler: self)
+        setTimeLimit()
+        stream.begin(self)
     }
 
-    /// What it lets in, as of the last reload.
-    var listener: ListenerPlan { acceptor.plan }
+    var caller: AcceptedCaller { stream.caller }
 
-    /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.
-    var user: UInt32? { listener.asksForUser ? callerUser : nil }
+    /// Whether another request may be read after the present one.
+    var mayStayOpen: Bool { caller.acceptor.isOpen && !worker.isDraining }
 
-    /// The caller's uid, where the kernel tells it; asked once.
-    var callerUser: UInt32? {
-        if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
-        return knownUser
-    }
-
-    /// Whether a caller whose uid is not known is for certain none of the users known here.
-    var isStranger: Bool { acceptor.isStranger(descriptor) }
-
-    /// Whether the caller came over a Unix socket.
-    var isUnixSocket: Bool { acceptor.isUnix }
-
-    /// Whether another request will be read after this one.
-    var staysOpen: Bool { keepsAlive && acceptor.isOpen && !worker.isDraining }
-
-    /// The exchange object, made at the first request that goes upstream.
-    func makeExchange() -> Exchange {
-        if let exchange { return exchange }
-        let made = Exchange(runtime: worker.runtime, caller: self)
-        exchange = made
-        return made
-    }
-
-    /// Lets go of the exchange object, which does nothing at present.
-    func dropExchange() {
-        exchange?.close()
-        exchange = nil
+    private var waiting: HTTP1ServerMachine.Waiting {
+        HTTP1ServerMachine.Waiting(
+            isInputEmpty: stream.input.isEmpty, isOutputEmpty: stream.output.isEmpty,
+            isOutputFull: stream.isOutputFull)
     }
 
     /// Whether a further request is not read because the caller has not taken the answers before it.
-    private var isBlocked: Bool { phase == .head && !input.isEmpty && output.count >= Self.outputWindow }
+    private var isBlocked: Bool { machine.awaitsHead && !stream.input.isEmpty && stream.isOutputFull }
 
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
-        if events.isBroken, events.contains(.error) || phase != .head {
-            close()
-            return
-        }
+        if events.isBroken, machine.endsWithBrokenSocket(isError: events.contains(.error)) { return close() }
         if events.isWritable { worker.note(self) }
-        if events.isReadable || events.isBroken { receive() }
+        guard events.isReadable || events.isBroken, !machine.isClosed else { return }
+        if machine.isLingering {
+            if !stream.discardInput() { close() }
+        } else if stream.receive(upTo: machine.inputLimit) {
+            worker.note(self)
+        } else {
+            close()
+        }
     }
 
-    /// The worker's call once per turn for connections with something to do: goes on with the input, writes the output.
     func turn() {
         isNoted = false
-        if let tunnel { return tunnel.pump() }
+        if switched != nil { return becomeTunnel() }
         advance()
         let wasBlocked = isBlocked
         flush()
         // Nobody else would come back to a request that waited for the output to go.
         if wasBlocked, !isBlocked { worker.note(self) }
         if worker.isDraining { closeIfIdle() }
-        if phase == .exchange, output.count < Self.outputWindow / 2 { exchange?.resumeResponse() }
-        updateInterest()
+        if machine.isServed, stream.output.count < CallerStream.outputWindow / 2 { service?.resumeResponse() }
+        guard !machine.isClosed else { return }
+        setTimeLimit()
+        if switched == nil { stream.watch(reads: machine.reads(behind: stream.input.count), self) }
+    }
+
+    private func setTimeLimit() {
+        guard let limit = machine.takeTimeLimit() else { return }
+        let loop = worker.loop
+        switch limit {
+        case .none: timer.disarm()
+        case .firstByte: timer.arm(at: loop.now + worker.silentDelay)
+        case .request: timer.arm(at: loop.now + worker.limits.headTime)
+        case .body: timer.arm(at: loop.now + worker.limits.bodyTime)
+        case .answer: timer.arm(at: loop.now + (awaited?.patience ?? .zero))
+        case .quiet: timer.arm(at: loop.now + worker.quietDelay)
+        case .idle: timer.arm(at: loop.now + worker.idleDelay)
+        case .drain: timer.arm(at: loop.now + worker.limits.drainGrace)
+        case .lingering: timer.arm(at: loop.now + CallerStream.lingering)
+        case .presence: timer.arm(at: loop.now + Self.presenceInterval)
+        }
+    }
+
+    private func timeLimitPassed() {
+        timeLimitPassed(isInputNew: isNoted)
+        setTimeLimit()
+    }
+
+    private func timeLimitPassed(isInputNew: Bool) {
+        switch machine.timeLimitPassed(waiting, isInputNew: isInputNew) {
+        case .nothing: break
+        case .readFirst:
+            let wasMidHead = machine.isMidHead
+            advance()
+            if wasMidHead, machine.isMidHead { timeLimitPassed(isInputNew: false) }
+        case .refuseHead:
+            refuseHead(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
+        case .refuseBody:
+            breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
+        case .releaseMemory: releaseMemory()
+        case .makeAnswer: if let awaited { deliver(awaited) }
+        case .writeAnswer: writeReadyAnswer()
+        case .lookForCaller: lookForCaller()
+        case .close: close()
+        }
     }
 
     // MARK: Reading
 
-    /// How much may lie unread: a head must fit whole, and with a byte more than is allowed, so that one that is too
-    /// long is refused and not waited for.
-    private var inputLimit: Int {
-        phase == .head ? max(Self.inputWindow, listener.headLimits.head + 4096) : Self.inputWindow
-    }
-
-    private func receive() {
-        guard phase != .closed else { return }
-        if phase == .lingering {
-            discardInput()
-            return
-        }
-        while input.count < inputLimit, !hasEnded {
-            var failure: Int32 = 0
-            var isDrained = false
-            let room = inputLimit - input.count
-            unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
-                let received = unsafe recv(descriptor, space.baseAddress, min(space.count, room), 0)
-                if received < 0 { failure = errno }
-                if received == 0 { hasEnded = true }
-                isDrained = received < min(space.count, room)
-                return max(received, 0)
-            }
-            if failure == EINTR { continue }
-            if failure != 0, failure != EAGAIN {
-                close()
-                return
-            }
-            // Less than there was room for: the socket is empty, and asking again would only tell so.
-            if failure == EAGAIN || isDrained { break }
-        }
-        worker.note(self)
-    }
-
-    /// What comes after the last response (RFC 9112 §9.6: a close with unread input resets the connection, and the
-    /// caller may lose our reply).
-    private func discardInput() {
-        unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
-            for _ in 0..<16 {
-                let received = unsafe recv(descriptor, space.baseAddress, space.count, 0)
-                if received > 0 || (received < 0 && errno == EINTR) { continue }
-                if received == 0 || errno != EAGAIN { close() }
-                return
-            }
-        }
-    }
-
     /// Goes on with what has come in.
-    func advance() {
-        var isMoving = true
-        while isMoving {
-            switch phase {
-            case .head: isMoving = readHead()
-            case .exchange, .reply: isMoving = readBody()
-            case .closing, .lingering, .closed, .tunnel: isMoving = false
-            }
+    private func advance() {
+        while takeStep() {}
+        guard stream.hasEnded, !machine.isClosed else { return }
+        switch machine.inputEnded(waiting) {
+        case .nothing: break
+        case .close: close()
+        case .breakOff: breakOff(nil)
+        case .lookForCaller: lookForCaller()
         }
-        if hasEnded { inputEnded() }
     }
 
-    /// The caller has ended its side. One that waits for its response still gets it (RFC 9112 §9.6 knows half-closed
-    /// connections); one that broke off in the middle of a request does not.
-    private func inputEnded() {
-        switch phase {
-        case .head where isBlocked: break
-        case .head: if output.isEmpty { close() } else { phase = .closing }
-        // HAProxy ends both sides at once.
-        case .exchange where agent != nil: close()
-        // What it has sent behind this request is still answered.
-        case .exchange where isBodyComplete:
-            if input.isEmpty { keepsAlive = false }
-            watchCaller()
-        case .exchange where response.isWhole: breakOff(nil)
-        // The upstream takes no more at the moment: the rest of the request may well lie here.
-        case .exchange where isBodyHeld && !input.isEmpty: watchCaller()
-        case .reply where awaited != nil && isBodyComplete: if input.isEmpty { keepsAlive = false }
-        case .exchange, .reply: close()
-        case .closing, .closed, .lingering, .tunnel: break
+    /// Returns whether there may be more to do.
+    private func takeStep() -> Bool {
+        let isOutputFull = stream.isOutputFull
+        let action = stream.input.withSpan {
+            machine.read($0, isOutputFull: isOutputFull, wantsBody: service?.wantsBody ?? false)
         }
+        switch action {
+        case .wait:
+            return false
+        case .takeHead(let length):
+            stream.input.withSpan { head.append($0.extracting(0..<length)) }
+            stream.input.consume(length)
+            begin()
+        case .takeBody(let range, let consumed):
+            stream.input.withSpan { service?.receiveBody($0.extracting(range.bounds)) }
+            stream.input.consume(consumed)
+        case .skip(let consumed):
+            stream.input.consume(consumed)
+        case .await(let consumed):
+            stream.input.consume(consumed)
+            return false
+        case .endBody(let consumed):
+            let trailers = machine.trailers
+            if !trailers.isEmpty { take(trailers) }
+            stream.input.consume(consumed)
+            service?.receiveBodyEnd()
+        case .writeAnswer(let consumed):
+            stream.input.consume(consumed)
+            writeReadyAnswer()
+        case .refuseHead(let error):
+            if beginsFrames { becomeSPOP() } else { refuseHead(LocalReply(error)) }
+            return false
+        case .refuseBody(let error):
+            breakOff(LocalReply(error))
+            return false
+        }
+        return true
+    }
+
+    /// Hands over the fields behind the body, which the last step found in the input. Those go no further that `Connection` names.
+    private func take(_ trailers: [FieldLine]) {
+        let request = machine.head
+        head.withSpan { head in
+            stream.input.withSpan { bytes in
+                for line in trailers
+                where !request.nominates(trailer: bytes.extracting(line.name.bounds), in: head) {
+                    service?.receiveTrailer(line, in: bytes)
+                }
+            }
+        }
+    }
+
+    private func begin() {
+        accessNote = AccessNote.begin(caller, on: worker, hasHead: true)
+        if let own = ownAnswer() { return deliver(own) }
+        currentService().begin()
+    }
+
+    private func ownAnswer() -> LocalAnswer? {
+        let request = machine.head
+        guard request.target.form == .asterisk else { return nil }
+        return head.withSpan { Admission.ownAnswer(to: request, in: $0, for: caller) }
+    }
+
+    /// The service of the listener as of the last reload.
+    private func currentService() -> any Service {
+        let plan = caller.listener
+        if let service, plan === servicePlan { return service }
+        service?.close()
+        let made: any Service =
+            switch plan.service {
+            case .proxy: Forwarding(self, worker: worker)
+            case .authority: AuthRequests(self, worker: worker)
+            case .local(let local):
+                LocalAnswers(self, by: local, log: worker.log) { [runtime = worker.runtime] in runtime.nextID() }
+            }
+        (service, servicePlan) = (made, plan)
+        return made
+    }
+
+    private func refuseHead(_ reply: LocalReply) { currentService().refuse(reply) }
+
+    /// Gives back what a connection needs for a request only. A busy one keeps it: this is for those that have had nothing to
+    /// do for a while, of which there may be thousands.
+    private func releaseMemory() {
+        let held = stream.releaseMemory() + head.capacity
+        head.removeAll(keepingCapacity: 0)
+        machine.releaseMemory(limits: caller.listener.headLimits)
+        service?.close()
+        // After a reload they would keep the old upstreams alive.
+        (service, servicePlan) = (nil, nil)
+        worker.gaveBack(held)
     }
 
     // MARK: Writing
 
     /// Writes what the socket takes.
     func flush() {
-        guard phase != .closed else { return }
-        let waiting = output.count
-        let failure = output.send(to: descriptor, keepingCapacity: 2 * Self.outputWindow)
-        if failure == 0 {
-            writeLimit?.end()
-            if phase == .closing { finishClosing() }
-        } else if failure == EAGAIN {
-            // A tunnel is bound by the upstream's idle time alone, both its ways together.
-            if phase != .tunnel { limitWriting(taken: waiting - output.count) }
-        } else {
-            close()
-        }
-    }
-
-    private func limitWriting(taken: Int) {
-        let limit =
-            writeLimit
-            ?? WriteLimit(loop: worker.loop, time: worker.limits.writeTime, pace: worker.limits.writePace) {
-                [unowned self] in
-                worker.logStall(of: listener)
-                close(resetting: true)
+        guard !machine.isClosed, switched == nil else { return }
+        switch stream.send() {
+        case .done:
+            switch machine.outputIsWritten(isInputEmpty: stream.input.isEmpty) {
+            case .nothing: break
+            case .close: close()
+            case .linger: stream.endOutput()
             }
-        writeLimit = limit
-        limit.waits(taken: taken)
-    }
-
-    private func finishClosing() {
-        // Nothing is left to come, or nothing that the caller sends could make a close reset the connection.
-        guard !hasEnded, !input.isEmpty || !isBodyComplete else {
-            close()
-            return
+        case .waits(let taken): stream.limitWriting(taken: taken) { [unowned self] in close(resetting: true) }
+        case .broken: close()
         }
-        _ = shutdown(descriptor, Int32(Glibc.SHUT_WR))
-        phase = .lingering
-        timer.arm(at: worker.loop.now + Self.lingering)
     }
 
-    private func updateInterest() {
-        guard phase != .closed, phase != .tunnel else { return }
-        let write = !output.isEmpty
-        let read = !hasEnded && (phase == .lingering || input.count < inputLimit)
-        guard write != wantsWrite || read != isReading else { return }
-        wantsWrite = write
-        isReading = read
-        var interest: Interest = []
-        if read { interest.insert(.read) }
-        if write { interest.insert(.write) }
-        worker.loop.watch(descriptor, for: interest, handler: self)
-    }
+    // MARK: Ends
 
-    // MARK: The end of a request, and of the connection
-
-    /// The response is written into `output`: what comes next.
-    func requestEnded() {
-        if let accessNote {
-            accessNote.isWhole = !tally.isBroken
-            endAccess()
+    /// The request's body will not come to its end: the exchange is given up. `refusal` is for a caller who has got nothing of
+    /// a response yet.
+    private func breakOff(_ refusal: LocalReply?) {
+        let action = machine.breakOff()
+        service?.cancel(isAnswered: action == .finish)
+        switch action {
+        case .finish: requestEnded(isBroken: false)
+        case .refuse:
+            if let refusal { service?.refuse(refusal) } else { close(resetting: true) }
+        case .reset: close(resetting: true)
         }
-        release()
-        awaited = nil
-        isWatched = false
-        hasServed = true
-        if !isBodyComplete { keepsAlive = false }
-        head.removeAll(keepingCapacity: 16_384)
-        parser.reset()
-        // A head that cannot be read is answered as what it is, not as the request before it was.
-        response.reset(isHead: false, version: .http11)
-        if staysOpen {
-            phase = .head
-            awaitRequest()
-        } else {
-            phase = .closing
-            // What is left is bound by the time for writing.
-            timer.disarm()
-        }
-        worker.note(self)
     }
 
-    /// A drain closes it if no request is under way.
-    ///
-    /// A request that lies in the socket already is served. So is the first one of a caller who has only just connected:
-    /// unlike a later one, whose caller knows that a kept connection may end at any time and sends it again (RFC 9112
-    /// §9.3.1), it would be lost, and a restart is to refuse nobody.
+    /// The caller has ended its side while its response is awaited. It may have closed its socket, too, and TCP does not tell:
+    /// that is asked of the kernel, so that the upstream does not work for nobody. A Unix socket tells by itself.
+    private func lookForCaller() {
+        guard !caller.isUnixSocket else { return }
+        if worker.owners.hasVanished(caller.descriptor) { close() } else { machine.callerIsThere() }
+    }
+
     func closeIfIdle() {
-        guard phase == .head, parser.isIdle, input.isEmpty, output.isEmpty, !isLastAwaited else { return }
-        var byte: UInt8 = 0
-        if unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK)) > 0 { return }
-        guard hasServed || hasEnded else {
-            isLastAwaited = true
-            timer.arm(at: worker.loop.now + worker.limits.drainGrace)
-            return
-        }
-        if let agent { disconnect(agent) } else { close() }
+        guard !machine.isClosed else { return }
+        if machine.drain(waiting, hasMore: stream.hasUnread) == .close { close() }
+        setTimeLimit()
     }
 
-    /// Closes at once. `resetting`: so that a caller that counts on the end of the connection for the end of the body
-    /// does not take it for complete.
-    func close(resetting: Bool = false) {
-        guard phase != .closed else { return }
-        phase = .closed
-        timer.cancel()
-        writeLimit?.cancel()
-        awaited = nil
-        endAccess()
-        dropExchange()
-        if let tunnel {
-            self.tunnel = nil
-            tunnel.close()
-            worker.tunnelClosed()
+    func turnAway() {
+        switch machine.drainIsOver() {
+        case .nothing: break
+        case .refuse: breakOff(.cutOffByDrain)
+        case .close: close()
+        case .reset: reset()
         }
+    }
+
+    func vacancy(at now: LoopInstant) -> Vacancy? {
+        guard let kind = machine.vacancy(waiting) else { return nil }
+        let limits = worker.limits
+        let delay =
+            switch kind {
+            case .lingering: LoopDelay(CallerStream.lingering)
+            case .silent: worker.silentDelay
+            case .idle: LoopDelay(machine.isQuiet ? limits.idleTime : min(limits.quietTime, limits.idleTime))
+            }
+        let vacancy = Vacancy(kind, limitedBy: delay, until: timer.deadline, at: now)
+        return kind == .lingering || vacancy.age >= LoopDelay(limits.evictionAge).nanoseconds ? vacancy : nil
+    }
+
+    func closeForAnother() -> Bool {
+        guard vacancy(at: worker.loop.now) != nil else { return false }
+        // A request lies in the socket already.
+        if machine.awaitsHead, stream.hasUnread { return false }
+        close()
+        return true
+    }
+
+    func close() { close(resetting: false) }
+
+    func close(resetting: Bool) {
+        guard !machine.isClosed else { return }
         release()
-        worker.loop.forget(descriptor)
-        if resetting {
-            var option = linger(l_onoff: 1, l_linger: 0)
-            unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
-        }
-        _ = Glibc.close(descriptor)
-        place.leave()
+        service?.close()
+        switched?.close()
+        stream.close(resetting: resetting)
         worker.connectionClosed(self)
     }
 
-    /// The upstream has switched to another protocol. It counts as an exchange for as long as it lasts.
-    func beginTunnel(on upstream: UpstreamConnection) {
-        phase = .tunnel
-        timer.disarm()
-        writeLimit?.end()
-        worker.tunnelOpened()
-        accessNote?.isWhole = true
+    /// Ends everything but the socket.
+    private func release() {
+        machine.close()
+        timer.cancel()
+        awaited = nil
         endAccess()
-        endTally()
-        tunnel = Tunnel(self, upstream)
-        head.removeAll(keepingCapacity: 0)
-        worker.note(self)
     }
 
-    private func release() {
-        guard isAdmitted else { return }
-        endTally()
-        worker.exchangeEnded()
-        isAdmitted = false
+    // MARK: Other protocols
+
+    /// Both sides have switched to another protocol: a tunnel has the socket from now on.
+    private func becomeTunnel() {
+        guard let switched else { return }
+        self.switched = nil
+        release()
+        service?.becomeTunnel()
+        worker.replace(by: Tunnel(stream, switched))
+    }
+
+    /// Whether what is no request is HAProxy's, which asks an authority. Its first frame is shorter than 16 MiB, so the length
+    /// begins with a zero; for a request that is refused at once.
+    private var beginsFrames: Bool {
+        caller.listener.isAuthority && !machine.hasServed && stream.input.withSpan { $0[0] == 0 }
+    }
+
+    /// HAProxy speaks its own protocol on the socket.
+    private func becomeSPOP() {
+        release()
+        worker.replace(by: SPOPConnection(stream))
+    }
+}
+
+/// An answer of our own that is still to be made; an object, so that a later one is not taken for it.
+final class AwaitedAnswer {
+    let patience: Duration
+    let make: @Sendable () -> LocalAnswer
+
+    init(_ answer: LaterAnswer) {
+        patience = answer.patience
+        make = answer.answer
     }
 }

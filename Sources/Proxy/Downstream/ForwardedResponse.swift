@@ -38,9 +38,6 @@ struct ForwardedResponse {
     /// Whether fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
     var takesTrailers: Bool { acceptsTrailers && framing == .chunked && !isWhole }
 
-    /// Whether the answer has no body, whatever its fields say.
-    var isBodyless: Bool { isHead }
-
     /// For the next request: whether it was HEAD, which version the caller speaks, and whether it takes trailers.
     mutating func reset(isHead: Bool, version: HTTPVersion, acceptsTrailers: Bool = false) {
         self.isHead = isHead
@@ -179,25 +176,5 @@ struct ForwardedResponse {
     mutating func writeEnd(to output: inout ByteQueue) {
         if framing == .chunked, !isWhole { ResponseWriter.endOfChunks(to: &output) }
         isWhole = true
-    }
-
-    /// A whole answer without a body is in the output.
-    mutating func answered() {
-        hasBegun = true
-        isWhole = true
-        framing = .none
-    }
-
-    /// Writes a whole answer of our own.
-    func write(_ answer: LocalAnswer, date: String, keepsAlive: Bool, to output: inout ByteQueue) {
-        ResponseWriter.statusLine(answer.status, to: &output)
-        ResponseWriter.field("Date", date, to: &output)
-        if !answer.contentType.isEmpty { ResponseWriter.field("Content-Type", answer.contentType, to: &output) }
-        ResponseWriter.contentLength(UInt64(answer.body.count), to: &output)
-        ResponseWriter.field("Cache-Control", "no-store", to: &output)
-        for field in answer.fields { ResponseWriter.field(field.name, field.value, to: &output) }
-        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
-        ResponseWriter.endOfHead(to: &output)
-        if !isHead { output.append(answer.body) }
     }
 }

@@ -42,3 +42,13 @@ extension LocalReply {
             detail: "\(error.detail) The program that sent the request has to be mended.")
     }
 }
+
+extension LocalReply {
+    /// The drain is over before the exchange was.
+    static let cutOffByDrain = LocalReply(
+        .draining,
+        detail:
+            "The daemon stops, and this exchange was not over in the time for that. The request may have "
+            + "reached the upstream: send it again where that does no harm, once the daemon serves again.",
+        retryAfter: 1)
+}

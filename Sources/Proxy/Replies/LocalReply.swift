@@ -3,6 +3,7 @@
 
 internal import ChallengeClient
 internal import FoundationEssentials
+internal import HTTPWire
 
 /// A response that we made: a problem document (RFC 9457) that says what happened and what to do.
 package struct LocalReply: Sendable, Equatable {
@@ -102,6 +103,23 @@ package struct LocalReply: Sendable, Equatable {
         // For HEAD, whose answer has no document.
         let id = exchangeID.map { "; exchange_id=\"\($0)\"" } ?? ""
         return "countersign; error=\(error); details=\"\(code.rawValue)\"\(id)"
+    }
+}
+
+extension LocalAnswer {
+    /// Writes the answer, whole. `isHead`: to a HEAD request, hence without its body.
+    func write(
+        isHead: Bool, version: HTTPVersion, date: String, keepsAlive: Bool, to output: inout ByteQueue
+    ) {
+        ResponseWriter.statusLine(status, to: &output)
+        ResponseWriter.field("Date", date, to: &output)
+        if !contentType.isEmpty { ResponseWriter.field("Content-Type", contentType, to: &output) }
+        ResponseWriter.contentLength(UInt64(body.count), to: &output)
+        ResponseWriter.field("Cache-Control", "no-store", to: &output)
+        for field in fields { ResponseWriter.field(field.name, field.value, to: &output) }
+        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
+        ResponseWriter.endOfHead(to: &output)
+        if !isHead { output.append(body) }
     }
 }
 

@@ -12,11 +12,11 @@ internal import HTTPWire
 /// has gone, and the other direction goes on, as on a connection without us; over TLS to the upstream, where one side
 /// alone cannot be ended, the caller's end is the end of both. A reset becomes a reset. Where nothing moves in either
 /// direction for `timeouts.idle`, the tunnel is reset.
-final class Tunnel: ReadinessHandler {
+final class Tunnel: ReadinessHandler, WorkerConnection {
     /// How often each direction moves before others get their turn.
     private static let roundsPerTurn = 8
 
-    private unowned let caller: DownstreamConnection
+    private let stream: CallerStream
     private let upstream: UpstreamConnection
     private let loop: EventLoop
     private let timer: LazyTimer
@@ -24,30 +24,55 @@ final class Tunnel: ReadinessHandler {
     private var up = TunnelFlow()
     private var down = TunnelFlow()
     private var isOver = false
+    var isNoted = false
 
-    /// Takes over what waits at the caller's connection in either direction: what it sent behind its handshake, and the
-    /// head of the 101. Nothing moves before `pump`.
-    init(_ caller: DownstreamConnection, _ upstream: UpstreamConnection) {
-        self.caller = caller
+    /// Takes over a caller's socket, and what waits there in either direction: what it sent behind its handshake, and the head
+    /// of the 101. Nothing moves before `turn`.
+    init(_ stream: CallerStream, _ upstream: UpstreamConnection) {
+        self.stream = stream
         self.upstream = upstream
-        loop = caller.worker.loop
+        loop = stream.worker.loop
         timer = LazyTimer(loop: loop)
-        timer.onExpiry = { [unowned self] in fail() }
+        // It is bound by the upstream's idle time alone, both its ways together.
+        stream.endWriteLimit()
+        timer.onExpiry = { [unowned self] in close(resetting: true) }
         timer.arm(at: loop.now + upstream.idleDelay)
-        swap(&up.bytes, &caller.input)
-        swap(&down.bytes, &caller.output)
+        swap(&up.bytes, &stream.input)
+        swap(&down.bytes, &stream.output)
         upstream.received.withSpan { down.bytes.append($0) }
         upstream.received.removeAll(keepingCapacity: 0)
-        if caller.hasEnded { up.end() }
+        if stream.hasEnded { up.end() }
+        stream.worker.tunnelOpened()
     }
 
-    /// Ends the upstream's side; the caller's connection closes itself.
-    func close(resetting: Bool = false) {
+    var caller: AcceptedCaller { stream.caller }
+
+    func close() { close(resetting: false) }
+
+    /// Ends both sides. `resetting`: one end is gone or nothing moves any more, and nobody is to take what came for all there is.
+    private func close(resetting: Bool) {
         guard !isOver else { return }
         isOver = true
         timer.cancel()
         upstream.close(resetting: resetting)
+        let worker = stream.worker
+        worker.tunnelClosed()
+        // It counted as the exchange that it was.
+        worker.exchangeEnded()
+        stream.close(resetting: resetting)
+        worker.connectionClosed(self)
     }
+
+    func turn() {
+        isNoted = false
+        pump()
+    }
+
+    // A tunnel is always in use.
+    func closeIfIdle() {}
+    func turnAway() { close() }
+    func vacancy(at now: LoopInstant) -> Vacancy? { nil }
+    func closeForAnother() -> Bool { false }
 
     func ready(_ fd: Int32, _ events: Readiness) {
         if fd == caller.descriptor {
@@ -62,7 +87,7 @@ final class Tunnel: ReadinessHandler {
     }
 
     /// Moves what can be moved. The tunnel may be over when this returns.
-    func pump() {
+    private func pump() {
         guard !isOver else { return }
         var rounds = 0
         while up.canMove || down.canMove, rounds < Self.roundsPerTurn {
@@ -71,17 +96,16 @@ final class Tunnel: ReadinessHandler {
             // What one end had said before it was gone still goes to the other, as far as that takes it now.
             _ = moveUp()
             _ = moveDown()
-            return fail()
+            return close(resetting: true)
         }
         passEnds()
         if up.endIsPassed, down.endIsPassed {
-            caller.close()
-            return
+            return close()
         }
         up.shrink()
         down.shrink()
         // Not by an event: what waits within OpenSSL makes none.
-        if up.canMove || down.canMove { caller.worker.note(caller) }
+        if up.canMove || down.canMove { stream.worker.note(self) }
         watch()
     }
 
@@ -161,12 +185,6 @@ final class Tunnel: ReadinessHandler {
             down.passEnd()
             _ = shutdown(caller.descriptor, Int32(Glibc.SHUT_WR))
         }
-    }
-
-    /// One end is gone or nothing moves any more: a reset at both, so that nobody takes what came for all there is.
-    private func fail() {
-        close(resetting: true)
-        caller.close(resetting: true)
     }
 
     private func watch() {

@@ -5,20 +5,6 @@ internal import ChallengeClient
 internal import EventLoop
 internal import Glibc
 
-/// A connection that has been accepted and has no place yet. An object, so that one that waits is told from the next one
-/// of the same descriptor.
-final class AcceptedCaller {
-    let descriptor: Int32
-    let acceptor: Acceptor
-    let place: CallerPlace
-    /// The caller's uid, where it was asked for and the kernel knew.
-    let user: UInt32?
-
-    init(_ descriptor: Int32, _ acceptor: Acceptor, _ place: CallerPlace, user: UInt32?) {
-        (self.descriptor, self.acceptor, self.place, self.user) = (descriptor, acceptor, place, user)
-    }
-}
-
 // Who gets a place, and whose connection is closed for that. All of it happens when a caller comes; requests know nothing of it.
 extension Worker {
     /// Callers who may wait for a place until other workers have looked for one; one more is refused.
@@ -59,7 +45,7 @@ extension Worker {
 
     private func begin(_ caller: AcceptedCaller) {
         figures.connectionOpened()
-        connections[caller.descriptor] = DownstreamConnection(caller, worker: self)
+        connections[caller.descriptor] = DownstreamConnection(CallerStream(caller, worker: self))
     }
 
     private func refuse(_ caller: AcceptedCaller, _ reason: NoRoom) {
@@ -80,10 +66,10 @@ extension Worker {
         guard vacancies.maySearch(at: now) else { return false }
         let table = places.current
         for (index, descriptor) in vacancies.descriptors.enumerated() {
-            guard let connection = connections[descriptor], connection.place.isAmong(places),
+            guard let connection = connections[descriptor], connection.caller.place.isAmong(places),
                 table.admits(
-                    caller.holder, at: caller.listener, inPlaceOf: connection.place.holder,
-                    at: connection.place.listener), connection.closeForAnother()
+                    caller.holder, at: caller.listener, inPlaceOf: connection.caller.place.holder,
+                    at: connection.caller.place.listener), connection.closeForAnother()
             else { continue }
             vacancies.descriptors.remove(at: index)
             return true

@@ -38,14 +38,14 @@ final class Worker: WaitHook {
     let refused: RefusedCallers
     let peers: WorkerPeers
     private let memory: SpareMemory
-    var connections: [Int32: DownstreamConnection] = [:]
+    var connections: [Int32: any WorkerConnection] = [:]
     /// Callers for whom other workers look for a place.
     var waiting: [Int32: AcceptedCaller] = [:]
     /// Connections that may be closed for other callers, as they were found last.
     var vacancies = Vacancies()
-    private var noted: [DownstreamConnection] = []
+    private var noted: [any WorkerConnection] = []
     /// The memory for the next turn's list; two that take turns, so that a turn costs no allocation.
-    private var spare: [DownstreamConnection] = []
+    private var spare: [any WorkerConnection] = []
     private var dateSecond: Int64 = -1
     private var dateText = ""
     private var onDrained: (() -> Void)?
@@ -122,14 +122,20 @@ final class Worker: WaitHook {
         return true
     }
 
-    func connectionClosed(_ connection: DownstreamConnection) {
+    func connectionClosed(_ connection: some WorkerConnection) {
         figures.connectionClosed()
-        connections[connection.descriptor] = nil
+        connections[connection.caller.descriptor] = nil
         tellIfDrained()
     }
 
+    /// Something else is spoken on a caller's connection from now on.
+    func replace(by connection: some WorkerConnection) {
+        connections[connection.caller.descriptor] = connection
+        note(connection)
+    }
+
     /// `connection` has something to do in this turn.
-    func note(_ connection: DownstreamConnection) {
+    func note(_ connection: some WorkerConnection) {
         guard !connection.isNoted else { return }
         connection.isNoted = true
         noted.append(connection)
@@ -137,7 +143,7 @@ final class Worker: WaitHook {
 
     func beforeWait(now: LoopInstant) -> WaitAdvice {
         guard !noted.isEmpty else { return WaitAdvice(didWork: false) }
-        var turn: [DownstreamConnection] = []
+        var turn: [any WorkerConnection] = []
         swap(&turn, &spare)
         swap(&turn, &noted)
         for connection in turn { connection.turn() }

@@ -153,17 +153,14 @@ struct ForwardedResponseTests {
     @Test("an answer of our own is whole, and leaves its body out after HEAD only")
     func own() {
         var output = ByteQueue()
-        var response = ForwardedResponse()
         let answer = LocalAnswer(status: 200, contentType: "text/plain", body: Array("ok".utf8), fields: [("X-A", "1")])
-        response.reset(isHead: false, version: .http11)
-        response.write(answer, date: "D", keepsAlive: true, to: &output)
+        answer.write(isHead: false, version: .http11, date: "D", keepsAlive: true, to: &output)
         let expected =
             "HTTP/1.1 200 OK\r\nDate: D\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nCache-Control: no-store\r\nX-A: 1\r\n\r\n"
         let text = output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
         #expect(text == expected + "ok")
         output.removeAll()
-        response.reset(isHead: true, version: .http11)
-        response.write(answer, date: "D", keepsAlive: true, to: &output)
+        answer.write(isHead: true, version: .http11, date: "D", keepsAlive: true, to: &output)
         let head = output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
         #expect(head == expected)
     }

@@ -16,7 +16,7 @@ struct SPOPFrame: Equatable {
     /// What every peer has to take, in bytes.
     static let smallest = 256
     /// What is taken here, in bytes: with its length it fills the window that is read ahead.
-    static let largest = DownstreamConnection.inputWindow - lengthBytes
+    static let largest = CallerStream.inputWindow - lengthBytes
     static let lengthBytes = 4
 
     let kind: Kind

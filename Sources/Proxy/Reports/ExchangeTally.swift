@@ -47,19 +47,3 @@ struct ExchangeTally {
         meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.nanoseconds(since: loop.now)))
     }
 }
-
-extension DownstreamConnection {
-    /// The present exchange is over.
-    func endTally() {
-        guard let upstream else { return }
-        tally.end(in: worker.loop, to: upstream.meter)
-    }
-
-    /// Counts a local reply; those of the admin listener are no exchanges.
-    func count(_ reply: LocalReply, of upstream: UpstreamClient?) {
-        guard !listener.isLocal else { return }
-        tally.isLocal = true
-        let meant = isAdmitted ? self.upstream : upstream
-        worker.meter.replied(reply, upstream: meant?.plan.name ?? "")
-    }
-}

@@ -5,22 +5,24 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import HTTPWire
 
-// What the response is rewritten by. Made for responses only that name a place or set a cookie.
-extension DownstreamConnection {
-    /// How what the present request's upstream says of itself is said to this caller.
-    func addressMap() -> AddressMap? {
-        guard let upstream else { return nil }
-        let request = parser.head
-        let (authority, prefix, method) = head.withSpan { bytes in
-            let path = request.target.pathAndQuery
-            let prefix = bytes.copy(ByteRange(start: path.start, end: min(path.start + stripped, path.end)))
-            return (request.authority.map { bytes.copy($0) }, prefix, bytes.text(request.methodRange))
-        }
-        let own = authority ?? Array((SocketName.local(of: descriptor).authority ?? "localhost").utf8)
+extension AddressMap {
+    /// The map from what `upstream` says of itself to what `caller` is told, for the response to `request`, whose ranges mean
+    /// `bytes`. `stripped`: how many bytes of its path the route has taken off.
+    convenience init(
+        for caller: AcceptedCaller, of request: RequestHead, in bytes: Span<UInt8>, stripped: Int,
+        from upstream: UpstreamClient, worker: Worker
+    ) {
+        let listener = caller.listener
+        let path = request.target.pathAndQuery
+        let prefix = bytes.copy(ByteRange(start: path.start, end: min(path.start + stripped, path.end)))
+        let own =
+            request.authority.map { bytes.copy($0) }
+            ?? Array((SocketName.local(of: caller.descriptor).authority ?? "localhost").utf8)
         var here = Place(upstream.plan, prefix: prefix)
         here.addAliases(upstream.plan.forwarding, authority: own)
-        return AddressMap(
-            authority: own, here: here, router: listener.router, methods: Array(Set(["GET", method])), user: user,
+        self.init(
+            authority: own, here: here, router: listener.router,
+            methods: Array(Set(["GET", bytes.text(request.methodRange)])), user: caller.user,
             elsewhere: { [listener, worker] in
                 let routes = listener.router.routes.map { ($0.upstream, $0.localPrefix, $0.host) }
                 let fallback = listener.router.fallback.map { ($0, [UInt8](), String?.none) }

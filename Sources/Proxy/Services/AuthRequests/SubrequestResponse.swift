@@ -4,72 +4,37 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-// The authority: another proxy asks whether a request of its caller may pass, and with which fields.
-extension DownstreamConnection {
+/// Writes the answer to an auth request over HTTP: the fields that the request in question is to go upstream with.
+struct SubrequestResponse {
     /// An answer is good for no longer than this, in seconds: a session that the upstream ends by itself costs the other
     /// proxy one handing back for each request until then.
     private static let longestLifetime: Int64 = 10
 
-    /// Begins with the request that the present one asks about. Whether the exchange can start: else there is an answer.
-    ///
-    /// Apart from the start, at which the answer may be there: until then a copy holds the memory of the parser's table.
-    func prepareSubrequest() -> Bool {
-        if let refusal = head.withSpan({ Admission.refusal(ofQuestion: parser.head, in: $0, by: self) }) {
-            reply(refusal)
-            return false
-        }
-        let read: Result<RequestHead, SubrequestFault> = head.withSpan { bytes in
-            do throws(SubrequestFault) {
-                return .success(try requestInQuestion(in: bytes))
-            } catch {
-                return .failure(error)
-            }
-        }
-        switch read {
-        case .failure(let fault):
-            reply(LocalReply(fault, listener: listener.name))
-            return false
-        case .success(let original):
-            switch head.withSpan({
-                Admission.decide(original, in: $0, plan: listener, user: user, isUnixSocket: isUnixSocket)
-            }) {
-            case .refused(let refusal): reply(refusal)
-            // Whoever sends it to the upstream answers for `Max-Forwards`, too.
-            case .answered: reply(.unanswerable)
-            case .admitted(let destination): return prepare(original, to: destination)
-            }
-            return false
-        }
-    }
+    let browsers: BrowserRule
+    let policy: ForwardingPolicy
+    let version: HTTPVersion
+    let keepsAlive: Bool
 
-    /// The head of the request that the present one asks about; `bytes` are those of the present head.
-    func requestInQuestion(in bytes: Span<UInt8>) throws(SubrequestFault) -> RequestHead {
-        agent == nil ? try parser.head.original(in: bytes) : parser.head.withoutBody
-    }
-
-    /// Writes the answer; its body is empty.
-    func exchangeAuthorizes(_ answer: SubrequestAnswer) {
-        tally.status = 200
-        accessNote?.status = 200
-        if let agent { return acknowledge(answer, by: agent) }
+    /// Writes the answer with an empty body. `cookies`: as `RequestCookies.field` tells them.
+    func write(_ answer: SubrequestAnswer, cookies: [UInt8]?, date: String, to output: inout ByteQueue) {
         ResponseWriter.statusLine(200, to: &output)
-        ResponseWriter.field("Date", worker.date().utf8.span, to: &output)
+        ResponseWriter.field("Date", date.utf8.span, to: &output)
         var hasAuthorization = false
         answer.forEachField { name, value in
             let whole = ByteRange(start: 0, end: name.count)
             if name.matches(whole, ignoringCase: "authorization") { hasAuthorization = true }
             ResponseWriter.field(name, value, to: &output)
         }
-        if let cookies = answer.cookies.flatMap(cookieField) {
+        if let cookies {
             if cookies.isEmpty {
                 ResponseWriter.field("X-Envoy-Auth-Headers-To-Remove", "cookie", to: &output)
             } else {
                 ResponseWriter.field("Cookie", cookies.span, to: &output)
             }
         }
-        writeKept(authorization: !hasAuthorization, cookies: answer.cookies == nil)
+        writeKept(authorization: !hasAuthorization, cookies: answer.cookies == nil, to: &output)
         if answer.lifetime > 0 {
-            writeVary(hasCookies: answer.cookies != nil)
+            writeVary(hasCookies: answer.cookies != nil, to: &output)
             output.append("Cache-Control: max-age=")
             output.append(decimal: UInt64(min(answer.lifetime, Self.longestLifetime)))
             output.append("\r\n")
@@ -77,26 +42,13 @@ extension DownstreamConnection {
             ResponseWriter.field("Cache-Control", "no-store", to: &output)
         }
         ResponseWriter.contentLength(0, to: &output)
-        // What there is of a body is not read.
-        if !isBodyComplete { keepsAlive = false }
-        ResponseWriter.connection(keepsAlive: staysOpen, to: response.version, in: &output)
+        ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
         ResponseWriter.endOfHead(to: &output)
-        response.answered()
-        worker.note(self)
-    }
-
-    /// All cookies that are to go upstream, as one field: the caller's, less those that the sessions have of the same names, and theirs.
-    /// Empty: none of the caller's may go, and there is none to take their place; `nil`: there is none at all.
-    func cookieField(with cookies: RequestCookies) -> [UInt8]? {
-        let lines = head.withSpan { bytes in
-            parser.head.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.copy($0.value) }
-        }
-        return cookies.merged(with: lines) ?? (lines.isEmpty ? nil : [])
     }
 
     /// Which of the caller's own fields go as they are. By this short text nginx decides, and not by whether there is a field in
     /// their place: its `map` would copy and hash a whole token for each request.
-    private func writeKept(authorization: Bool, cookies: Bool) {
+    private func writeKept(authorization: Bool, cookies: Bool, to output: inout ByteQueue) {
         switch (authorization, cookies) {
         case (true, true): ResponseWriter.field("Countersign-Keep", "Authorization, Cookie", to: &output)
         case (true, false): ResponseWriter.field("Countersign-Keep", "Authorization", to: &output)
@@ -106,17 +58,17 @@ extension DownstreamConnection {
     }
 
     /// What of the caller's fields this answer depends on (RFC 9110 §12.5.5). Method, host and target are the cache's key.
-    private func writeVary(hasCookies: Bool) {
+    private func writeVary(hasCookies: Bool, to output: inout ByteQueue) {
         var separator: StaticString = "Vary: "
         func add(_ name: StaticString) {
             output.append(separator)
             output.append(name)
             separator = ", "
         }
-        if terms.policy.callerCredentials != .replace { add("Authorization") }
+        if policy.callerCredentials != .replace { add("Authorization") }
         if hasCookies { add("Cookie") }
-        if listener.browsers != .allow { add("Origin, Sec-Fetch-Mode, Sec-Fetch-Site") }
-        if terms.policy.callerCredentials != .replace || hasCookies || listener.browsers != .allow {
+        if browsers != .allow { add("Origin, Sec-Fetch-Mode, Sec-Fetch-Site") }
+        if policy.callerCredentials != .replace || hasCookies || browsers != .allow {
             output.append("\r\n")
         }
     }
@@ -140,7 +92,7 @@ extension LocalReply {
     }
 
     /// A request that an ordinary listener would answer by itself.
-    fileprivate static let unanswerable = LocalReply(
+    static let unanswerable = LocalReply(
         .badRequest, detail: "The request ends here, for its Max-Forwards is 0 (RFC 9110 §7.6.2).")
 
     /// The same as other proxies understand it. nginx takes 401 and 403 for a denial, and Envoy what is below 500; anything else is

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Curl
+internal import HTTPWire
+
+/// Forwards the requests of one connection: runs the exchange, and writes its response for the caller.
+final class Forwarding: Service {
+    /// What is copied is shorter than this, in bytes, be it the piece of a response or what it follows; else the two change places.
+    private static let copiedAtMost = 4096
+
+    private unowned let connection: any ServedConnection
+    private let worker: Worker
+    private var run: UpstreamRequest
+    private var response = ForwardedResponse()
+    /// What the present request asks its connection to be switched to.
+    private var offer: UpgradeOffer?
+
+    init(_ connection: any ServedConnection, worker: Worker) {
+        self.connection = connection
+        self.worker = worker
+        run = UpstreamRequest(caller: connection.caller, worker: worker)
+    }
+
+    private var caller: AcceptedCaller { connection.caller }
+    var exchange: Exchange? { run.running }
+
+    // MARK: Requests
+
+    func begin() {
+        guard prepare() else { return }
+        run.exchange?.start()
+        run.tally.handedOver(by: worker.loop)
+    }
+
+    /// Makes the exchange ready; `false`: the request was answered. Apart from the start, at which the answer may be there: until
+    /// then a copy holds the memory of the parser's table.
+    private func prepare() -> Bool {
+        let request = connection.request
+        response.reset(
+            isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
+        let verdict = connection.withRequestBytes {
+            Admission.decide(
+                request, in: $0, plan: caller.listener, user: caller.user, isUnixSocket: caller.isUnixSocket)
+        }
+        switch verdict {
+        case .refused(let refusal):
+            // Who is not let in keeps no place.
+            if refusal.code == .callerNotAllowed { connection.endAfterRequest() }
+            refuse(refusal)
+        case .answered(let answer):
+            connection.deliver(answer)
+        case .admitted(let destination):
+            let refusal: UpstreamRequest.Refusal? = connection.withRequestBytes { bytes in
+                do throws(UpstreamRequest.Refusal) {
+                    try run.admit(request, in: bytes, to: destination)
+                    forward(request, in: bytes)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            guard let refusal else { return true }
+            refuse(refusal.reply, of: refusal.upstream)
+        }
+        return false
+    }
+
+    private func forward(_ request: RequestHead, in bytes: Span<UInt8>) {
+        connection.accept()
+        // Nothing behind a request for another protocol is read as a request: it may be the other protocol already, from a
+        // caller who does not wait for the 101, and what is that to one reader and a request to another is how requests are
+        // smuggled. So the connection ends with any other answer.
+        let takesUpgrade = request.requestsUpgrade && run.upstream?.takesUpgrades == true
+        offer = takesUpgrade ? UpgradeOffer(request, in: bytes) : nil
+        if offer != nil { connection.endAfterRequest() }
+        // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
+        let outbound = ExchangeRequest(
+            method: request.method, otherMethod: request.method == .other ? bytes.text(request.methodRange) : "",
+            framing: request.body,
+            expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
+            keepsCredentials: run.terms.keepsCredentials, isUpgrade: offer != nil, isSubrequest: false)
+        run.begin(outbound, request, in: bytes, for: self)
+    }
+
+    func refuse(_ reply: LocalReply) { refuse(reply, of: nil) }
+
+    private func refuse(_ reply: LocalReply, of upstream: String?) {
+        let id = run.id
+        let local = run.noted(reply, of: upstream, id: id)
+        connection.noteAccess(reply, id: id, upstream: upstream)
+        connection.deliver(local.answer(allow: local.status == 405 ? Admission.methods : nil))
+    }
+
+    var wantsBody: Bool { run.exchange?.wantsBody ?? false }
+
+    func receiveBody(_ bytes: Span<UInt8>) { run.exchange?.receiveBody(bytes) }
+
+    func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) { run.exchange?.receiveTrailer(line, in: bytes) }
+
+    func receiveBodyEnd() { run.exchange?.receiveBodyEnd() }
+
+    func resumeResponse() { run.exchange?.resumeResponse() }
+
+    func cancel(isAnswered: Bool) {
+        run.exchange?.cancel()
+        if isAnswered { run.tally.isWhole = true }
+    }
+
+    func requestEnded() { run.release() }
+
+    func close() { run.close() }
+
+    func becomeTunnel() { run.close(isTunnel: true) }
+}
+
+// What the exchange brings back.
+extension Forwarding: ExchangeCaller {
+    var callerUser: UInt32? { caller.callerUser }
+
+    func writeFields(
+        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) throws(CurlError) {
+        guard let upstream = run.upstream else { return }
+        let request = connection.request
+        // The answer speaks of authentication to whom the credentials belong that go up.
+        response.hidesAuthentication = !sessions.isEmpty && !run.terms.keepsCredentials
+        try connection.withRequestBytes { (bytes) throws(CurlError) in
+            try ForwardedRequest.write(
+                request, in: bytes, authority: upstream.authority, terms: run.terms, overriddenBy: sessions,
+                cookies: cookies, to: fields)
+            guard let offer else { return }
+            // They are hop-by-hop, and hence were left out before.
+            var value = ByteQueue()
+            offer.write(bytes, to: &value)
+            try fields.append(name: "Connection", value: "Upgrade")
+            try value.withSpan { (value) throws(CurlError) in try fields.append(name: "Upgrade", value: value) }
+        }
+    }
+
+    func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {
+        if head.status == 100 { connection.continueIsPassedOn() }
+        connection.write { response.writeInterim(head, in: bytes, to: &$0) }
+    }
+
+    func exchangeDelivers(headOf transfer: Transfer) {
+        let answer = transfer.answer
+        worker.log.answered(exchange?.upstreamName ?? "")
+        response.held = exchange?.heldCookies ?? HeldCookies()
+        note(status: answer.status)
+        var keepsAlive = connection.keepsAlive(after: answer.status)
+        connection.write { output in
+            keepsAlive = transfer.head.withSpan {
+                response.writeHead(
+                    answer, in: $0, keepsAlive: keepsAlive, to: &output, date: worker.date, addresses: addressMap)
+            }
+        }
+        connection.responseBegan(keepsAlive: keepsAlive, endsWithConnection: response.endsWithConnection)
+    }
+
+    private func note(status: Int) {
+        run.tally.status = status
+        connection.accessNote?.status = status
+    }
+
+    func exchangeDelivers(bodyOf transfer: Transfer) {
+        connection.write { output in
+            // More than a window waits already: what stays in the transfer holds libcurl back.
+            guard output.count < CallerStream.outputWindow else { return }
+            let isCopied =
+                !output.isEmpty && output.count < Self.copiedAtMost || transfer.body.count < Self.copiedAtMost
+            if isCopied || !response.passesBodyAsItIs {
+                connection.accessNote?.bytes += transfer.body.count
+                transfer.body.withSpan { response.writeBody($0, to: &output) }
+                transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
+            } else if output.isEmpty {
+                connection.accessNote?.bytes += transfer.body.count
+                swap(&output, &transfer.body)
+            }
+            // Else not behind the long piece that is being written: it comes when that has gone, and then without a copy.
+        }
+    }
+
+    func exchangeDelivers(trailersOf transfer: Transfer) {
+        guard response.takesTrailers else { return }
+        connection.write { output in
+            response.beginTrailers(to: &output)
+            transfer.forEachTrailer { ResponseWriter.field($0, $1, to: &output) }
+            response.endTrailers(to: &output)
+        }
+    }
+
+    func exchangeHasAll() {
+        connection.write { response.writeEnd(to: &$0) }
+        connection.responseIsWhole()
+    }
+
+    func exchangeEnded() {
+        connection.write { response.writeEnd(to: &$0) }
+        run.tally.isWhole = true
+        connection.requestEnded(isBroken: false)
+    }
+
+    func exchangeFailed(_ error: ExchangeError) { refuse(run.failed(error)) }
+
+    func exchangeBroke(_ error: ExchangeError) {
+        run.tally.isBroken = true
+        _ = run.failed(error)
+        // Here only a reset cannot be taken for the end of the body.
+        if response.endsWithConnection { return connection.reset() }
+        // What was received goes out; then the connection ends, and the framing shows that the message is not complete
+        // (RFC 9112 §8).
+        connection.endAfterRequest()
+        connection.requestEnded(isBroken: true)
+    }
+
+    func exchangeWantsBody() { connection.bodyIsWanted() }
+
+    func exchangeSwitches(headOf transfer: Transfer, to upstream: UpstreamConnection) throws(WireError) {
+        guard let offer else { throw WireError(upstream: .switchInvalid) }
+        response.held = exchange?.heldCookies ?? HeldCookies()
+        var failure: WireError?
+        connection.write { output in
+            do throws(WireError) {
+                try connection.withRequestBytes { (request) throws(WireError) in
+                    try transfer.head.withSpan { (bytes) throws(WireError) in
+                        try response.writeSwitch(
+                            transfer.answer, in: bytes, to: offer, askedBy: request, to: &output,
+                            addresses: addressMap)
+                    }
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        note(status: transfer.answer.status)
+        run.tally.isWhole = true
+        run.endTally()
+        connection.switchProtocol(to: upstream)
+    }
+
+    /// How what the present request's upstream says of itself is said to this caller. Made for responses only that name a place or
+    /// set a cookie.
+    private func addressMap() -> AddressMap? {
+        guard let upstream = run.upstream else { return nil }
+        return connection.withRequestBytes {
+            AddressMap(
+                for: caller, of: connection.request, in: $0, stripped: run.stripped, from: upstream, worker: worker)
+        }
+    }
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import Curl
+internal import EventLoop
+internal import HTTPWire
+
+/// One connection on which HAProxy asks an authority in its own protocol (SPOP 2.0, SPOE.txt of HAProxy): each frame is about one
+/// request, and the answer sets variables of HAProxy's. One frame is answered before the next is read.
+final class SPOPConnection: WorkerConnection, ReadinessHandler {
+    private enum Phase {
+        /// A frame is awaited or half read.
+        case frame
+        /// An exchange runs.
+        case exchange
+        /// The last frame is being written; then the connection ends.
+        case closing
+        /// Ended on our side; what still comes is read over.
+        case lingering
+        case closed
+    }
+
+    private let stream: CallerStream
+    private let worker: Worker
+    private let timer: LazyTimer
+    private var phase = Phase.frame
+    private var run: UpstreamRequest
+    /// The head of the request in question.
+    private var head = ByteQueue()
+    private var parser: RequestHeadParser
+    private var writer = SPOPWriter()
+    /// The largest frame that both take, in bytes; none before the greeting.
+    private var frameLimit: Int?
+    /// The frame that is being answered.
+    private var frame: (stream: UInt64, number: UInt64) = (0, 0)
+    /// Whether the rest of a frame is waited for.
+    private var isMidFrame = false
+    private var hasServed = false
+    /// Whether it holds nothing that only a question needs.
+    private var isQuiet = false
+    /// Whether a drain waits for the first question, which will be the only one.
+    private var isLastAwaited = false
+    private var accessNote: AccessNote?
+    var isNoted = false
+
+    /// Takes over a caller's socket, and the bytes that have come on it.
+    init(_ stream: CallerStream) {
+        self.stream = stream
+        worker = stream.worker
+        parser = RequestHeadParser(limits: stream.caller.listener.headLimits)
+        run = UpstreamRequest(caller: stream.caller, worker: worker)
+        timer = LazyTimer(loop: worker.loop)
+        timer.onExpiry = { [unowned self] in timeLimitPassed() }
+        stream.begin(self)
+    }
+
+    var caller: AcceptedCaller { stream.caller }
+    /// After a reload the address may serve something else.
+    private var staysOpen: Bool { caller.acceptor.isOpen && !worker.isDraining && caller.listener.isAuthority }
+
+    // MARK: Events
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        if events.isBroken, events.contains(.error) || phase != .frame { return close() }
+        if events.isWritable { worker.note(self) }
+        guard events.isReadable || events.isBroken, phase != .closed else { return }
+        if phase == .lingering {
+            if !stream.discardInput() { close() }
+        } else if stream.receive(upTo: CallerStream.inputWindow) {
+            worker.note(self)
+        } else {
+            close()
+        }
+    }
+
+    func turn() {
+        isNoted = false
+        while phase == .frame, readFrame() {}
+        if stream.hasEnded { inputEnded() }
+        let wasBlocked = isBlocked
+        flush()
+        if wasBlocked, !isBlocked { worker.note(self) }
+        if worker.isDraining { closeIfIdle() }
+        guard phase != .closed else { return }
+        let reads =
+            !stream.hasEnded && (phase == .lingering || stream.input.count < CallerStream.inputWindow)
+        stream.watch(reads: reads, self)
+    }
+
+    /// Whether a further frame is not read because HAProxy has not taken the answers before it.
+    private var isBlocked: Bool { phase == .frame && !stream.input.isEmpty && stream.isOutputFull }
+
+    /// HAProxy ends both sides at once.
+    private func inputEnded() {
+        switch phase {
+        case .frame where isBlocked: break
+        case .frame: if stream.output.isEmpty { close() } else { phase = .closing }
+        case .exchange: close()
+        case .closing, .lingering, .closed: break
+        }
+    }
+
+    private func timeLimitPassed() {
+        switch phase {
+        case .frame where !stream.output.isEmpty, .closing where !stream.output.isEmpty:
+            // HAProxy still takes the answers before; that has a limit of its own.
+            timer.arm(at: worker.loop.now + worker.quietDelay)
+        case .frame where isMidFrame || isQuiet || !hasServed: disconnect(isMidFrame ? .timeout : .none)
+        case .frame:
+            isQuiet = true
+            let held = stream.releaseMemory() + head.capacity
+            head.removeAll(keepingCapacity: 0)
+            parser = RequestHeadParser(limits: caller.listener.headLimits)
+            writer.becomeQuiet()
+            run.close()
+            // After a reload it would keep the old upstream alive.
+            run = UpstreamRequest(caller: caller, worker: worker)
+            worker.gaveBack(held)
+            timer.arm(at: worker.loop.now + worker.idleDelay)
+        case .exchange: break
+        case .closing, .lingering, .closed: close()
+        }
+    }
+
+    // MARK: Frames
+
+    /// Reads one frame, if it is there. Returns whether there may be more to do.
+    private func readFrame() -> Bool {
+        guard !stream.input.isEmpty, !stream.isOutputFull else { return false }
+        do throws(SPOPFault) {
+            let limit = frameLimit ?? SPOPFrame.largest
+            let frame = try stream.input.withSpan { (bytes) throws(SPOPFault) in
+                try SPOPFrame.read(bytes, limit: limit)
+            }
+            guard let frame else {
+                if !isMidFrame { timer.arm(at: worker.loop.now + worker.limits.headTime) }
+                isMidFrame = true
+                return false
+            }
+            isMidFrame = false
+            try take(frame)
+        } catch {
+            disconnect(error)
+        }
+        return phase == .frame
+    }
+
+    private func take(_ frame: SPOPFrame) throws(SPOPFault) {
+        switch frame.kind {
+        case .hello where frameLimit == nil:
+            let hello = try stream.input.withSpan { (bytes) throws(SPOPFault) in
+                try SPOPHello(frame.payload, in: bytes)
+            }
+            stream.input.consume(frame.length)
+            frameLimit = hello.frameLimit
+            writer.hello(frameLimit: hello.frameLimit, to: &stream.output)
+            if hello.isHealthCheck { phase = .closing }
+            timer.arm(at: worker.loop.now + worker.limits.idleTime)
+        case .notify where frameLimit != nil:
+            self.frame = (frame.stream, frame.number)
+            let asked = try stream.input.withSpan { (bytes) throws(SPOPFault) in
+                try SPOPNotification.read(frame.payload, in: bytes).map { $0.writeHead(in: bytes, to: &head) }
+            }
+            stream.input.consume(frame.length)
+            timer.disarm()
+            begin(asked)
+        case .disconnect:
+            stream.input.consume(frame.length)
+            disconnect(.none)
+        // A second greeting, or a question before it.
+        case .hello, .notify: throw .frameInvalid
+        case .unknown: stream.input.consume(frame.length)
+        }
+        worker.note(self)
+    }
+
+    // MARK: Questions
+
+    /// Begins with the request in question, whose head is there.
+    private func begin(_ asked: Result<Void, SPOPNotification.Fault>) {
+        phase = .exchange
+        guard prepare(asked) else { return }
+        run.exchange?.start()
+        run.tally.handedOver(by: worker.loop)
+    }
+
+    /// Makes the exchange ready; `false`: the question was answered. Apart from the start, as in `Forwarding`.
+    private func prepare(_ asked: Result<Void, SPOPNotification.Fault>) -> Bool {
+        let name = caller.listener.name
+        if case .failure(let fault) = asked {
+            refuse(LocalReply(fault, listener: name))
+            return false
+        }
+        switch head.withSpan({ parser.parse($0) }) {
+        case .complete(head.count) where caller.listener.isAuthority: break
+        case .refused(let error):
+            refuse(LocalReply(error))
+            return false
+        case .complete, .incomplete:
+            refuse(LocalReply(.argumentInvalid, listener: name))
+            return false
+        }
+        accessNote = AccessNote.begin(caller, on: worker, hasHead: true)
+        if let refusal = Admission.refusal(ofAskingBy: caller) {
+            refuse(refusal)
+            return false
+        }
+        let original = parser.head.withoutBody
+        let refusal: UpstreamRequest.Refusal? = head.withSpan { bytes in
+            do throws(UpstreamRequest.Refusal) {
+                try run.admit(subrequest: original, in: bytes)
+                run.begin(subrequest: original, in: bytes, for: self)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        guard let refusal else { return true }
+        refuse(refusal.reply, of: refusal.upstream)
+        return false
+    }
+
+    /// The request may not go, and this is why.
+    private func refuse(_ reply: LocalReply, of upstream: String? = nil) {
+        write(noted(reply, of: upstream))
+        accessNote?.status = reply.status
+        requestEnded()
+    }
+
+    private func noted(_ reply: LocalReply, of upstream: String?) -> LocalReply {
+        let id = run.id
+        if accessNote == nil { accessNote = AccessNote.begin(caller, on: worker, hasHead: false) }
+        accessNote?.take(reply, id: id, upstream: upstream)
+        return run.noted(reply, of: upstream, id: id)
+    }
+
+    private func write(_ reply: LocalReply) {
+        writer.beginAcknowledgement(stream: frame.stream, number: frame.number)
+        writer.write(reply, within: frameLimit ?? 0)
+        endAcknowledgement()
+    }
+
+    private func endAcknowledgement() {
+        writer.end(to: &stream.output)
+        if !staysOpen { writer.disconnect(.none, to: &stream.output) }
+        worker.note(self)
+    }
+
+    /// The question is answered.
+    private func requestEnded() {
+        accessNote?.isWhole = !run.tally.isBroken
+        endAccess()
+        run.release()
+        hasServed = true
+        isQuiet = false
+        head.removeAll(keepingCapacity: 16_384)
+        parser.reset()
+        if staysOpen {
+            phase = .frame
+            timer.arm(at: worker.loop.now + worker.quietDelay)
+        } else {
+            phase = .closing
+            // What is left is bound by the time for writing.
+            timer.disarm()
+        }
+        worker.note(self)
+    }
+
+    private func endAccess() {
+        guard let note = accessNote else { return }
+        accessNote = nil
+        note.write(for: caller, on: worker, exchange: run.running) { describe in
+            head.withSpan { describe(parser.head, $0) }
+        }
+    }
+
+    // MARK: Ends
+
+    /// Ends the connection, and says why.
+    private func disconnect(_ fault: SPOPFault) {
+        writer.disconnect(fault, to: &stream.output)
+        phase = .closing
+        timer.disarm()
+        worker.note(self)
+    }
+
+    private func flush() {
+        guard phase != .closed else { return }
+        switch stream.send() {
+        case .done where phase == .closing:
+            guard !stream.hasEnded, !stream.input.isEmpty else { return close() }
+            stream.endOutput()
+            phase = .lingering
+            timer.arm(at: worker.loop.now + CallerStream.lingering)
+        case .done: break
+        case .waits(let taken): stream.limitWriting(taken: taken) { [unowned self] in close(resetting: true) }
+        case .broken: close()
+        }
+    }
+
+    func closeIfIdle() {
+        guard phase == .frame, stream.input.isEmpty, stream.output.isEmpty, !isLastAwaited, !stream.hasUnread
+        else { return }
+        if hasServed || stream.hasEnded { return disconnect(.none) }
+        isLastAwaited = true
+        timer.arm(at: worker.loop.now + worker.limits.drainGrace)
+    }
+
+    func turnAway() {
+        switch phase {
+        case .exchange:
+            run.exchange?.cancel()
+            refuse(.cutOffByDrain)
+        case .closing, .lingering: break
+        case .frame, .closed: close()
+        }
+    }
+
+    func vacancy(at now: LoopInstant) -> Vacancy? {
+        guard phase == .lingering else { return nil }
+        return Vacancy(.lingering, limitedBy: LoopDelay(CallerStream.lingering), until: timer.deadline, at: now)
+    }
+
+    func closeForAnother() -> Bool {
+        guard phase == .lingering else { return false }
+        close()
+        return true
+    }
+
+    func close() { close(resetting: false) }
+
+    private func close(resetting: Bool) {
+        guard phase != .closed else { return }
+        phase = .closed
+        timer.cancel()
+        endAccess()
+        run.close()
+        stream.close(resetting: resetting)
+        worker.connectionClosed(self)
+    }
+}
+
+extension SPOPConnection: SubrequestCaller {
+    var callerUser: UInt32? { caller.callerUser }
+
+    func writeFields(
+        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) throws(CurlError) {
+        try head.withSpan { (bytes) throws(CurlError) in
+            try run.writeFields(of: parser.head, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
+        }
+    }
+
+    /// The request may go with these fields.
+    func exchangeAuthorizes(_ answer: SubrequestAnswer) {
+        run.tally.status = 200
+        accessNote?.status = 200
+        writer.beginAcknowledgement(stream: frame.stream, number: frame.number)
+        writer.variable("status", number: 200)
+        answer.forEachField { writer.variable("field_", $0, text: $1) }
+        if let cookies = head.withSpan({ bytes in answer.cookies.flatMap { $0.field(with: parser.head, in: bytes) } }) {
+            if cookies.isEmpty {
+                writer.variable(true: "remove_cookie")
+            } else {
+                writer.variable("field_cookie", text: cookies.span)
+            }
+        }
+        let limit = frameLimit ?? 0
+        guard writer.count <= limit else {
+            let reply = LocalReply(
+                .loginFailed,
+                detail: """
+                    The fields of the sessions take \(writer.count) bytes, and HAProxy takes frames of \(limit). \
+                    Raise its tune.bufsize.
+                    """)
+            accessNote?.status = reply.status
+            return write(noted(reply, of: run.upstream?.plan.name))
+        }
+        endAcknowledgement()
+    }
+
+    // No request in question has a body.
+    func exchangeWantsBody() {}
+
+    func exchangeEnded() {
+        run.tally.isWhole = true
+        requestEnded()
+    }
+
+    func exchangeFailed(_ error: ExchangeError) { refuse(run.failed(error)) }
+
+    func exchangeBroke(_ error: ExchangeError) {
+        run.tally.isBroken = true
+        _ = run.failed(error)
+        requestEnded()
+    }
+}

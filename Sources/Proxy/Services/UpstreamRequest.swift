@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Curl
+internal import EventLoop
+internal import HTTPWire
+
+/// The present request of a caller's connection on its way upstream: its exchange, its terms, what is measured of it.
+///
+/// A value of whoever runs the exchange: `Forwarding`, `AuthRequests`, `SPOPConnection`.
+struct UpstreamRequest {
+    /// The reply to a request that gets no exchange, and the upstream's name, if it has one.
+    struct Refusal: Error {
+        var reply: LocalReply
+        var upstream: String?
+    }
+
+    let caller: AcceptedCaller
+    let worker: Worker
+    /// Made at the first request that goes upstream.
+    private(set) var exchange: Exchange?
+    /// Where the present request goes.
+    private(set) var upstream: UpstreamClient?
+    /// How many bytes of its path the route has taken off.
+    private(set) var stripped = 0
+    /// What it is forwarded by.
+    private(set) var terms = ForwardedRequest.Terms()
+    /// Whether the present request counts among the worker's exchanges.
+    private(set) var isAdmitted = false
+    /// What is measured of the present exchange.
+    var tally = ExchangeTally()
+
+    init(caller: AcceptedCaller, worker: Worker) {
+        self.caller = caller
+        self.worker = worker
+    }
+
+    /// The exchange, while it is that of the present request.
+    var running: Exchange? { isAdmitted ? exchange : nil }
+
+    // MARK: Beginning
+
+    /// Lets the request in among the exchanges.
+    mutating func admit(
+        _ request: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination
+    ) throws(Refusal) {
+        guard let named = worker.client(named: destination.upstream) else {
+            throw Refusal(
+                reply: LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
+        }
+        let client = try own(named)
+        try setTerms(for: request, of: client)
+        try checkReadings(of: request, in: bytes, to: destination, of: client)
+        guard worker.admitExchange() else {
+            throw Refusal(
+                reply: LocalReply(
+                    .overloaded,
+                    detail: "As many exchanges run as `limits.exchanges` allows. Try again shortly, or raise it.",
+                    retryAfter: 1), upstream: client.plan.name)
+        }
+        isAdmitted = true
+        tally.begin(at: worker.loop.now)
+        stripped = destination.stripped
+    }
+
+    /// Makes the exchange of an admitted request ready; `exchange.start` is the caller's, and then `tally.handedOver`.
+    mutating func begin(
+        _ outbound: ExchangeRequest, _ request: RequestHead, in bytes: Span<UInt8>, for owner: any ExchangeCaller
+    ) {
+        guard let upstream else { return }
+        let exchange = exchange ?? Exchange(runtime: worker.runtime, caller: owner)
+        self.exchange = exchange
+        let path = request.target.pathAndQuery
+        if request.method == .options, path.isEmpty {
+            // About the server as a whole: the asterisk, or an address without path and query (RFC 9112 §3.2.4).
+            exchange.begin(outbound, path: "*".utf8.span, to: upstream)
+        } else {
+            let start = min(path.start + stripped, path.end)
+            exchange.begin(outbound, path: bytes.extracting(start..<path.end), to: upstream)
+        }
+    }
+
+    /// The client of an upstream for this very caller.
+    private func own(_ client: UpstreamClient) throws(Refusal) -> UpstreamClient {
+        guard client.dependsOnCaller else { return client }
+        if let user = caller.callerUser { return client.client(for: user) }
+        // One who may be a user with credentials of their own must not pass for everybody else: who has closed its side, say.
+        if caller.isStranger { return client.client(for: nil) }
+        throw Refusal(
+            reply: LocalReply(
+                .callerNotAllowed,
+                detail:
+                    "\(Admission.stranger) Challenges of upstream \(client.plan.name) have their credentials by user."
+            ))
+    }
+
+    /// Refuses a path at which challenges differ by how the upstream reads it.
+    private func checkReadings(
+        of request: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination, of client: UpstreamClient
+    ) throws(Refusal) {
+        guard !client.plan.logins.isUniform else { return }
+        let path = request.target.path
+        let start = min(path.start + destination.stripped, path.end)
+        guard CredentialReadings.agree(on: bytes.extracting(start..<path.end), at: client.plan) else {
+            throw Refusal(reply: .ambiguousPath, upstream: client.plan.name)
+        }
+    }
+
+    /// Takes up by what the request is forwarded.
+    private mutating func setTerms(for request: RequestHead, of client: UpstreamClient) throws(Refusal) {
+        upstream = client
+        let policy = client.forwarding
+        terms.policy = policy
+        terms.keepsCredentials = false
+        if policy.caller != .none { terms.peer = SocketName.peer(of: caller.descriptor) }
+        switch policy.callerCredentials {
+        case .replace:
+            break
+        case .keep:
+            terms.keepsCredentials = request.fields.contains { $0.kind == .authorization && !$0.isHopByHop }
+        case .refuse:
+            guard request.first(.authorization) == nil else {
+                throw Refusal(
+                    reply: LocalReply(
+                        .callerNotAllowed,
+                        detail: """
+                            Callers bring no credentials of their own to upstream \(client.plan.name) \
+                            (`caller-credentials: refuse`). Leave Authorization out.
+                            """), upstream: client.plan.name)
+            }
+        }
+    }
+
+    // MARK: Replies
+
+    /// Counts and logs a local reply to the present request. Returns it with the request's id. `upstream`: where it would
+    /// have gone, where no exchange has begun.
+    mutating func noted(_ reply: LocalReply, of upstream: String?, id: ExchangeID) -> LocalReply {
+        tally.isLocal = true
+        let meant = isAdmitted ? self.upstream?.plan.name : upstream
+        worker.meter.replied(reply, upstream: meant ?? "")
+        worker.log.replied(reply, listener: caller.listener.name, isRefusal: !isAdmitted, id: id)
+        return reply.identified(by: id)
+    }
+
+    /// The id of the present request; one of its own where no exchange has begun.
+    var id: ExchangeID { running?.id ?? worker.runtime.nextID() }
+
+    /// Logs that there is no response, or half of one. Returns the reply for the caller.
+    func failed(_ error: ExchangeError) -> LocalReply {
+        let upstream = exchange?.upstreamName ?? ""
+        worker.log.failed(error, upstream: upstream, rounds: exchange?.rounds ?? 0, id: exchange?.id)
+        return LocalReply(error, upstream: upstream, now: worker.wallClock())
+    }
+
+    // MARK: Ends
+
+    /// The present exchange is over.
+    mutating func endTally() {
+        guard let upstream else { return }
+        tally.end(in: worker.loop, to: upstream.meter)
+    }
+
+    /// The request is over; it does not count among the exchanges any more.
+    mutating func release() {
+        guard isAdmitted else { return }
+        endTally()
+        worker.exchangeEnded()
+        isAdmitted = false
+    }
+
+    /// Gives the exchange object up. `isTunnel`: it still counts, as a tunnel.
+    mutating func close(isTunnel: Bool = false) {
+        exchange?.close()
+        exchange = nil
+        if isTunnel { isAdmitted = false } else { release() }
+    }
+}
