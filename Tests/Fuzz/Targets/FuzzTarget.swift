@@ -26,6 +26,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "replies", run: fuzzReplies),
         FuzzTarget(name: "frames", run: fuzzFrames),
         FuzzTarget(name: "numbers", run: fuzzNumbers),
+        FuzzTarget(name: "connections", run: fuzzConnections),
     ]
 }
 
