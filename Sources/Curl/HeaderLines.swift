@@ -9,17 +9,10 @@ internal import Glibc
 /// A value, so that adding a field costs the list that holds it one checked access and not one for each thing that changes.
 @safe
 struct HeaderLines: ~Copyable {
-    struct Line {
-        enum Kind { case field, empty, suppressed }
-
-        /// Where in `bytes` it begins, which may move with the next line.
-        var start: Int
-        var kind: Kind
-    }
-
     private(set) var bytes: UnsafeMutableRawPointer
     private(set) var byteCount = 0
-    private(set) var lines: [Line] = []
+    /// Where in `bytes` each line begins.
+    private(set) var starts: [Int] = []
     private var capacity = 1024
 
     init() { unsafe bytes = .allocate(byteCount: capacity, alignment: 1) }
@@ -32,7 +25,7 @@ struct HeaderLines: ~Copyable {
     mutating func removeAll() {
         unsafe explicit_bzero(bytes, byteCount)
         byteCount = 0
-        lines.removeAll(keepingCapacity: true)
+        starts.removeAll(keepingCapacity: true)
     }
 
     /// See `HeaderList.append(name:value:)`.
@@ -40,7 +33,7 @@ struct HeaderLines: ~Copyable {
         guard unsafe isName(name), let content = unsafe Content(value) else { throw .badFunctionArgument }
         // Of a value without a visible sign nothing is sent but the name.
         let length = content == .blank ? 1 : 2 + value.count
-        let room = unsafe add(name.count + length, content == .blank ? .empty : .field)
+        let room = unsafe add(name.count + length)
         unsafe room.copyMemory(from: name)
         switch content {
         case .blank:
@@ -55,33 +48,17 @@ struct HeaderLines: ~Copyable {
 
     /// See `HeaderList.suppress(_:)`.
     mutating func suppress(_ name: UnsafeRawBufferPointer) {
-        let room = unsafe add(name.count + 1, .suppressed)
+        let room = unsafe add(name.count + 1)
         unsafe room.copyMemory(from: name)
         unsafe room[name.count] = colon
     }
 
-    /// See `HeaderList.forEachField(_:)`.
-    func forEachField<Failure>(
-        _ body: (_ line: Span<UInt8>, _ isEmpty: Bool) throws(Failure) -> Void
-    ) throws(Failure) {
-        for index in lines.indices where lines[index].kind != .suppressed {
-            let isEmpty = lines[index].kind == .empty
-            // Before the next line, or the end, there is a NUL; and before that the sign of an empty value.
-            let end = (index + 1 < lines.count ? lines[index + 1].start : byteCount) - (isEmpty ? 2 : 1)
-            let start = lines[index].start
-            let line = unsafe Span<UInt8>(
-                _unsafeElements: UnsafeBufferPointer(
-                    start: (bytes + start).assumingMemoryBound(to: UInt8.self), count: end - start))
-            try body(line, isEmpty)
-        }
-    }
-
     /// Room for a line of that length, its NUL already behind it.
-    private mutating func add(_ length: Int, _ kind: Line.Kind) -> UnsafeMutableRawBufferPointer {
+    private mutating func add(_ length: Int) -> UnsafeMutableRawBufferPointer {
         if byteCount + length + 1 > capacity { grow(to: byteCount + length + 1) }
         let room = unsafe UnsafeMutableRawBufferPointer(start: bytes + byteCount, count: length)
         unsafe (bytes + byteCount).storeBytes(of: 0, toByteOffset: length, as: UInt8.self)
-        lines.append(Line(start: byteCount, kind: kind))
+        starts.append(byteCount)
         byteCount += length + 1
         return unsafe room
     }

@@ -26,9 +26,7 @@ package final class HeaderList {
     deinit { unsafe nodes.deallocate() }
 
     /// How many lines there are.
-    package var count: Int { lines.lines.count }
-    /// How many bytes of memory they take.
-    package var byteCount: Int { lines.byteCount }
+    package var count: Int { lines.starts.count }
 
     /// Takes all lines out and keeps the memory.
     package func reset() {
@@ -76,14 +74,6 @@ package final class HeaderList {
         unsafe lines.suppress(text(name))
     }
 
-    /// Shows `body` each field that is sent, in their order, for whoever writes the request itself: its line, `name: value`, or
-    /// its name alone where the value is empty.
-    package func forEachField<Failure>(
-        _ body: (_ line: Span<UInt8>, _ isEmpty: Bool) throws(Failure) -> Void
-    ) throws(Failure) {
-        try lines.forEachField(body)
-    }
-
     /// The list as libcurl takes it. It holds until the next change.
     func sealed() -> UnsafeMutablePointer<curl_slist>? {
         let count = count
@@ -92,7 +82,7 @@ package final class HeaderList {
         let text = unsafe lines.bytes.assumingMemoryBound(to: CChar.self)
         for index in 0..<count {
             let next = unsafe index + 1 < count ? nodes + (index + 1) : nil
-            unsafe (nodes + index).initialize(to: curl_slist(data: text + lines.lines[index].start, next: next))
+            unsafe (nodes + index).initialize(to: curl_slist(data: text + lines.starts[index], next: next))
         }
         return unsafe nodes
     }

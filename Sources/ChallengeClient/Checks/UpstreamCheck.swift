@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-package import Curl
+internal import Curl
 internal import EventLoop
 package import HTTPWire
 
@@ -116,14 +116,14 @@ package final class UpstreamCheck {
 extension UpstreamCheck: ExchangeCaller {
     /// Writes the fields of a check.
     package func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
         let authority = client.authority
-        try fields.append(name: "Host", value: authority.span)
-        try fields.append(name: "User-Agent", value: "countersign-check")
-        try fields.append(name: "Accept", value: "*/*")
-        try cookies?.write(mergedWith: [], to: fields)
-        try fields.append(name: "Via", value: "1.1 countersign")
+        fields.append(name: "Host", value: authority.span)
+        fields.append(name: "User-Agent", value: "countersign-check")
+        fields.append(name: "Accept", value: "*/*")
+        cookies?.write(mergedWith: [], to: fields)
+        fields.append(name: "Via", value: "1.1 countersign")
     }
 
     /// Judges the answer by its status.

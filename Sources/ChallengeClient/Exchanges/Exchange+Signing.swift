@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Curl
 internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
@@ -26,26 +25,19 @@ extension Exchange {
 
     /// Adds the signed fields of `sessions` to the request, all others of which are written. Returns why the exchange ends, if there
     /// can be none.
-    func sign(by sessions: SessionFields, of client: UpstreamClient, into fields: HeaderList) -> ExchangeError? {
+    func sign(by sessions: SessionFields, of client: UpstreamClient, into fields: FieldSink) -> ExchangeError? {
         if !checks.isEmpty { checks = [] }
         guard sessions.hasSigners, !request.keepsCredentials else { return nil }
         let digests = reading.digests.map { SigningRequest.Body.digests($0) } ?? .unread
         let signing = SigningRequest(
             method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
             body: request.hasBody ? digests : .none, fields: fields)
-        var fault: CurlError?
         do throws(LoginFailure) {
-            checks = try sessions.sign(signing) { name, value in
-                do throws(CurlError) {
-                    try fields.append(name: name.rawName.utf8.span, value: value)
-                } catch {
-                    fault = error
-                }
-            }
+            checks = try sessions.sign(signing) { fields.append(name: $0.rawName.utf8.span, value: $1) }
         } catch {
             return ExchangeError(error)
         }
-        return fault.map { ExchangeError($0, upstream: client.plan) }
+        return nil
     }
 
     /// Goes on with the body that is to be known before it is sent. By the timer only: whoever brought more of it is not to

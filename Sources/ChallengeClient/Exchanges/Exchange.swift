@@ -266,19 +266,19 @@ package final class Exchange: TransferOwner {
         do throws(CurlError) {
             let transfer = try client.transfer(for: self, request: request, at: route, sessions: sessions)
             self.transfer = transfer
-            transfer.fields.reset()
+            let head = runtime.head
+            head.begin(request.methodName.utf8.span, target)
+            defer { head.reset() }
             let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil
-            try caller.writeFields(into: transfer.fields, overriddenBy: sessions, cookies: cookies)
-            try sessions.write(into: transfer.fields, keepingCredentials: request.keepsCredentials)
-            if let error = sign(by: sessions, of: client, into: transfer.fields) {
-                transfer.fields.reset()
-                return machine.failed(error)
-            }
-            try client.prepare(transfer, request: request, target: target)
+            caller.writeFields(into: head, overriddenBy: sessions, cookies: cookies)
+            sessions.write(into: head, keepingCredentials: request.keepsCredentials)
+            if let error = sign(by: sessions, of: client, into: head) { return machine.failed(error) }
+            guard head.isGood else { throw .badFunctionArgument }
+            try client.prepare(transfer, request: request, head: head, target: target)
             expectingSince = request.expectsContinue ? runtime.loop.systemNow : .never
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
-            try client.start(transfer, request: request, at: route, target: target)
+            try client.start(transfer, request: request, head: head, at: route)
             return nil
         } catch {
             return machine.failed(ExchangeError(error, upstream: client.plan))

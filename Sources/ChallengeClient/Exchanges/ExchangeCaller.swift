@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import Curl
 package import HTTPWire
 
 /// The caller's side of an exchange: where its request comes from and its response goes. Called on the loop's thread.
@@ -9,8 +8,8 @@ package protocol ExchangeCaller: AnyObject {
     /// Writes the request's fields, without those that are hop-by-hop and those that `sessions` override, its cookies merged
     /// with those of `cookies`; asked again for each time that the request is sent.
     func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError)
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    )
     /// The answer to a sub-request; `exchangeEnded` follows.
     func exchangeAuthorizes(_ answer: SubrequestAnswer)
     /// An interim response, well-formed, whose ranges mean `bytes` (RFC 9110 §15.2). More may follow, the final one will.

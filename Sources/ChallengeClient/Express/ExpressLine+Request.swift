@@ -15,27 +15,6 @@ extension ExpressLine {
     /// answer (RFC 9112 section 9.3).
     var sendsNoMore: Bool { transfer.isHeadComplete && transfer.answer.status >= 300 }
 
-    func writeHead(_ request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
-        let fields = transfer.fields
-        // At once, so that no part of a secret stays behind in memory that was outgrown.
-        output.reserve(fields.byteCount + fields.count * 2 + target.count + 256)
-        let name = request.methodName
-        var isGood = target.withSpan { RequestWriter.requestLine(name.utf8.span, $0, to: &output) }
-        fields.forEachField { line, isEmpty in
-            isGood =
-                (isEmpty ? RequestWriter.emptyField(line, to: &output) : RequestWriter.line(line, to: &output))
-                && isGood
-        }
-        guard isGood else { throw .badFunctionArgument }
-        if case .length(let length) = request.framing {
-            output.append("Content-Length: ")
-            output.append(decimal: length)
-            output.append("\r\n")
-        }
-        RequestWriter.endOfHead(to: &output)
-        fields.reset()
-    }
-
     /// Sends the head, and the body behind it as far as it is here. Where none of it is here yet, the head waits for it until the
     /// end of this turn of the loop: mostly both have come from the caller at once, and so leave at once.
     func sendHead() {

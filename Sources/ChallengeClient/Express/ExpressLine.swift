@@ -62,9 +62,10 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Whether the final head was a 101.
     var hasSwitched: Bool { state == .switched }
 
-    /// Begins a request. `transfer.fields` holds all its fields but those that say how long its body is.
-    func start(_ request: ExchangeRequest, target: borrowing ByteQueue) throws(CurlError) {
-        try writeHead(request, target: target)
+    /// Begins a request. `head` holds all its fields but those that say how long its body is.
+    func start(_ request: ExchangeRequest, head: FieldSink) throws(CurlError) {
+        head.end(request.framing)
+        head.take(into: &output)
         searched = 0
         lineStart = 0
         hasHeard = false

@@ -43,10 +43,10 @@ extension UpstreamClient {
 
     /// Starts `transfer`, by libcurl or by its line.
     func start(
-        _ transfer: Transfer, request: ExchangeRequest, at route: RouteSessions, target: borrowing ByteQueue
+        _ transfer: Transfer, request: ExchangeRequest, head: FieldSink, at route: RouteSessions
     ) throws(CurlError) {
         if let line = transfer.line {
-            try line.start(request, target: target)
+            try line.start(request, head: head)
         } else if let sharedStart = try pool(of: route.connections).sharedStart, !transfer.shape.isHTTP1 {
             try sharedStart.start(transfer)
         } else {

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Curl
 internal import HTTPTypes
 internal import HTTPWire
 
@@ -14,30 +13,27 @@ extension ClientExchange: ExchangeCaller {
     ]
 
     func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
-        try fields.append(name: "Host", value: request.origin.authority.utf8.span)
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
+        fields.append(name: "Host", value: request.origin.authority.utf8.span)
         var lines: [[UInt8]] = []
-        var hasAccept = false
-        try request.fields.forEachLine { (field, value) throws(CurlError) in
+        request.fields.forEachLine { field, value in
             if Self.own.contains(field) { return }
             let name = Array(field.canonicalName.utf8)
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
             if kind == .host || kind.isHopByHop { return }
             // The program's own goes, and no session's.
-            if field == .authorization { return try fields.append(name: "Authorization", value: value.utf8.span) }
+            if field == .authorization { return fields.append(name: "Authorization", value: value.utf8.span) }
             if sessions.override(kind, named: name.span) { return }
             if field == .cookie, cookies != nil { return lines.append(Array(value.utf8)) }
-            if field == .accept { hasAccept = true }
             let isLimited = field == .acceptEncoding && sessions.limitsCodings
             let sent = isLimited ? ReadableCodings.among(value) : value
-            try fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
+            fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
         }
-        try cookies?.write(mergedWith: lines, to: fields)
-        if !hasAccept { fields.suppress("Accept") }
+        cookies?.write(mergedWith: lines, to: fields)
         if let upgrade = request.upgrade {
-            try fields.append(name: "Connection", value: "Upgrade")
-            try fields.append(name: "Upgrade", value: upgrade.utf8.span)
+            fields.append(name: "Connection", value: "Upgrade")
+            fields.append(name: "Upgrade", value: upgrade.utf8.span)
         }
     }
 

@@ -4,6 +4,7 @@
 internal import ChallengeHandling
 package import Curl
 package import EventLoop
+internal import HTTPWire
 
 /// The client on one worker: its loop, its libcurl, the exchanges there that wait for a login.
 package final class ClientRuntime {
@@ -16,6 +17,8 @@ package final class ClientRuntime {
     /// What is counted of exchanges here.
     package let meters = UpstreamMeters()
     let services: ClientServices
+    /// Where the head of each request is written: before the next one it is on its way.
+    let head = FieldSink()
     /// How many connections may rest: libcurl's, and as many of each upstream's lines.
     let connectionLimit: Int
     /// libcurl for connections that others speak on; made for the first.

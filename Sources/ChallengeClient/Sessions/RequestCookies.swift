@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-package import Curl
+package import HTTPWire
 internal import Secrets
 
 /// The cookies of the sessions that one request uses.
@@ -26,13 +26,13 @@ package struct RequestCookies {
     }
 
     /// Appends the one `Cookie` field of a request whose caller sent `lines`, if it has any.
-    package func write(mergedWith lines: [[UInt8]], to fields: HeaderList) throws(CurlError) {
+    package func write(mergedWith lines: [[UInt8]], to fields: FieldSink) {
         if lines.isEmpty, injected.isEmpty, others.isEmpty {
             // As it was made for all such requests.
             guard let field = first?.field else { return }
-            return try field.withBytes { (value) throws(CurlError) in try fields.append(name: "Cookie", value: value) }
+            return field.withBytes { fields.append(name: "Cookie", value: $0) }
         }
-        if let merged = merged(with: lines) { try fields.append(name: "Cookie", value: merged.span) }
+        if let merged = merged(with: lines) { fields.append(name: "Cookie", value: merged.span) }
     }
 
     /// One `Cookie` field's value: what a caller sent in `lines`, without what the sessions send of the same names, then theirs

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
-internal import Curl
 internal import HTTPTypes
 package import HTTPWire
 internal import Secrets
@@ -81,12 +80,10 @@ package final class SessionFields {
     }
 
     /// Appends them to a request; without `Authorization` where the caller's own goes.
-    func write(into list: HeaderList, keepingCredentials: Bool = false) throws(CurlError) {
+    func write(into sink: FieldSink, keepingCredentials: Bool = false) {
         for field in fields {
             if keepingCredentials, field.isAuthorization { continue }
-            try field.value.withBytes { (value) throws(CurlError) in
-                try list.append(name: field.name.span, value: value)
-            }
+            field.value.withBytes { sink.append(name: field.name.span, value: $0) }
         }
     }
 

@@ -53,3 +53,17 @@ struct TransferShape: Equatable {
         self = wanted
     }
 }
+
+extension Transfer {
+    /// Hands libcurl the fields of `head`.
+    func takeFields(of head: FieldSink) throws(CurlError) {
+        fields.reset()
+        var hasAccept = false
+        try head.forEachField { (name, value) throws(CurlError) in
+            hasAccept = hasAccept || FieldName(name, ByteRange(start: 0, end: name.count)) == .accept
+            try fields.append(name: name, value: value)
+        }
+        // libcurl would add `Accept: */*`.
+        if !hasAccept { fields.suppress("Accept") }
+    }
+}

@@ -188,14 +188,15 @@ package final class UpstreamClient {
         (group.flatMap { $0.isCommon ? nil : pools[$0] } ?? commonPool).giveBack(transfer)
     }
 
-    /// Sets method, target and framing. `transfer.fields` holds the caller's and the sessions' already.
+    /// Sets method, target and framing, and hands libcurl the fields of `head`.
     func prepare(
-        _ transfer: Transfer, request: ExchangeRequest, target: borrowing ByteQueue
+        _ transfer: Transfer, request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue
     ) throws(CurlError) {
         transfer.isHeadRequest = request.method == .head
         transfer.upload = Transfer.Upload(request)
-        // A line writes them itself.
+        // A line sends the head as it is.
         guard transfer.line == nil else { return }
+        try transfer.takeFields(of: head)
         try transfer.shape.apply(request, to: transfer)
         try target.withSpan { (bytes) throws(CurlError) in
             try transfer.easy.set(.requestTarget, bytes: bytes)

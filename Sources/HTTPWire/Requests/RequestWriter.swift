@@ -19,29 +19,43 @@ public enum RequestWriter {
         return true
     }
 
-    /// A field without a value. False, and nothing is written, where the name is no token.
-    public static func emptyField(_ name: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
-        guard !name.isEmpty, name.endOfToken(from: 0, to: name.count) == name.count else { return false }
-        queue.append(name)
-        queue.append(":\r\n")
-        return true
-    }
-
-    /// A field as a whole, `name: value` without a line's end. False, and nothing is written, where the name is no token, or the
-    /// value holds a CR, LF, NUL or another control (RFC 9110 section 5.5).
-    public static func line(_ line: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
-        let mark = line.endOfToken(from: 0, to: line.count)
-        guard mark > 0, mark < line.count, line[mark] == UInt8(ascii: ":"),
-            line.isFieldValue(from: mark + 1, to: line.count)
+    /// A field as a whole line; the name alone where nothing is to be seen of the value. False, and nothing is written, where the
+    /// name is no token, or the value holds a CR, LF, NUL or another control (RFC 9110 section 5.5).
+    ///
+    /// Memory that the field does not fit into is overwritten when it is given up.
+    public static func field(_ name: Span<UInt8>, _ value: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
+        guard !name.isEmpty, name.endOfToken(from: 0, to: name.count) == name.count,
+            value.isFieldValue(from: 0, to: value.count)
         else { return false }
-        queue.append(line)
-        queue.append("\r\n")
+        let isBlank = isBlank(value)
+        let length = name.count + (isBlank ? 3 : value.count + 4)
+        if queue.capacity - queue.count < length { move(&queue, toRoomFor: length) }
+        unsafe queue.withUnsafeFreeSpace(minimum: length) { room in
+            unsafe name.withUnsafeBytes { unsafe room.copyMemory(from: $0) }
+            unsafe room[name.count] = UInt8(ascii: ":")
+            if !isBlank {
+                unsafe room[name.count + 1] = .space
+                unsafe value.withUnsafeBytes {
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: room[(name.count + 2)...]).copyMemory(from: $0)
+                }
+            }
+            unsafe room[length - 2] = 0x0D
+            unsafe room[length - 1] = .lineFeed
+            return length
+        }
         return true
     }
 
-    /// The empty line behind the fields.
-    public static func endOfHead(to queue: inout ByteQueue) {
-        queue.append("\r\n")
+    private static func isBlank(_ value: Span<UInt8>) -> Bool {
+        for index in value.indices where value[index] != .space && value[index] != 0x09 { return false }
+        return true
+    }
+
+    private static func move(_ queue: inout ByteQueue, toRoomFor length: Int) {
+        var larger = ByteQueue(capacity: max(queue.capacity * 2, queue.count + length, 1024))
+        queue.withSpan { larger.append($0) }
+        swap(&larger, &queue)
+        larger.erase()
     }
 
     private static func isTarget(_ target: Span<UInt8>) -> Bool {

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import Curl
 internal import HTTPWire
 
 /// What of a caller's request head goes upstream (RFC 9110 §7.6).
@@ -24,15 +23,14 @@ enum ForwardedRequest {
     /// become one field.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], terms: Terms = Terms(),
-        overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: HeaderList
-    ) throws(CurlError) {
+        overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: FieldSink
+    ) {
         let policy = terms.policy
         if policy.host == .pass, let host = passedHost(head) {
-            try fields.append(name: "Host", value: bytes.extracting(host.bounds))
+            fields.append(name: "Host", value: bytes.extracting(host.bounds))
         } else {
-            try fields.append(name: "Host", value: authority.span)
+            fields.append(name: "Host", value: authority.span)
         }
-        var hasAccept = false
         var callersCookies: [[UInt8]] = []
         for line in head.fields {
             if line.isHopByHop {
@@ -41,17 +39,16 @@ enum ForwardedRequest {
             }
             switch line.kind {
             case .host, .contentLength, .expect:
-                // Ours: the upstream's authority (RFC 9110 §7.2), libcurl's framing, our own answer to Expect.
+                // Ours: the upstream's authority (RFC 9110 §7.2), the framing, our own answer to Expect.
                 continue
-            case .accept: hasAccept = true
             case .authorization where terms.keepsCredentials:
-                try fields.append(name: "Authorization", value: bytes.extracting(line.value.bounds))
+                fields.append(name: "Authorization", value: bytes.extracting(line.value.bounds))
                 continue
             case .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto:
                 if CallerFields.owns(line.kind, as: policy.caller) { continue }
             case .maxForwards where head.method == .options:
                 guard let left = MaxForwards.reduced(line.value, in: bytes) else { continue }
-                try fields.append(name: "Max-Forwards", value: "\(left)")
+                fields.append(name: "Max-Forwards", value: "\(left)")
                 continue
             default: break
             }
@@ -65,33 +62,31 @@ enum ForwardedRequest {
                 continue
             }
             if line.kind == .acceptEncoding, sessions.limitsCodings {
-                try fields.append(name: "Accept-Encoding", value: ReadableCodings.among(bytes.text(line.value)))
+                fields.append(name: "Accept-Encoding", value: ReadableCodings.among(bytes.text(line.value)))
                 continue
             }
             if line.kind == .cookie, let restored = LocalCookie.restored(value) {
-                try fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
+                fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
                 continue
             }
-            try fields.append(name: bytes.extracting(line.name.bounds), value: value)
+            fields.append(name: bytes.extracting(line.name.bounds), value: value)
         }
         if let cookies {
-            try cookies.write(mergedWith: callersCookies, to: fields)
+            cookies.write(mergedWith: callersCookies, to: fields)
         } else if !callersCookies.isEmpty {
-            try fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
+            fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
         }
         if policy.caller != .none {
-            try CallerFields.write(
+            CallerFields.write(
                 head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)
         }
         // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
-        try fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
+        fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
         // RFC 9110 §10.1.4; to a caller of HTTP/1.0 they could not be passed on.
         if head.acceptsTrailers, head.version == .http11 {
-            try fields.append(name: "TE", value: "trailers")
-            try fields.append(name: "Connection", value: "TE")
+            fields.append(name: "TE", value: "trailers")
+            fields.append(name: "Connection", value: "TE")
         }
-        // libcurl would add `Accept: */*`.
-        if !hasAccept { fields.suppress("Accept") }
     }
 
     /// Returns whether a field that a CGI program takes for `kind` must not go: it would be read in place of what is written here.

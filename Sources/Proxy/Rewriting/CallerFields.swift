@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import Curl
 internal import HTTPWire
 
 /// Tells the upstream who called, where `forwarded:` asks for it.
@@ -22,8 +21,8 @@ enum CallerFields {
     /// A line that `Connection` names is gone before ours comes, so that nobody can have ours removed.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, from peer: SocketName, as style: ForwardingPolicy.Caller,
-        overriddenBy sessions: SessionFields, to fields: HeaderList
-    ) throws(CurlError) {
+        overriddenBy sessions: SessionFields, to fields: FieldSink
+    ) {
         let host = head.authority.map { bytes.copy($0) }
         switch style {
         case .none:
@@ -31,17 +30,17 @@ enum CallerFields {
         case .forwarded:
             guard !sessions.override(.forwarded, named: Span()) else { return }
             let before = lines(.forwarded, of: head, in: bytes).filter(isReadable)
-            try fields.append(name: "Forwarded", value: list(before, element(for: peer, host: host)).span)
+            fields.append(name: "Forwarded", value: list(before, element(for: peer, host: host)).span)
         case .xForwarded:
             if !sessions.override(.xForwardedFor, named: Span()) {
                 let before = lines(.xForwardedFor, of: head, in: bytes)
-                try fields.append(name: "X-Forwarded-For", value: list(before, Array(peer.address.utf8)).span)
+                fields.append(name: "X-Forwarded-For", value: list(before, Array(peer.address.utf8)).span)
             }
             if !sessions.override(.xForwardedProto, named: Span()) {
-                try fields.append(name: "X-Forwarded-Proto", value: "http")
+                fields.append(name: "X-Forwarded-Proto", value: "http")
             }
             if let host, !sessions.override(.xForwardedHost, named: Span()) {
-                try fields.append(name: "X-Forwarded-Host", value: host.span)
+                fields.append(name: "X-Forwarded-Host", value: host.span)
             }
         }
     }

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import Curl
 internal import HTTPWire
 
 /// Forwards the requests of one connection: runs the exchange, and writes its response for the caller.
@@ -120,22 +119,22 @@ extension Forwarding: ExchangeCaller {
     var callerUser: UInt32? { caller.callerUser }
 
     func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
         guard let upstream = run.upstream else { return }
         let request = connection.request
         // The answer speaks of authentication to whom the credentials belong that go up.
         response.hidesAuthentication = !sessions.isEmpty && !run.terms.keepsCredentials
-        try connection.withRequestBytes { (bytes) throws(CurlError) in
-            try ForwardedRequest.write(
+        connection.withRequestBytes { bytes in
+            ForwardedRequest.write(
                 request, in: bytes, authority: upstream.authority, terms: run.terms, overriddenBy: sessions,
                 cookies: cookies, to: fields)
             guard let offer else { return }
             // They are hop-by-hop, and hence were left out before.
             var value = ByteQueue()
             offer.write(bytes, to: &value)
-            try fields.append(name: "Connection", value: "Upgrade")
-            try value.withSpan { (value) throws(CurlError) in try fields.append(name: "Upgrade", value: value) }
+            fields.append(name: "Connection", value: "Upgrade")
+            value.withSpan { fields.append(name: "Upgrade", value: $0) }
         }
     }
 

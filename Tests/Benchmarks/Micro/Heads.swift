@@ -61,20 +61,13 @@ extension MicroBenchmark {
                 InjectedField(name: .authorization, value: Secret("Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl"))
             ])
             let authority = Array("bank.example:8443".utf8)
-            let fields = HeaderList()
+            let fields = FieldSink()
             var output = ByteQueue()
             return {
-                do throws(CurlError) {
-                    try ForwardedRequest.write(
-                        parser.head, in: request.span, authority: authority, overriddenBy: sessions, to: fields)
-                    try sessions.write(into: fields)
-                } catch { preconditionFailure("it is right") }
-                fields.forEachField { line, isEmpty in
-                    _ =
-                        isEmpty
-                        ? RequestWriter.emptyField(line, to: &output) : RequestWriter.line(line, to: &output)
-                }
-                fields.reset()
+                ForwardedRequest.write(
+                    parser.head, in: request.span, authority: authority, overriddenBy: sessions, to: fields)
+                sessions.write(into: fields)
+                fields.take(into: &output)
                 output.removeAll()
             }
         },

@@ -2,8 +2,8 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
-import Curl
 import HTTPTypes
+import HTTPWire
 import Secrets
 import Testing
 
@@ -26,11 +26,13 @@ struct RequestCookiesTests {
         let fields = SessionFields(sessions, limitsCodings: false)
         let cookies = RequestCookies(
             of: fields.cookies, injected: fields.cookieFields, to: origin, target: target.utf8.span, now: now)
-        let list = HeaderList()
-        try cookies.write(mergedWith: callers.map { Array($0.utf8) }, to: list)
+        let sink = FieldSink()
+        cookies.write(mergedWith: callers.map { Array($0.utf8) }, to: sink)
         var lines: [String] = []
-        list.forEachField { line, _ in
-            lines.append(String(decoding: line.indices.map { line[$0] }, as: UTF8.self))
+        sink.forEachField { name, value in
+            lines.append(
+                "\(name.text(ByteRange(start: 0, end: name.count))): \(value.text(ByteRange(start: 0, end: value.count)))"
+            )
         }
         return lines
     }

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import Curl
 internal import HTTPWire
 
 /// Answers auth requests: another proxy asks whether a request of its caller may pass, and with which fields.
@@ -88,11 +87,11 @@ extension AuthRequests: SubrequestCaller {
     var callerUser: UInt32? { connection.caller.callerUser }
 
     func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
         let question = connection.request
-        try connection.withRequestBytes { (bytes) throws(CurlError) in
-            try run.writeFields(of: question, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
+        connection.withRequestBytes { bytes in
+            run.writeFields(of: question, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
         }
     }
 
@@ -172,11 +171,11 @@ extension UpstreamRequest {
 
     /// Writes the fields with which the request in question would go upstream.
     func writeFields(
-        of request: RequestHead, in bytes: Span<UInt8>, into fields: HeaderList,
+        of request: RequestHead, in bytes: Span<UInt8>, into fields: FieldSink,
         overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
+    ) {
         guard let upstream else { return }
-        try ForwardedRequest.write(
+        ForwardedRequest.write(
             request, in: bytes, authority: upstream.authority, terms: terms, overriddenBy: sessions,
             cookies: cookies, to: fields)
     }

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
-internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
@@ -345,10 +344,10 @@ extension SPOPConnection: SubrequestCaller {
     var callerUser: UInt32? { caller.callerUser }
 
     func writeFields(
-        into fields: HeaderList, overriddenBy sessions: SessionFields, cookies: RequestCookies?
-    ) throws(CurlError) {
-        try head.withSpan { (bytes) throws(CurlError) in
-            try run.writeFields(of: parser.head, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
+        head.withSpan { bytes in
+            run.writeFields(of: parser.head, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
         }
     }
 
