@@ -69,21 +69,6 @@ struct RealTimeTests {
         connectAgain(proxy, to: "http://127.0.0.1:\(upstream.port)/")
         #expect(try proxy.fetch(get("/who")).body == "None TLSv1.3 1")
     }
-
-    @Test("an upstream that does not say 100 gets the body all the same, after libcurl's second")
-    func silentExpectation() throws {
-        let upstream = try ScriptedUpstream()
-        let proxy = try TestProxy(.bank(port: upstream.port))
-        let caller = try proxy.connect()
-        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
-        let server = try upstream.accept()
-        _ = try server.head()
-        try caller.expect("HTTP/1.1 100 Continue\r\n\r\n")
-        try caller.send("hello")
-        try server.expect("hello")
-        try server.send(answer("200 OK", "well"))
-        #expect(try caller.message().body == "well")
-    }
 }
 
 /// A connection that libcurl only makes.

@@ -31,13 +31,13 @@ extension Exchange {
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: loginCause)
     }
 
-    /// libcurl asks for the body: the upstream has agreed, or let the wait pass, or it is HTTP/2, where libcurl does not wait.
+    /// The body is asked for: the upstream has agreed, or let the wait pass, or it is HTTP/2, where libcurl does not wait.
     func noteExpectation() {
         defer { expectingSince = .never }
         guard let client, let transfer else { return }
         // libcurl waits by the system's clock.
         let end = expectingSince.advanced(byMilliseconds: UpstreamClient.expectationMilliseconds)
-        let isOver = runtime.loop.systemNow >= end
+        let isOver = transfer.line?.hasWaited ?? (runtime.loop.systemNow >= end)
         if transfer.upload.wasContinued || isOver {
             client.noteExpectation(isHonored: transfer.upload.wasContinued)
         }
@@ -50,7 +50,11 @@ extension Exchange {
             try trailers.forEach { (name, value) throws(CurlError) in
                 let kind = FieldName(name, ByteRange(start: 0, end: name.count))
                 if sessions.override(kind, named: name) { return }
-                try transfer.easy.appendTrailer(name: name, value: value)
+                if let line = transfer.line {
+                    try line.appendTrailer(name: name, value: value)
+                } else {
+                    try transfer.easy.appendTrailer(name: name, value: value)
+                }
             }
             return true
         } catch {

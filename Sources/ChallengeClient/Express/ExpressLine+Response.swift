@@ -41,7 +41,11 @@ extension ExpressLine {
             unsafe transfer.received(head: UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
         }
         input.consume(length)
-        if !isTaken { finish(.writeError) }
+        if !isTaken {
+            finish(.writeError)
+        } else if transfer.upload.wasContinued {
+            stopWaiting()
+        }
         return isTaken
     }
 

@@ -29,6 +29,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     /// What is read at once, in bytes.
     static let piece = 32 * 1024
+    /// For how long the body waits for the upstream's word.
+    static let longestWait = LoopDelay(.seconds(1))
 
     /// Not retained, as it holds this one.
     unowned let transfer: Transfer
@@ -45,6 +47,15 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     var searched = 0
     var lineStart = 0
     private var state = State.connecting
+    /// Whether the body goes in chunks.
+    private(set) var isChunked = false
+    /// The fields behind the last chunk.
+    var trailers = ByteQueue()
+    /// Whether the body waits for the upstream's word (RFC 9110 section 10.1.1).
+    private(set) var awaitsContinue = false
+    /// Whether it has waited for that in vain.
+    private(set) var hasWaited = false
+    private var patience: LazyTimer?
     /// Whether the connection has carried an earlier request than the one under way.
     private(set) var isReused = false
     /// Whether any of an answer to the request under way has come.
@@ -58,12 +69,18 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         self.rest = rest
     }
 
+    deinit { patience?.cancel() }
+
     var isRunning: Bool { state == .running }
     /// Whether the final head was a 101.
     var hasSwitched: Bool { state == .switched }
 
     /// Begins a request. `head` holds all its fields but those that say how long its body is.
     func start(_ request: ExchangeRequest, head: FieldSink) throws(CurlError) {
+        isChunked = request.framing == .chunked
+        awaitsContinue = request.expectsContinue && request.hasBody
+        hasWaited = false
+        if awaitsContinue { head.append(name: "Expect", value: "100-continue") }
         head.end(request.framing)
         head.take(into: &output)
         searched = 0
@@ -117,6 +134,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     func close() {
         state = .over
         isHeld = false
+        stopWaiting()
         output.erase()
         connection?.close()
         connection = nil
@@ -152,8 +170,33 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         guard isRunning else { return }
         if !output.isEmpty { send() }
         receive()
+        // What came may be the word that the body has waited for.
+        if isRunning, wantsBody, output.isEmpty { send() }
         settle()
         watch()
+    }
+
+    // MARK: Waiting for 100 (RFC 9110 section 10.1.1)
+
+    /// The head has gone out: from here on it is waited.
+    func beginWaiting() {
+        guard awaitsContinue, let connection else { return }
+        let timer = patience ?? LazyTimer(loop: connection.loop)
+        patience = timer
+        timer.onExpiry = { [unowned self] in
+            guard isRunning, awaitsContinue, !transfer.isHeadComplete else { return }
+            hasWaited = true
+            stopWaiting()
+            resumeSending()
+        }
+        timer.arm(at: connection.loop.now + Self.longestWait)
+    }
+
+    /// The body waits no longer.
+    func stopWaiting() {
+        guard awaitsContinue else { return }
+        awaitsContinue = false
+        patience?.disarm()
     }
 
     /// Ends the request where both it and its answer are whole.
@@ -202,6 +245,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         let isReusable =
             error == nil && transfer.isAnswered && transfer.allowsAnotherRequest && output.isEmpty && input.isEmpty
             && !transfer.isUpgrade
+        stopWaiting()
         state = isReusable ? .resting : .over
         if !isReusable { connection?.watch(for: [], handler: self) }
         transfer.transferEnded(transfer.easy, error: error)

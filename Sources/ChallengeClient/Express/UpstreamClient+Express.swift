@@ -10,11 +10,6 @@ extension UpstreamPlan {
     var goesExpress: Bool { !connections.mayBeHTTP2(to: base.origin) }
 }
 
-extension ExchangeRequest {
-    /// Whether it can go over an express line. libcurl has the waiting for 100, and writes chunks and trailers.
-    var goesExpress: Bool { !hasBody || framing != .chunked && !expectsContinue }
-}
-
 extension UpstreamClient {
     /// Whether requests for another protocol go up as such. Not where the settings want HTTP/2 and nothing else, which has
     /// no `Upgrade` (RFC 9113 section 8.2.2): there they are ordinary requests.

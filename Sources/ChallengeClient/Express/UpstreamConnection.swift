@@ -36,7 +36,7 @@ package final class UpstreamConnection {
 
     private let easy: EasyHandle
     private let driver: CurlDriver
-    private let loop: EventLoop
+    let loop: EventLoop
 
     init(easy: EasyHandle, driver: CurlDriver, loop: EventLoop, idleDelay: LoopDelay, isSecure: Bool) {
         self.easy = easy

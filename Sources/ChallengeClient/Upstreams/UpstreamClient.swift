@@ -133,7 +133,7 @@ package final class UpstreamClient {
         if let credential = sessions.connection, !request.keepsCredentials, !request.goesUnbound {
             return try transfer(for: owner, by: pool.driver, authenticatingBy: credential)
         }
-        if goesExpress, request.goesExpress {
+        if goesExpress {
             guard let transfer = pool.rest.take(now: runtime.loop.now) else {
                 return try makeLine(for: owner, in: pool)
             }

@@ -83,6 +83,50 @@ struct ExpectationTests {
         #expect(try server.readAll() == "")
     }
 
+    @Test("an upstream that does not say 100 gets the body all the same, after a second", arguments: [false, true])
+    func silent(isChunked: Bool) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let framed = isChunked ? head.replacing("Content-Length: 5", with: "Transfer-Encoding: chunked") : head
+        let body = isChunked ? "5\r\nhello\r\n0\r\n\r\n" : "hello"
+        var server: Peer?
+        for _ in 0..<2 {
+            try caller.send(framed)
+            let peer = try server ?? upstream.accept()
+            server = peer
+            #expect(try peer.head().contains("Expect: 100-continue\r\n"))
+            proxy.settle()
+            proxy.pass(.milliseconds(999))
+            #expect(!caller.hasNews)
+            proxy.pass(.milliseconds(1))
+            try caller.expect(go)
+            try caller.send(body)
+            try peer.expect(body)
+            // It says so after all.
+            try peer.send(go + answer("200 OK", "well"))
+            #expect(try caller.message().body == "well")
+        }
+    }
+
+    @Test("a final answer that begins in place of 100 ends the wait, and no body follows it")
+    func slowRefusal() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        try caller.send(head)
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwe")
+        _ = try caller.head()
+        proxy.settle()
+        proxy.pass(.seconds(5))
+        try caller.send("hello")
+        proxy.settle()
+        try server.send("ll")
+        #expect(try server.readAll() == "")
+    }
+
     @Test("a login that must come first costs no body: it crosses once, behind the login")
     func challenged() throws {
         let upstream = try ScriptedUpstream()
