@@ -8,6 +8,8 @@ internal import HTTPWire
 final class ExpressRest {
     /// libcurl keeps a connection no longer either (`CURLOPT_MAXAGE_CONN`): what stands in between may have forgotten it.
     private static let longest = LoopDelay(.seconds(118))
+    /// For so long after a wait the loop knows what has come on the lines that rest.
+    private static let recent = LoopDelay(.milliseconds(2))
 
     private let limit: Int
     private var isClosed = false
@@ -19,10 +21,18 @@ final class ExpressRest {
     /// Room for `limit` lines.
     init(limit: Int) { self.limit = limit }
 
-    /// A transfer whose line can take a request at once.
-    func take(now: LoopInstant) -> Transfer? {
+    /// A transfer whose line can take `request` at once.
+    func take(for request: ExchangeRequest, on loop: EventLoop) -> Transfer? {
+        let now = loop.now
+        // The loop tells of whatever comes on a line that rests; what has come since its last wait shows only in a look at the socket.
+        // A request that may go again (RFC 9110 §9.2.2) does without where that was a moment ago: it is sent once more if its
+        // connection had ended.
+        let mayGoAgain =
+            request.method.isIdempotent && !request.hasBody && loop.readNow() < now + Self.recent
         while let transfer = transfers.popLast() {
-            if let line = transfer.line, line.isFresh, now < line.restingSince + Self.longest { return transfer }
+            if let line = transfer.line, mayGoAgain || line.isFresh, now < line.restingSince + Self.longest {
+                return transfer
+            }
             transfer.line?.close()
         }
         return nil

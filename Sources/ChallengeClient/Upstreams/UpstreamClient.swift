@@ -134,7 +134,7 @@ package final class UpstreamClient {
             return try transfer(for: owner, by: pool.driver, authenticatingBy: credential)
         }
         if goesExpress {
-            guard let transfer = pool.rest.take(now: runtime.loop.now) else {
+            guard let transfer = pool.rest.take(for: request, on: runtime.loop) else {
                 return try makeLine(for: owner, in: pool)
             }
             transfer.owner = owner

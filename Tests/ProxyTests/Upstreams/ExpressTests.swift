@@ -2,8 +2,10 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import EventLoop
 import HTTPWire
 import Proxy
+import Synchronization
 import TestSupport
 import Testing
 
@@ -99,6 +101,8 @@ struct ExpressTests {
         first.goesOn.set()
         #expect(second.isThere.wait())
         try server.send(answer("200 OK", "of nobody's"))
+        // On the loop's thread: so long was this turn.
+        second.atItsEnd.withLock { $0 = { [time = proxy.time] in time.advance(by: .milliseconds(2)) } }
         second.goesOn.set()
         proxy.settle()
         #expect(!caller.hasNews)
