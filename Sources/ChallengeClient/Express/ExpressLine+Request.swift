@@ -57,11 +57,13 @@ extension ExpressLine {
 
     /// Whether the body is to be asked for.
     var wantsBody: Bool {
-        !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
+        let transfer = transfer
+        return !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
     }
 
     private func fill() {
         guard wantsBody else { return }
+        let transfer = transfer
         let length = transfer.upload.next(upTo: Self.bodyPiece)
         var supply = BodySupply.pause
         // Room for the size of the chunk before it and the end of its line behind it.

@@ -8,6 +8,7 @@ internal import HTTPWire
 extension ExpressLine {
     /// Feeds the transfer with what is there: a head when it is whole, the body as it comes. Whether it takes more.
     func feed() -> Bool {
+        let transfer = transfer
         while isRunning, !input.isEmpty {
             guard transfer.isHeadComplete else {
                 if feedHead() { continue }
@@ -27,6 +28,7 @@ extension ExpressLine {
 
     /// False where no whole head is there, or the transfer does not take it.
     private func feedHead() -> Bool {
+        let transfer = transfer
         guard let length = input.withSpan({ endOfHead(in: $0) }) else {
             // The transfer says when a head is too long, but sees none that has no end.
             if input.count > Transfer.headLimit {

@@ -201,6 +201,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     /// Ends the request where both it and its answer are whole.
     private func settle() {
+        let transfer = transfer
         if isRunning, transfer.isHeadComplete {
             if transfer.answer.status == 101 {
                 state = .switched
@@ -215,6 +216,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Has the loop tell of what is waited for; costs nothing where that is the same as before.
     func watch() {
         guard isRunning, let connection else { return }
+        let transfer = transfer
         var interest: Interest = []
         if !transfer.isPaused, !transfer.isAnswered { interest.insert(.read) }
         if !output.isEmpty, !isHeld { interest.insert(.write) }
@@ -224,6 +226,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Takes what has come.
     private func receive() {
         guard feed(), isRunning, let connection else { return }
+        let (transfer, rest) = (transfer, rest)
         rest.exchangeMemory(with: &input)
         defer { rest.exchangeMemory(with: &input) }
         while isRunning {
@@ -242,6 +245,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     /// The request is over. Whether the connection can take another is known now (RFC 9112 section 9.3).
     func finish(_ error: CurlError?) {
+        let transfer = transfer
         let isReusable =
             error == nil && transfer.isAnswered && transfer.allowsAnotherRequest && output.isEmpty && input.isEmpty
             && !transfer.isUpgrade

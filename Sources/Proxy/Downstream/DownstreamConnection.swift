@@ -317,6 +317,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         guard !machine.isClosed else { return }
         release()
         service?.close()
+        service = nil
         switched?.close()
         stream.close(resetting: resetting)
         worker.connectionClosed(self)
@@ -338,6 +339,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         self.switched = nil
         release()
         service?.becomeTunnel()
+        service = nil
         worker.replace(by: Tunnel(stream, switched))
     }
 
@@ -350,6 +352,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     /// HAProxy speaks its own protocol on the socket.
     private func becomeSPOP() {
         release()
+        service = nil
         worker.replace(by: SPOPConnection(stream))
     }
 }

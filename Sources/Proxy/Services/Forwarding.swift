@@ -9,7 +9,8 @@ final class Forwarding: Service {
     /// What is copied is shorter than this, in bytes, be it the piece of a response or what it follows; else the two change places.
     private static let copiedAtMost = 4096
 
-    private unowned let connection: any ServedConnection
+    /// Strong, as a weak or unowned reference costs every use of its object; the connection lets go of its service when it closes.
+    private let connection: any ServedConnection
     private let worker: Worker
     private var run: UpstreamRequest
     private var response = ForwardedResponse()

@@ -6,7 +6,8 @@ internal import HTTPWire
 
 /// Answers the requests of a connection to the admin listener. They are no exchanges: nothing is counted of them.
 final class LocalAnswers: Service {
-    private unowned let connection: any ServedConnection
+    /// Strong, as a weak or unowned reference costs every use of its object; the connection lets go of its service when it closes.
+    private let connection: any ServedConnection
     private let service: any LocalService
     private let log: ExchangeLog
     private let nextID: () -> ExchangeID

@@ -150,9 +150,10 @@ final class Peer {
         return head
     }
 
-    /// One message: its head, and the body that `Content-Length` tells, or one in chunks as it came.
+    /// One message: its head, and the body that `Content-Length` tells, or one in chunks as it came. One that waits for 100 is asked for.
     func message() throws -> (head: String, body: String) {
         let head = try head()
+        if head.contains("\r\nExpect: 100-continue\r\n") { try send("HTTP/1.1 100 Continue\r\n\r\n") }
         if head.contains("\r\nTransfer-Encoding: chunked\r\n") { return (head, try read(until: "0\r\n\r\n")) }
         let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
         let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0

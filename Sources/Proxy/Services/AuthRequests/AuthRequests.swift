@@ -6,7 +6,8 @@ internal import HTTPWire
 
 /// Answers auth requests: another proxy asks whether a request of its caller may pass, and with which fields.
 final class AuthRequests: Service {
-    private unowned let connection: any ServedConnection
+    /// Strong, as a weak or unowned reference costs every use of its object; the connection lets go of its service when it closes.
+    private let connection: any ServedConnection
     private let worker: Worker
     private var run: UpstreamRequest
 
