@@ -34,27 +34,23 @@ extension Exchange {
     /// The body is asked for: the upstream has agreed, or let the wait pass, or it is HTTP/2, where libcurl does not wait.
     func noteExpectation() {
         defer { expectingSince = .never }
-        guard let client, let transfer else { return }
+        guard let client, let stream else { return }
         // libcurl waits by the system's clock.
         let end = expectingSince.advanced(byMilliseconds: UpstreamClient.expectationMilliseconds)
-        let isOver = transfer.line?.hasWaited ?? (runtime.loop.systemNow >= end)
-        if transfer.upload.wasContinued || isOver {
-            client.noteExpectation(isHonored: transfer.upload.wasContinued)
+        let isOver = stream.hasWaited ?? (runtime.loop.systemNow >= end)
+        if stream.transfer.upload.wasContinued || isOver {
+            client.noteExpectation(isHonored: stream.transfer.upload.wasContinued)
         }
     }
 
     /// Those that a session's fields take the place of stay here, as they would among the fields of the head.
     func supplyTrailers() -> Bool {
-        guard let transfer, let sessions = route?.fields else { return false }
+        guard let stream, let sessions = route?.fields else { return false }
         do throws(CurlError) {
             try trailers.forEach { (name, value) throws(CurlError) in
                 let kind = FieldName(name, ByteRange(start: 0, end: name.count))
                 if sessions.override(kind, named: name) { return }
-                if let line = transfer.line {
-                    try line.appendTrailer(name: name, value: value)
-                } else {
-                    try transfer.easy.appendTrailer(name: name, value: value)
-                }
+                try stream.appendTrailer(name: name, value: value)
             }
             return true
         } catch {

@@ -10,12 +10,12 @@ extension Exchange {
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         if machine.isLooking { look(at: transfer) }
-        guard let client, self.transfer === transfer, !machine.isHolding else { return }
-        if transfer.isExpectationRefused {
+        guard let client, let stream, self.transfer === transfer, !machine.isHolding else { return }
+        if transfer.setback == .expectation {
             request.expectsContinue = false
             client.noteExpectation(isHonored: false)
             perform(machine.requestUntaken(canReplay: body.canReplay))
-        } else if transfer.isLeftUnbound {
+        } else if transfer.setback == .unboundConnection {
             // No credential was looked at, so nothing is known of it.
             if trial != nil { judge(.undecided) }
             request.goesUnbound = true
@@ -25,9 +25,10 @@ extension Exchange {
         } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
-            let failure = ExchangeError(client.failure(error, of: transfer), upstream: client.plan)
+            let failure = ExchangeError(stream.failure(error), upstream: client.plan)
             // RFC 9110 §9.2.2: others are sent again only where it is known that nothing came of them.
-            let canResend = transfer.isStale || transfer.mayNotBeTaken(error) && request.method.isIdempotent
+            let canResend =
+                transfer.setback == .staleConnection || stream.mayNotBeTaken(error) && request.method.isIdempotent
             perform(machine.connectionEnded(failure, canResend: canResend && body.canReplay))
         } else {
             deliverTrailers(of: transfer)

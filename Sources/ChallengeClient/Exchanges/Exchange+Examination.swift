@@ -155,7 +155,7 @@ extension Exchange {
 
     /// Hands the connection over, which has another protocol now.
     func handOver() {
-        guard let client, let transfer, let connection = transfer.line?.takeConnection(), let caller else {
+        guard let client, let transfer, let connection = stream?.takeConnection(), let caller else {
             return
         }
         do throws(WireError) {

@@ -29,6 +29,8 @@ package final class Exchange: TransferOwner {
     var expectingSince = LoopInstant.never
     /// What came behind the request's body.
     var trailers = TrailerLines()
+    /// What carries the request, and its transfer.
+    var stream: (any UpstreamStream)?
     var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.
     var used: [UInt64] = []
@@ -232,10 +234,12 @@ package final class Exchange: TransferOwner {
     }
 
     func releaseTransfer() {
-        guard let transfer else { return }
-        self.transfer = nil
+        guard let stream else { return }
+        self.stream = nil
+        transfer?.owner = nil
+        transfer = nil
         upstreamTime &+= runtime.loop.now.nanoseconds(since: sentAt)
-        client?.giveBack(transfer, of: route)
+        stream.release()
     }
 
     // MARK: Transfers
@@ -264,8 +268,11 @@ package final class Exchange: TransferOwner {
         if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
         guard knowsBody(for: sessions, of: client) else { return nil }
         do throws(CurlError) {
-            let transfer = try client.transfer(for: self, request: request, at: route, sessions: sessions)
-            self.transfer = transfer
+            let stream = try client.stream(for: request, at: route, sessions: sessions)
+            self.stream = stream
+            transfer = stream.transfer
+            stream.transfer.owner = self
+            stream.transfer.begin(request)
             let head = runtime.head
             head.begin(request.methodName.utf8.span, target)
             defer { head.reset() }
@@ -274,11 +281,10 @@ package final class Exchange: TransferOwner {
             sessions.write(into: head, keepingCredentials: request.keepsCredentials)
             if let error = sign(by: sessions, of: client, into: head) { return machine.failed(error) }
             guard head.isGood else { throw .badFunctionArgument }
-            try client.prepare(transfer, request: request, head: head, target: target)
             expectingSince = request.expectsContinue ? runtime.loop.systemNow : .never
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
-            try client.start(transfer, request: request, head: head, at: route)
+            try stream.start(request, head: head, target: target)
             return nil
         } catch {
             return machine.failed(ExchangeError(error, upstream: client.plan))

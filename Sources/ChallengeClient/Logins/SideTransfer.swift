@@ -13,6 +13,7 @@ final class SideTransfer: TransferOwner {
     static let bodyLimit = 1024 * 1024
 
     private let driver: CurlDriver
+    private let stream: CurlStream
     private let transfer: Transfer
     private let request: SideRequest
     private let plan: UpstreamPlan
@@ -30,15 +31,15 @@ final class SideTransfer: TransferOwner {
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         do throws(CurlError) {
-            let transfer = try Transfer(
+            let stream = try CurlStream(
                 driver: driver,
                 mayBeHTTP2: request.connection == nil && plan.connections.mayBeHTTP2(to: request.url.origin),
-                isOverTLS: request.url.origin.scheme == .https)
-            let side = SideTransfer(transfer, request, plan: plan, driver: driver, finish: finish)
+                isOverTLS: request.url.origin.scheme == .https, isProxied: plan.connections.proxy != nil)
+            let side = SideTransfer(stream, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
-            try driver.start(transfer)
+            try driver.start(stream)
             // Only now, for the two hold each other from here to `end`.
-            transfer.owner = side
+            stream.transfer.owner = side
             side.own = side
         } catch {
             finish(.failure(SideRequestError(.unreachable, reason: error.description)))
@@ -46,10 +47,11 @@ final class SideTransfer: TransferOwner {
     }
 
     private init(
-        _ transfer: Transfer, _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
+        _ stream: CurlStream, _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
-        self.transfer = transfer
+        self.stream = stream
+        transfer = stream.transfer
         self.request = request
         self.plan = plan
         self.driver = driver
@@ -57,7 +59,7 @@ final class SideTransfer: TransferOwner {
     }
 
     private func prepare() throws(CurlError) {
-        let easy = transfer.easy
+        let easy = stream.easy
         // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
         // by the same way out.
         let isUpstream = request.url.origin == plan.base.origin
@@ -74,20 +76,20 @@ final class SideTransfer: TransferOwner {
         if transfer.isHeadRequest { try easy.set(.noBody, true) }
         if request.method != .get || request.body != nil { try easy.set(.customRequest, request.method.rawValue) }
         if request.body == nil, request.method == .post {
-            try transfer.fields.append(name: "Content-Length", value: "0")
+            try stream.fields.append(name: "Content-Length", value: "0")
         }
         if let credential = request.connection {
-            try transfer.authenticateConnection(by: credential)
+            try stream.authenticateConnection(by: credential)
             try easy.set(.freshConnect, true)
             try easy.set(.forbidReuse, true)
         }
-        transfer.fields.suppress("Expect")
+        stream.fields.suppress("Expect")
         // What is read here is to come as it is (RFC 9110 §12.5.3); `complete` is for servers that compress all the same.
         if !request.fields.contains(.acceptEncoding) {
-            try transfer.fields.append(name: "Accept-Encoding", value: "identity")
+            try stream.fields.append(name: "Accept-Encoding", value: "identity")
         }
         try request.fields.forEachLine { (name, value) throws(CurlError) in
-            try transfer.fields.append(name: name.rawName, value: value)
+            try stream.fields.append(name: name.rawName, value: value)
         }
     }
 
@@ -127,8 +129,7 @@ final class SideTransfer: TransferOwner {
         if let fault = transfer.fault {
             end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) broke HTTP: \(fault.detail)")))
         } else if let error {
-            let failure = TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
-            end(.failure(SideRequestError(failure, origin: request.url.origin)))
+            end(.failure(SideRequestError(stream.failure(error), origin: request.url.origin)))
         } else if let response {
             complete(response)
         } else {
@@ -181,7 +182,7 @@ final class SideTransfer: TransferOwner {
     private func end(_ result: Result<SideResponse, SideRequestError>) {
         guard own != nil else { return }
         transfer.owner = nil
-        driver.stop(transfer)
+        driver.stop(stream)
         transfer.body.wipe(keepingCapacity: 0)
         finish(result)
         own = nil

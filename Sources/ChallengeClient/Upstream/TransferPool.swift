@@ -19,34 +19,29 @@ struct ConnectionGroup: Hashable {
     var isCommon: Bool { keys.isEmpty }
 }
 
-/// The idle transfers of an upstream whose requests may share connections.
+/// The idle streams of an upstream whose requests may share connections.
 final class TransferPool {
     /// libcurl with these connections.
     let driver: CurlDriver
-    /// Where transfers may share a connection of HTTP/2.
+    /// Where streams may share a connection of HTTP/2.
     let sharedStart: SharedStart?
-    /// The express lines that rest.
-    let rest: ExpressRest
-    private var idle: [Transfer] = []
-    /// Idle transfers beyond this many are let go; libcurl keeps the connections, not they.
+    /// The connections of HTTP/1.1 that rest.
+    let rest: RestingStreams
+    private var idle: [CurlStream] = []
+    /// Idle streams of libcurl's beyond this many are let go; libcurl keeps the connections, not they.
     private static let mostIdle = 256
 
-    init(driver: CurlDriver, sharedStart: SharedStart?, rest: ExpressRest) {
+    init(driver: CurlDriver, sharedStart: SharedStart?, rest: RestingStreams) {
         self.rest = rest
         self.driver = driver
         self.sharedStart = sharedStart
     }
 
-    /// An idle transfer, if there is one.
-    func take() -> Transfer? { idle.popLast() }
+    /// An idle stream, if there is one.
+    func take() -> CurlStream? { idle.popLast() }
 
-    /// Takes a transfer back; one that still runs is ended, with its connection.
-    func giveBack(_ transfer: Transfer) {
-        sharedStart?.ended(transfer)
-        transfer.driver.stop(transfer)
-        transfer.reset()
-        if idle.count < Self.mostIdle, !transfer.authenticatesConnection, transfer.driver === driver {
-            idle.append(transfer)
-        }
+    /// Takes a stream back that has ended.
+    func put(_ stream: CurlStream) {
+        if idle.count < Self.mostIdle { idle.append(stream) }
     }
 }

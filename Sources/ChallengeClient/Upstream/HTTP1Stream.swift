@@ -7,13 +7,12 @@ internal import HTTPWire
 
 /// HTTP/1.1 spoken by ourselves, in libcurl's place, on a connection that libcurl has made: for one request after the other.
 ///
-/// It feeds what comes into its `Transfer` as libcurl would, so that everything that an exchange does with a response
-/// (examination, logins, replay, time limits) is the same. libcurl sets up and takes down a whole transfer for each request,
-/// which costs more than all the rest of an exchange; here a request is one `send`, one `recv`, and nothing to register.
+/// libcurl sets up and takes down a whole transfer for each request, which costs more than all the rest of an exchange; here a
+/// request is one `send`, one `recv`, and nothing to register.
 ///
 /// It also takes requests for another protocol (RFC 9110 section 7.8). After a 101 there is no HTTP any more: then
 /// `takeConnection` hands the connection over.
-final class ExpressLine: TransferDelegate, ReadinessHandler {
+final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     private enum State {
         /// libcurl connects.
         case connecting
@@ -32,10 +31,15 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// For how long the body waits for the upstream's word.
     static let longestWait = LoopDelay(.seconds(1))
 
-    /// Not retained, as it holds this one.
-    unowned let transfer: Transfer
+    let transfer: Transfer
     /// Where it rests between two requests; not retained, as it holds this one then.
-    unowned let rest: ExpressRest
+    unowned let rest: RestingStreams
+    /// What libcurl connects with.
+    private let easy: EasyHandle
+    /// Whether there is a proxy on the way.
+    private let isProxied: Bool
+    let driver: CurlDriver
+    private let loop: EventLoop
     private(set) var connection: UpstreamConnection?
     /// What of the request is to be sent; it holds secrets.
     var output = ByteQueue()
@@ -54,7 +58,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Whether the body waits for the upstream's word (RFC 9110 section 10.1.1).
     private(set) var awaitsContinue = false
     /// Whether it has waited for that in vain.
-    private(set) var hasWaited = false
+    private(set) var hasWaited: Bool? = false
     private var patience: LazyTimer?
     /// Whether the connection has carried an earlier request than the one under way.
     private(set) var isReused = false
@@ -63,10 +67,21 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Since when it rests.
     private(set) var restingSince = LoopInstant.never
 
-    init(transfer: Transfer, connection: UpstreamConnection, rest: ExpressRest) {
-        self.transfer = transfer
+    /// A stream on `connection`, which `easy` makes; `driver` tells what comes of it. `isUpgrade`: for the one request that asks for
+    /// another protocol.
+    init(
+        driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, rest: RestingStreams, isProxied: Bool,
+        isUpgrade: Bool
+    ) {
+        transfer = Transfer(driver: driver)
+        self.driver = driver
+        self.easy = easy
         self.connection = connection
         self.rest = rest
+        self.isProxied = isProxied
+        loop = connection.loop
+        transfer.isUpgrade = isUpgrade
+        transfer.stream = self
     }
 
     deinit { patience?.cancel() }
@@ -75,8 +90,9 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Whether the final head was a 101.
     var hasSwitched: Bool { state == .switched }
 
-    /// Begins a request. `head` holds all its fields but those that say how long its body is.
-    func start(_ request: ExchangeRequest, head: FieldSink) throws(CurlError) {
+    // MARK: UpstreamStream
+
+    func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {
         isChunked = request.framing == .chunked
         awaitsContinue = request.expectsContinue && request.hasBody
         hasWaited = false
@@ -92,16 +108,14 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
             sendHead()
             watch()
             // The owner is to hear that some of the body was taken, or that none can be.
-            if transfer.hasNews { transfer.driver.wake() }
+            if transfer.hasNews { driver.wake() }
         } else {
             try connection?.open(telling: self)
         }
     }
 
-    /// The transfer has room for more of the response's body.
     func resumeReceiving() { advance() }
 
-    /// There is more of the request's body.
     func resumeSending() {
         guard isRunning else { return }
         send()
@@ -109,7 +123,16 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         settle()
     }
 
-    /// The connection, after a 101, with what came behind it; it is the taker's to close. Nil where there is none.
+    func failure(_ error: CurlError) -> TransferFailure { TransferFailure(error, of: easy, isProxied: isProxied) }
+
+    /// It closed a connection that had carried requests before, without a word on this one (RFC 9112 section 9.3.1).
+    func mayNotBeTaken(_ error: CurlError) -> Bool { isReused && !hasHeard }
+
+    func release() {
+        transfer.reset()
+        rest.put(self, now: loop.now)
+    }
+
     func takeConnection() -> UpstreamConnection? {
         guard hasSwitched, let connection else { return nil }
         self.connection = nil
@@ -144,7 +167,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     func ready(_ fd: Int32, _ events: Readiness) {
         if state == .resting {
-            rest.remove(transfer)
+            rest.remove(self)
             close()
         } else {
             advance()
@@ -163,7 +186,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         } else {
             finish(.couldNotConnect)
         }
-        transfer.driver.wake()
+        driver.wake()
     }
 
     private func advance() {
@@ -180,8 +203,8 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     /// The head has gone out: from here on it is waited.
     func beginWaiting() {
-        guard awaitsContinue, let connection else { return }
-        let timer = patience ?? LazyTimer(loop: connection.loop)
+        guard awaitsContinue else { return }
+        let timer = patience ?? LazyTimer(loop: loop)
         patience = timer
         timer.onExpiry = { [unowned self] in
             guard isRunning, awaitsContinue, !transfer.isHeadComplete else { return }
@@ -189,7 +212,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
             stopWaiting()
             resumeSending()
         }
-        timer.arm(at: connection.loop.now + Self.longestWait)
+        timer.arm(at: loop.now + Self.longestWait)
     }
 
     /// The body waits no longer.
@@ -199,9 +222,11 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
         patience?.disarm()
     }
 
+    /// Only the end of the connection ends the answer: over TLS it must be announced.
+    func watchClosure() { easy.watchClosure() }
+
     /// Ends the request where both it and its answer are whole.
     private func settle() {
-        let transfer = transfer
         if isRunning, transfer.isHeadComplete {
             if transfer.answer.status == 101 {
                 state = .switched
@@ -210,13 +235,12 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
                 finish(nil)
             }
         }
-        transfer.driver.wake()
+        driver.wake()
     }
 
     /// Has the loop tell of what is waited for; costs nothing where that is the same as before.
     func watch() {
         guard isRunning, let connection else { return }
-        let transfer = transfer
         var interest: Interest = []
         if !transfer.isPaused, !transfer.isAnswered { interest.insert(.read) }
         if !output.isEmpty, !isHeld { interest.insert(.write) }
@@ -226,7 +250,7 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
     /// Takes what has come.
     private func receive() {
         guard feed(), isRunning, let connection else { return }
-        let (transfer, rest) = (transfer, rest)
+        let rest = rest
         rest.exchangeMemory(with: &input)
         defer { rest.exchangeMemory(with: &input) }
         while isRunning {
@@ -245,14 +269,13 @@ final class ExpressLine: TransferDelegate, ReadinessHandler {
 
     /// The request is over. Whether the connection can take another is known now (RFC 9112 section 9.3).
     func finish(_ error: CurlError?) {
-        let transfer = transfer
         let isReusable =
             error == nil && transfer.isAnswered && transfer.allowsAnotherRequest && output.isEmpty && input.isEmpty
             && !transfer.isUpgrade
         stopWaiting()
         state = isReusable ? .resting : .over
         if !isReusable { connection?.watch(for: [], handler: self) }
-        transfer.transferEnded(transfer.easy, error: error)
+        transfer.end(error, isUnannounced: easy.endedUnannounced)
     }
 
     // MARK: What libcurl does not ask while it only connects

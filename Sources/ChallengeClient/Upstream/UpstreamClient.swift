@@ -28,15 +28,15 @@ package final class UpstreamClient {
     /// Until when no body waits for the upstream's word, which it has not given lately.
     var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
     private var lessons: UInt64 = 0
-    /// Whether requests go over express lines.
-    private let goesExpress: Bool
+    /// Whether the upstream will speak HTTP/1.1.
+    private let speaksHTTP1: Bool
     /// Where nothing binds a connection to a user.
     let commonPool: TransferPool
     private var pools: [ConnectionGroup: TransferPool] = [:]
     /// Those for callers with an identity of their own, by its number.
     private var identities: [Int: UpstreamClient] = [:]
 
-    /// The client of `plan` on the worker of `runtime`. `former`: the one before it, whose lines it takes over where they lead to
+    /// The client of `plan` on the worker of `runtime`. `former`: the one before it, whose connections it takes over where they lead to
     /// the same; else they are closed.
     package init(plan: UpstreamPlan, runtime: ClientRuntime, after former: UpstreamClient? = nil) {
         self.plan = plan
@@ -46,8 +46,8 @@ package final class UpstreamClient {
         responseDelay = LoopDelay(plan.timeouts.response)
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
-        goesExpress = plan.goesExpress
-        var rest: ExpressRest?
+        speaksHTTP1 = !plan.connections.mayBeHTTP2(to: plan.base.origin)
+        var rest: RestingStreams?
         if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
             rest = former.commonPool.rest
             former.retireOthers()
@@ -73,7 +73,7 @@ package final class UpstreamClient {
         return made
     }
 
-    /// The lines go that are bound to a user.
+    /// The connections go that are bound to a user.
     func retireOthers() {
         for pool in pools.values { pool.rest.close() }
         for client in identities.values { client.retire() }
@@ -122,96 +122,87 @@ package final class UpstreamClient {
         }
     }
 
-    // MARK: Transfers
+    /// The upstream is no longer in the configuration: its connections go, those in use after their requests.
+    package func retire() {
+        commonPool.rest.close()
+        retireOthers()
+    }
 
-    /// An idle transfer, or a new one; throws when libcurl is out of memory.
-    func transfer(
-        for owner: any TransferOwner, request: ExchangeRequest, at route: RouteSessions, sessions: SessionFields
-    ) throws(CurlError) -> Transfer {
+    // MARK: Streams
+
+    /// Whether requests for another protocol go up as such. Not where the settings want HTTP/2 and nothing else, which has
+    /// no `Upgrade` (RFC 9113 section 8.2.2): there they are ordinary requests.
+    package var takesUpgrades: Bool { plan.connections.version != .http2 }
+
+    /// An idle stream, or a new one; throws when libcurl is out of memory.
+    func stream(
+        for request: ExchangeRequest, at route: RouteSessions, sessions: SessionFields
+    ) throws(CurlError) -> any UpstreamStream {
         let pool = try pool(of: route.connections)
-        if request.isUpgrade { return try makeLine(for: owner, in: pool, isUpgrade: true) }
+        // One that asks for another protocol has a connection of its own, which goes with it.
+        if request.isUpgrade { return try makeHTTP1Stream(in: pool, isUpgrade: true) }
         if let credential = sessions.connection, !request.keepsCredentials, !request.goesUnbound {
-            return try transfer(for: owner, by: pool.driver, authenticatingBy: credential)
+            let stream = try makeCurlStream(in: pool, mayBeHTTP2: false)
+            try stream.authenticateConnection(by: credential)
+            return stream
         }
-        if goesExpress {
-            guard let transfer = pool.rest.take(for: request, on: runtime.loop) else {
-                return try makeLine(for: owner, in: pool)
-            }
-            transfer.owner = owner
-            return transfer
+        if speaksHTTP1 {
+            if let rested = pool.rest.take(for: request, on: runtime.loop) { return rested }
+            return try makeHTTP1Stream(in: pool)
         }
-        let transfer: Transfer
-        if let last = pool.take() {
-            transfer = last
-        } else {
-            transfer = try makeTransfer(
-                by: pool.driver, mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
-        }
-        transfer.owner = owner
-        return transfer
+        if let idle = pool.take() { return idle }
+        return try makeCurlStream(in: pool, mayBeHTTP2: plan.connections.mayBeHTTP2(to: plan.base.origin))
     }
 
-    /// A transfer with all that the settings say of connections.
-    func makeTransfer(by driver: CurlDriver, mayBeHTTP2: Bool) throws(CurlError) -> Transfer {
-        let transfer = try Transfer(
-            driver: driver, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https,
+    private func makeHTTP1Stream(in pool: TransferPool, isUpgrade: Bool = false) throws(CurlError) -> HTTP1Stream {
+        let easy = try EasyHandle()
+        try prepare(easy)
+        // ALPN must not choose HTTP/2, where nothing can be upgraded.
+        try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
+        try easy.connectOnly()
+        let proxy = plan.connections.proxy ?? ""
+        let connection = UpstreamConnection(
+            easy: easy, driver: try runtime.connections(), loop: runtime.loop, idleDelay: idleDelay,
+            isSecure: plan.base.origin.scheme == .https || proxy.lowercased().hasPrefix("https"))
+        return HTTP1Stream(
+            driver: pool.driver, easy: easy, connection: connection, rest: pool.rest,
+            isProxied: plan.connections.proxy != nil, isUpgrade: isUpgrade)
+    }
+
+    private func makeCurlStream(in pool: TransferPool, mayBeHTTP2: Bool) throws(CurlError) -> CurlStream {
+        let stream = try CurlStream(
+            driver: pool.driver, pool: pool, mayBeHTTP2: mayBeHTTP2, isOverTLS: plan.base.origin.scheme == .https,
+            isProxied: plan.connections.proxy != nil,
             versions: VersionSwitch(plan.connections, mayBeHTTP2: mayBeHTTP2))
-        try transfer.easy.setAddress(plan.base.origin.description + "/")
-        try transfer.easy.set(.connectTimeout, plan.timeouts.connect)
-        try plan.connections.apply(to: transfer.easy, for: plan.base.origin)
-        return transfer
+        try prepare(stream.easy)
+        return stream
     }
 
-    /// All that is known of why `transfer` failed.
-    func failure(_ error: CurlError, of transfer: Transfer) -> TransferFailure {
-        TransferFailure(error, of: transfer.easy, isProxied: plan.connections.proxy != nil)
+    /// Sets all that the settings say of connections.
+    private func prepare(_ easy: EasyHandle) throws(CurlError) {
+        try easy.setAddress(plan.base.origin.description + "/")
+        try easy.set(.connectTimeout, plan.timeouts.connect)
+        try plan.connections.apply(to: easy, for: plan.base.origin)
     }
 
-    /// The transfers of a route whose connections are those of `group`.
-    func pool(of group: ConnectionGroup) throws(CurlError) -> TransferPool {
+    /// The streams of a route whose connections are those of `group`.
+    private func pool(of group: ConnectionGroup) throws(CurlError) -> TransferPool {
         if group.isCommon { return commonPool }
         if let known = pools[group] { return known }
         let made = plan.pool(of: try runtime.driver(of: group), on: runtime)
         pools[group] = made
         return made
     }
-
-    /// Takes a transfer of a route back; one that still runs is ended, with its connection.
-    func giveBack(_ transfer: Transfer, of route: RouteSessions?) {
-        transfer.owner = nil
-        if let line = transfer.line {
-            transfer.reset()
-            line.rest.put(transfer, now: runtime.loop.now)
-            return
-        }
-        let group = route?.connections
-        (group.flatMap { $0.isCommon ? nil : pools[$0] } ?? commonPool).giveBack(transfer)
-    }
-
-    /// Sets method, target and framing, and hands libcurl the fields of `head`.
-    func prepare(
-        _ transfer: Transfer, request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue
-    ) throws(CurlError) {
-        transfer.isHeadRequest = request.method == .head
-        transfer.upload = Transfer.Upload(request)
-        // A line sends the head as it is.
-        guard transfer.line == nil else { return }
-        try transfer.takeFields(of: head)
-        try transfer.shape.apply(request, to: transfer)
-        try target.withSpan { (bytes) throws(CurlError) in
-            try transfer.easy.set(.requestTarget, bytes: bytes)
-        }
-    }
 }
 
 extension UpstreamPlan {
     /// A pool without transfers yet.
     fileprivate func pool(
-        of driver: CurlDriver, on runtime: ClientRuntime, rest: ExpressRest? = nil
+        of driver: CurlDriver, on runtime: ClientRuntime, rest: RestingStreams? = nil
     ) -> TransferPool {
         let mayShare = connections.mayBeHTTP2(to: base.origin) && connections.sharesConnections(to: base.origin)
         return TransferPool(
             driver: driver, sharedStart: mayShare ? SharedStart(loop: runtime.loop, driver: driver) : nil,
-            rest: rest ?? ExpressRest(limit: goesExpress ? runtime.connectionLimit : 0))
+            rest: rest ?? RestingStreams(limit: connections.mayBeHTTP2(to: base.origin) ? 0 : runtime.connectionLimit))
     }
 }

@@ -22,9 +22,9 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// How often libcurl was let loose on its sockets: what comes in one go, it has read at once.
     private(set) var goes: UInt64 = 0
     /// Those whose answer may have ended without libcurl having told so.
-    private var doubtful: [Transfer] = []
+    private var doubtful: [CurlStream] = []
     /// Those whose request's head waits for the end of this turn.
-    private var held: [ExpressLine] = []
+    private var held: [HTTP1Stream] = []
 
     /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
@@ -34,14 +34,14 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         loop.add(self)
     }
 
-    /// Starts `transfer`. Nothing is told from within this call.
-    func start(_ transfer: Transfer) throws(CurlError) { try start(transfer.easy, delegate: transfer) }
+    /// Starts `stream`. Nothing is told from within this call.
+    func start(_ stream: CurlStream) throws(CurlError) { try start(stream.easy, delegate: stream) }
 
-    /// Ends `transfer` wherever it stands. In the middle of it, its connection is closed.
-    func stop(_ transfer: Transfer) {
-        stop(transfer.easy)
+    /// Ends `stream` wherever it stands. In the middle of a request, its connection is closed.
+    func stop(_ stream: CurlStream) {
+        stop(stream.easy)
         // Its doubts hold it, and it holds the driver.
-        if !doubtful.isEmpty { doubtful.removeAll { $0 === transfer } }
+        if !doubtful.isEmpty { doubtful.removeAll { $0 === stream } }
     }
 
     /// Starts what `easy` is set up for; `delegate` is told of its end, not from within this call.
@@ -61,24 +61,24 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// There is news that does not come from libcurl.
     func wake() { hasWork = true }
 
-    /// Lets a paused transfer go on. libcurl may call back from within.
-    func unpause(_ transfer: Transfer) {
+    /// Lets a paused stream go on. libcurl may call back from within.
+    func unpause(_ stream: CurlStream) {
         goes &+= 1
-        if let error = transfer.easy.unpause() { transfer.transferEnded(transfer.easy, error: error) }
+        if let error = stream.easy.unpause() { stream.transferEnded(stream.easy, error: error) }
         takeEffects()
         hasWork = true
     }
 
-    /// Has libcurl look at `transfer` again soon, whether or not anything happens on its connection.
-    func rouse(_ transfer: Transfer) {
+    /// Has libcurl look at `stream` again soon, whether or not anything happens on its connection.
+    func rouse(_ stream: CurlStream) {
         // What changes nothing it does not take for a reason.
-        transfer.easy.pauseReceiving()
-        unpause(transfer)
+        stream.easy.pauseReceiving()
+        unpause(stream)
     }
 
-    /// `line` is asked at the end of this turn to send what it holds back.
-    func hold(_ line: ExpressLine) {
-        held.append(line)
+    /// `stream` is asked at the end of this turn to send what it holds back.
+    func hold(_ stream: HTTP1Stream) {
+        held.append(stream)
         hasWork = true
     }
 
@@ -99,32 +99,32 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         if !doubtful.isEmpty { rouse(at: fd) }
     }
 
-    /// The connection of a transfer that has just ended is not to be used again.
-    func dropConnection(of transfer: Transfer) {
-        let fd = transfer.easy.socket
-        guard fd >= 0, transfer.easy.speaksHTTP1 else { return }
+    /// The connection of a stream whose request has just ended is not to be used again.
+    func dropConnection(of stream: CurlStream) {
+        let fd = stream.easy.socket
+        guard fd >= 0, stream.easy.speaksHTTP1 else { return }
         // libcurl finds it dead when it looks for one to take up.
         _ = shutdown(fd, Int32(SHUT_RDWR))
     }
 
-    /// The connection of a transfer that has just ended well is not used again if something waits there: it answers no request,
+    /// The connection of a stream whose request has just ended well is not used again if something waits there: it answers no request,
     /// and the next one may go out before `IdleConnections` hears of it.
-    func dropStrayConnection(of transfer: Transfer) {
-        let fd = transfer.easy.socket
+    func dropStrayConnection(of stream: CurlStream) {
+        let fd = stream.easy.socket
         var byte: UInt8 = 0
         guard fd >= 0, unsafe recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
-        dropConnection(of: transfer)
+        dropConnection(of: stream)
     }
 
-    /// `transfer`'s sending is paused, and only the end of the connection ends its answer: libcurl stops reading there, but
+    /// The sending of `stream` is paused, and only the end of the connection ends its answer: libcurl stops reading there, but
     /// says nothing before its sending goes on.
-    func doubt(_ transfer: Transfer) {
-        if !doubtful.contains(where: { $0 === transfer }) { doubtful.append(transfer) }
+    func doubt(_ stream: CurlStream) {
+        if !doubtful.contains(where: { $0 === stream }) { doubtful.append(stream) }
     }
 
     private func rouse(at fd: Int32) {
         doubtful.removeAll { !$0.mayMissEnd }
-        for transfer in doubtful where transfer.easy.socket == fd { transfer.bodyAvailable() }
+        for stream in doubtful where stream.easy.socket == fd { stream.transfer.bodyAvailable() }
     }
 
     /// Runs libcurl's timer where it is due, takes completions and tells owners the news.
@@ -146,7 +146,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     }
 
     private func settle() {
-        while let line = held.popLast() { line.sendHeld() }
+        while let stream = held.popLast() { stream.sendHeld() }
         while let completion = multi.nextCompleted() {
             completion.delegate.transferEnded(completion.handle, error: completion.error)
         }

@@ -26,8 +26,8 @@ final class SharedStart {
     private let driver: CurlDriver
     private let timer: LazyTimer
     /// The transfer that the others wait for.
-    private var first: Transfer?
-    private var waiting: [Transfer] = []
+    private var first: CurlStream?
+    private var waiting: [CurlStream] = []
     private var running = 0
     /// Whether the server has said that it speaks HTTP/1.1.
     private var isPointless = false
@@ -39,32 +39,32 @@ final class SharedStart {
         timer.onExpiry = { [weak self] in self?.release(isConnected: false) }
     }
 
-    /// Starts `transfer`, now or when the connection stands that is under way.
-    func start(_ transfer: Transfer) throws(CurlError) {
+    /// Starts `stream`, now or when the connection stands that is under way.
+    func start(_ stream: CurlStream) throws(CurlError) {
         if first != nil {
-            transfer.place = .waiting
-            waiting.append(transfer)
+            stream.place = .waiting
+            waiting.append(stream)
             return
         }
         if running % Self.mostPerConnection == 0, !isPointless {
-            first = transfer
-            transfer.sharedStart = self
+            first = stream
+            stream.sharedStart = self
             timer.arm(at: loop.now.advanced(byMilliseconds: Self.patience))
         }
-        try run(transfer)
+        try run(stream)
     }
 
     /// The transfer that the others wait for has a connection, or has ended without one.
     func firstIsBack(isConnected: Bool) { release(isConnected: isConnected) }
 
-    /// `transfer` is over, wherever it stood.
-    func ended(_ transfer: Transfer) {
-        defer { transfer.place = .none }
-        if transfer.place == .waiting { waiting.removeAll { $0 === transfer } }
-        guard transfer.place == .running else { return }
+    /// `stream` is over, wherever it stood.
+    func ended(_ stream: CurlStream) {
+        defer { stream.place = .none }
+        if stream.place == .waiting { waiting.removeAll { $0 === stream } }
+        guard stream.place == .running else { return }
         running -= 1
-        if let version = transfer.spokenVersion { isPointless = version < 2 }
-        if first === transfer { release(isConnected: false) }
+        if let version = stream.transfer.spokenVersion { isPointless = version < 2 }
+        if first === stream { release(isConnected: false) }
     }
 
     private func release(isConnected: Bool) {
@@ -73,25 +73,25 @@ final class SharedStart {
         timer.disarm()
         let released = waiting
         waiting = []
-        for transfer in released {
-            transfer.place = .none
+        for stream in released {
+            stream.place = .none
             do throws(CurlError) {
                 if isConnected {
                     // One of them may be the first on the next connection.
-                    try start(transfer)
+                    try start(stream)
                 } else {
                     // What did not come about for the first is not waited for again by one after the other.
-                    try run(transfer)
+                    try run(stream)
                 }
             } catch {
-                transfer.transferEnded(transfer.easy, error: error)
+                stream.transferEnded(stream.easy, error: error)
             }
         }
     }
 
-    private func run(_ transfer: Transfer) throws(CurlError) {
+    private func run(_ stream: CurlStream) throws(CurlError) {
         running += 1
-        transfer.place = .running
-        try driver.start(transfer)
+        stream.place = .running
+        try driver.start(stream)
     }
 }

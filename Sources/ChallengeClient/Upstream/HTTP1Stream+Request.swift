@@ -6,7 +6,7 @@ internal import Glibc
 internal import HTTPWire
 
 // The request on its way out.
-extension ExpressLine {
+extension HTTP1Stream {
     /// How much of the request's body is sent at once, in bytes.
     private static let bodyPiece = 64 * 1024
     /// Up to so much memory is kept for the next request.
@@ -23,7 +23,7 @@ extension ExpressLine {
         fill()
         guard transfer.awaitsBody else { return send() }
         isHeld = true
-        transfer.driver.hold(self)
+        driver.hold(self)
     }
 
     /// The turn ends: a head that waited for the body goes without it.
@@ -57,20 +57,18 @@ extension ExpressLine {
 
     /// Whether the body is to be asked for.
     var wantsBody: Bool {
-        let transfer = transfer
         return !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
     }
 
     private func fill() {
         guard wantsBody else { return }
-        let transfer = transfer
         let length = transfer.upload.next(upTo: Self.bodyPiece)
         var supply = BodySupply.pause
         // Room for the size of the chunk before it and the end of its line behind it.
         let (before, behind) = isChunked ? (Self.longestSize + 2, 2) : (0, 0)
         unsafe output.withUnsafeFreeSpace(minimum: before + length + behind) { space in
             let data = unsafe UnsafeMutableRawBufferPointer(rebasing: space[before..<before + length])
-            supply = unsafe transfer.transferNeedsBody(data)
+            supply = unsafe transfer.supplyBody(into: data)
             guard case .bytes(let count) = supply else { return 0 }
             return unsafe isChunked ? Self.frame(count, in: space) : count
         }
@@ -108,7 +106,6 @@ extension ExpressLine {
         return start + count + 2
     }
 
-    /// Adds a field behind the last chunk. Throws for what could be taken for two.
     func appendTrailer(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
         guard RequestWriter.field(name, value, to: &trailers) else { throw .badFunctionArgument }
     }

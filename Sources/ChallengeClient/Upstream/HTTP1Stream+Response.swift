@@ -5,10 +5,9 @@ internal import Curl
 internal import HTTPWire
 
 // The response as it comes in.
-extension ExpressLine {
+extension HTTP1Stream {
     /// Feeds the transfer with what is there: a head when it is whole, the body as it comes. Whether it takes more.
     func feed() -> Bool {
-        let transfer = transfer
         while isRunning, !input.isEmpty {
             guard transfer.isHeadComplete else {
                 if feedHead() { continue }
@@ -16,7 +15,7 @@ extension ExpressLine {
             }
             // What is behind a 101 is another protocol's; what is behind an answer belongs to no request.
             guard transfer.answer.status != 101, !transfer.isAnswered else { return false }
-            switch unsafe input.withUnsafeBytes({ unsafe transfer.transferReceived(body: $0) }) {
+            switch unsafe input.withUnsafeBytes({ unsafe transfer.take(body: $0) }) {
             case .consumed: input.removeAll()
             case .pause: return false
             case .abort where transfer.isAnswered: return false
@@ -28,11 +27,10 @@ extension ExpressLine {
 
     /// False where no whole head is there, or the transfer does not take it.
     private func feedHead() -> Bool {
-        let transfer = transfer
         guard let length = input.withSpan({ endOfHead(in: $0) }) else {
             // The transfer says when a head is too long, but sees none that has no end.
             if input.count > Transfer.headLimit {
-                transfer.fault = WireError(upstream: .headTooLarge)
+                _ = transfer.refuse(.headTooLarge)
                 finish(.writeError)
             }
             return false
@@ -40,7 +38,7 @@ extension ExpressLine {
         searched = 0
         lineStart = 0
         let isTaken = unsafe input.withUnsafeBytes { bytes in
-            unsafe transfer.received(head: UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
+            unsafe take(head: UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
         }
         input.consume(length)
         if !isTaken {
@@ -49,6 +47,23 @@ extension ExpressLine {
             stopWaiting()
         }
         return isTaken
+    }
+
+    private func take(head bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count > 5, unsafe bytes[5] == UInt8(ascii: "1") else {
+            return transfer.refuse(.statusLineInvalid) != .refused
+        }
+        guard unsafe transfer.head.append(bytes, upTo: Transfer.headLimit) else {
+            return transfer.refuse(.headTooLarge) != .refused
+        }
+        switch transfer.scanHead() {
+        case .refused: return false
+        case .interim: return true
+        case .final: break
+        }
+        transfer.beginBody()
+        if transfer.isUntilEnd { watchClosure() }
+        return true
     }
 
     /// Where the head ends: behind the first line that begins with CR or LF, whatever else it holds; the scanner judges that.
