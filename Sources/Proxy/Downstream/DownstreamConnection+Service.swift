@@ -7,7 +7,7 @@ internal import HTTPWire
 
 // What a service may do.
 extension DownstreamConnection: ServedConnection {
-    var request: RequestHead { machine.head }
+    var request: RequestHead { machine.parser.head }
 
     func withRequestBytes<Result, Failure: Error>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
@@ -35,10 +35,10 @@ extension DownstreamConnection: ServedConnection {
     }
 
     private func write(_ answer: LocalAnswer) {
-        let isHead = machine.head.method == .head
+        let isHead = machine.parser.head.method == .head
         let keepsAlive = writesWholeResponse()
         answer.write(
-            isHead: isHead, version: machine.head.version, date: worker.date(), keepsAlive: keepsAlive,
+            isHead: isHead, version: machine.parser.head.version, date: worker.date(), keepsAlive: keepsAlive,
             to: &stream.output)
         accessNote?.status = answer.status
         accessNote?.bytes = isHead ? 0 : answer.body.count
@@ -128,7 +128,7 @@ extension DownstreamConnection: ServedConnection {
         guard let note = accessNote else { return }
         accessNote = nil
         note.write(for: caller, on: worker, exchange: service?.exchange) { describe in
-            head.withSpan { describe(service?.loggedRequest(machine.head, in: $0) ?? machine.head, $0) }
+            head.withSpan { describe(service?.loggedRequest(machine.parser.head, in: $0) ?? machine.parser.head, $0) }
         }
     }
 }

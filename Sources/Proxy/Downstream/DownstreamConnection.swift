@@ -155,6 +155,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
             stream.input.withSpan { head.append($0.extracting(0..<length)) }
             stream.input.consume(length)
             begin()
+            return !machine.isBodyComplete || !stream.input.isEmpty
         case .takeBody(let range, let consumed):
             stream.input.withSpan { service?.receiveBody($0.extracting(range.bounds)) }
             stream.input.consume(consumed)
@@ -183,7 +184,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     /// Hands over the fields behind the body, which the last step found in the input. Those go no further that `Connection` names.
     private func take(_ trailers: [FieldLine]) {
-        let request = machine.head
+        let request = machine.parser.head
         head.withSpan { head in
             stream.input.withSpan { bytes in
                 for line in trailers
@@ -201,9 +202,8 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     }
 
     private func ownAnswer() -> LocalAnswer? {
-        let request = machine.head
-        guard request.target.form == .asterisk else { return nil }
-        return head.withSpan { Admission.ownAnswer(to: request, in: $0, for: caller) }
+        guard machine.parser.head.target.form == .asterisk else { return nil }
+        return head.withSpan { Admission.ownAnswer(to: machine.parser.head, in: $0, for: caller) }
     }
 
     /// The service of the listener as of the last reload.

@@ -22,7 +22,10 @@ struct HTTP1ServerMachine: ~Copyable {
     }
 
     private var state = State.head
-    private var parser: RequestHeadParser
+    /// Its head is that of the present request. Read it in place: a copy costs the memory of its table at the next request.
+    private(set) var parser: RequestHeadParser
+    /// Apart from the state, which is copied wherever it is looked at.
+    private var decoder = BodyDecoder(framing: .none)
     private var limits: HeadLimits
     private let bodyPace: Int
     /// The time limit that the last event has set, until the driver takes it.
@@ -48,10 +51,8 @@ struct HTTP1ServerMachine: ~Copyable {
 
     // MARK: State
 
-    /// The head of the present request. Read it in place: a copy costs the memory of its table at the next request.
-    var head: RequestHead { parser.head }
     /// The fields behind the body, after `endBody`, as ranges into the input.
-    var trailers: [FieldLine] { if case .request(let request) = state { request.decoder.trailers } else { [] } }
+    var trailers: [FieldLine] { decoder.trailers }
     var isClosed: Bool { if case .closed = state { true } else { false } }
     var isLingering: Bool { if case .lingering = state { true } else { false } }
     /// Whether the next request head is awaited or half read.
@@ -96,7 +97,8 @@ struct HTTP1ServerMachine: ~Copyable {
         case .request(var request):
             guard !request.isBodyComplete else { return .wait }
             state = .closed
-            let action = request.read(bytes, wantsBody: wantsBody(), pace: bodyPace, limit: &newLimit)
+            let action = request.read(
+                bytes, by: &decoder, wantsBody: wantsBody(), pace: bodyPace, limit: &newLimit)
             state = .request(request)
             return action
         case .switched, .closing, .lingering, .closed:
@@ -114,6 +116,7 @@ struct HTTP1ServerMachine: ~Copyable {
             refuseRest()
             return .refuseHead(error)
         case .complete(let length):
+            decoder = BodyDecoder(framing: parser.head.body)
             state = .request(HTTP1ServerRequest(parser.head))
             return .takeHead(length: length)
         }
@@ -129,10 +132,11 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// A service answers the present request. `isInputEmpty`: nothing of the body has come yet.
     mutating func accept(isInputEmpty: Bool) {
-        change("accept") { request, limit, head in
+        let expectsContinue = parser.head.expectsContinue
+        change("accept") { request, limit in
             guard request.responder == .undecided else { return false }
             request.responder = .service
-            request.awaitsContinue = head.expectsContinue && isInputEmpty
+            request.awaitsContinue = expectsContinue && isInputEmpty
             request.isBodyHeld = request.awaitsContinue
             limit = request.isBodyComplete || request.awaitsContinue ? TimeLimit.none : .body
             return true
@@ -141,7 +145,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// No request follows the present one, whatever comes.
     mutating func endAfterRequest() {
-        change("endAfterRequest") { request, _, _ in
+        change("endAfterRequest") { request, _ in
             request.keepsAlive = false
             return true
         }
@@ -149,7 +153,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// An answer of our own is being made.
     mutating func awaitAnswer() {
-        change("awaitAnswer") { request, limit, _ in
+        change("awaitAnswer") { request, limit in
             guard request.responder == .undecided else { return false }
             request.responder = .laterAnswer
             limit = .answer
@@ -159,24 +163,19 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// An answer of our own is there. It goes after the body, where that is short enough to be read over.
     mutating func answer() -> AnswerAction {
-        var action = AnswerAction.write
-        change("answer") { request, limit, head in
-            guard let decided = request.answer(head, limit: &limit) else {
-                action = .drop
-                return false
-            }
-            action = decided
-            return true
-        } orElse: {
-            action = .drop
+        var action: AnswerAction?
+        let (remaining, awaitsAnswer) = (decoder.remaining, parser.head.awaitsAnswer)
+        change("answer") { request, limit in
+            action = request.answer(remaining: remaining, awaitsAnswer: awaitsAnswer, limit: &limit)
+            return action != nil
         }
-        return action
+        return action ?? .drop
     }
 
     /// Returns whether the connection may be kept after a whole response written now: not where the body is not read.
     mutating func writesWholeResponse() -> Bool {
         var keepsAlive = false
-        change("writesWholeResponse") { request, _, _ in
+        change("writesWholeResponse") { request, _ in
             if !request.isBodyComplete { request.keepsAlive = false }
             keepsAlive = request.keepsAlive
             return true
@@ -193,7 +192,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// The head of the service's response is written, and says whether the connection is kept.
     mutating func responseBegan(keepsAlive: Bool, endsWithConnection: Bool) {
-        change("responseBegan") { request, _, _ in
+        change("responseBegan") { request, _ in
             guard request.responder == .service, case .none = request.response else { return false }
             request.keepsAlive = keepsAlive
             request.response = .begun(endsWithConnection: endsWithConnection)
@@ -203,7 +202,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// The service's response is written whole, while the body of the request may still come.
     mutating func responseIsWhole() {
-        change("responseIsWhole") { request, _, _ in
+        change("responseIsWhole") { request, _ in
             guard request.responder == .service else { return false }
             request.response = .whole
             return true
@@ -213,7 +212,7 @@ struct HTTP1ServerMachine: ~Copyable {
     /// More of the body is wanted. Returns whether the caller waits for a 100 that is to be sent now.
     mutating func bodyIsWanted() -> Bool {
         var isDue = false
-        change("bodyIsWanted") { request, _, _ in
+        change("bodyIsWanted") { request, _ in
             guard request.responder == .service else { return false }
             if request.awaitsContinue, case .none = request.response { isDue = true }
             request.awaitsContinue = false
@@ -224,7 +223,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// The upstream's own 100 goes to the caller.
     mutating func continueIsPassedOn() {
-        change("continueIsPassedOn") { request, _, _ in
+        change("continueIsPassedOn") { request, _ in
             request.awaitsContinue = false
             return true
         }
@@ -286,7 +285,7 @@ struct HTTP1ServerMachine: ~Copyable {
     /// The request's body will not come to its end.
     mutating func breakOff() -> BreakOffAction {
         var action = BreakOffAction.reset
-        change("breakOff") { request, _, _ in
+        change("breakOff") { request, _ in
             action = request.breakOff()
             return true
         }
@@ -380,15 +379,11 @@ struct HTTP1ServerMachine: ~Copyable {
 
     /// Changes the present request, if there is one and `body` allows the event.
     private mutating func change(
-        _ event: StaticString, _ body: (inout HTTP1ServerRequest, inout TimeLimit?, RequestHead) -> Bool,
-        orElse: () -> Void = {}
+        _ event: StaticString, _ body: (inout HTTP1ServerRequest, inout TimeLimit?) -> Bool
     ) {
-        guard case .request(var request) = state else {
-            orElse()
-            return misused(event)
-        }
+        guard case .request(var request) = state else { return misused(event) }
         state = .closed
-        let isAllowed = body(&request, &newLimit, parser.head)
+        let isAllowed = body(&request, &newLimit)
         state = .request(request)
         if !isAllowed { misused(event) }
     }

@@ -28,7 +28,6 @@ struct HTTP1ServerRequest {
     /// The longest body that is read over before a short answer is written, in bytes.
     private static let skippedAtMost: UInt64 = 64 * 1024
 
-    var decoder: BodyDecoder
     var isBodyComplete: Bool
     /// Whether the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
     var awaitsContinue = false
@@ -44,7 +43,6 @@ struct HTTP1ServerRequest {
 
     /// A request whose head is `head`.
     init(_ head: RequestHead) {
-        decoder = BodyDecoder(framing: head.body)
         isBodyComplete = head.body.isEmpty
         // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests. Nor is it
         // certain that what follows a HEAD with a body is one (RFC 9110 §9.3.2).
@@ -53,7 +51,6 @@ struct HTTP1ServerRequest {
     }
 
     private init(isBodyComplete: Bool, keepsAlive: Bool) {
-        decoder = BodyDecoder(framing: .none)
         self.isBodyComplete = isBodyComplete
         self.keepsAlive = keepsAlive
     }
@@ -63,7 +60,7 @@ struct HTTP1ServerRequest {
 
     /// Takes the next step in the body. `pace`: the bytes that set its time limit anew.
     mutating func read(
-        _ bytes: Span<UInt8>, wantsBody: Bool, pace: Int, limit: inout Machine.TimeLimit?
+        _ bytes: Span<UInt8>, by decoder: inout BodyDecoder, wantsBody: Bool, pace: Int, limit: inout Machine.TimeLimit?
     ) -> Machine.ReadAction {
         let isServed = responder == .service
         if isServed, !wantsBody {
@@ -104,11 +101,14 @@ struct HTTP1ServerRequest {
         limit = .body
     }
 
-    /// An answer of our own is there; `nil`: there is a response already.
-    mutating func answer(_ head: RequestHead, limit: inout Machine.TimeLimit?) -> Machine.AnswerAction? {
+    /// An answer of our own is there; `nil`: there is a response already. `remaining`: the bytes of the body still to come, where its
+    /// framing tells. `awaitsAnswer`: the caller may hold them back until it is answered.
+    mutating func answer(
+        remaining: UInt64?, awaitsAnswer: Bool, limit: inout Machine.TimeLimit?
+    ) -> Machine.AnswerAction? {
         guard responder != .readyAnswer, case .none = response else { return nil }
-        let isShort = decoder.remaining.map { $0 <= Self.skippedAtMost } ?? false
-        guard !isBodyComplete, keepsAlive, isShort, !head.awaitsAnswer else { return .write }
+        let isShort = remaining.map { $0 <= Self.skippedAtMost } ?? false
+        guard !isBodyComplete, keepsAlive, isShort, !awaitsAnswer else { return .write }
         responder = .readyAnswer
         limit = .body
         return .writeAfterBody

@@ -40,31 +40,45 @@ final class Forwarding: Service {
         let request = connection.request
         response.reset(
             isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
-        let verdict = connection.withRequestBytes {
-            Admission.decide(
-                request, in: $0, plan: caller.listener, user: caller.user, isUnixSocket: caller.isUnixSocket)
-        }
-        switch verdict {
+        // A reply lets go of the bytes: hence behind.
+        switch connection.withRequestBytes({ admit(request, in: $0) }) {
+        case .begun:
+            return true
+        case .answered(let answer):
+            connection.deliver(answer)
         case .refused(let refusal):
             // Who is not let in keeps no place.
             if refusal.code == .callerNotAllowed { connection.endAfterRequest() }
             refuse(refusal)
-        case .answered(let answer):
-            connection.deliver(answer)
-        case .admitted(let destination):
-            let refusal: UpstreamRequest.Refusal? = connection.withRequestBytes { bytes in
-                do throws(UpstreamRequest.Refusal) {
-                    try run.admit(request, in: bytes, to: destination)
-                    forward(request, in: bytes)
-                    return nil
-                } catch {
-                    return error
-                }
-            }
-            guard let refusal else { return true }
+        case .withoutExchange(let refusal):
             refuse(refusal.reply, of: refusal.upstream)
         }
         return false
+    }
+
+    private enum Beginning {
+        case begun
+        case answered(LocalAnswer)
+        case refused(LocalReply)
+        case withoutExchange(UpstreamRequest.Refusal)
+    }
+
+    private func admit(_ request: RequestHead, in bytes: Span<UInt8>) -> Beginning {
+        let caller = caller
+        switch Admission.decide(
+            request, in: bytes, plan: caller.listener, user: caller.user, isUnixSocket: caller.isUnixSocket)
+        {
+        case .refused(let refusal): return .refused(refusal)
+        case .answered(let answer): return .answered(answer)
+        case .admitted(let destination):
+            do throws(UpstreamRequest.Refusal) {
+                try run.admit(request, in: bytes, to: destination)
+            } catch {
+                return .withoutExchange(error)
+            }
+            forward(request, in: bytes)
+            return .begun
+        }
     }
 
     private func forward(_ request: RequestHead, in bytes: Span<UInt8>) {

@@ -111,7 +111,7 @@ private struct FuzzedServer: ~Copyable {
     }
 
     private mutating func begin() {
-        let target = machine.head.target.pathAndQuery
+        let target = machine.parser.head.target.pathAndQuery
         facts += [1, target.end - target.start]
         switch (target.end - target.start) % 3 {
         case 0: answer()
