@@ -196,6 +196,8 @@ public final class EventLoop: @unchecked Sendable {
             queue.append(job)
         } else {
             mailbox.put(job)
+            // Again, for who waits until it is there.
+            manualClock?.noteWork()
         }
     }
 

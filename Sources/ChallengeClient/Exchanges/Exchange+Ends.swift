@@ -25,11 +25,15 @@ extension Exchange {
         } else if let fault = transfer.fault {
             perform(machine.failed(ExchangeError(fault, upstream: client.plan)))
         } else if let error {
-            let failure = ExchangeError(stream.failure(error), upstream: client.plan)
-            // RFC 9110 §9.2.2: others are sent again only where it is known that nothing came of them.
+            let failure = stream.failure(error)
             let canResend =
-                transfer.setback == .staleConnection || stream.mayNotBeTaken(error) && request.method.isIdempotent
-            perform(machine.connectionEnded(failure, canResend: canResend && body.canReplay))
+                switch FailureMeaning(failure).resend {
+                case .always: body.canReplay
+                case .ifIdempotent: request.method.isIdempotent && body.canReplay
+                case .never: false
+                }
+            let told = ExchangeError(failure, upstream: client.plan)
+            perform(machine.connectionEnded(told, canResend: canResend))
         } else {
             deliverTrailers(of: transfer)
             perform(machine.answerComplete())

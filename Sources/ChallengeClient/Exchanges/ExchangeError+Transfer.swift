@@ -8,23 +8,22 @@ internal import HTTPWire
 extension ExchangeError {
     /// The error for a transfer that failed.
     init(_ failure: TransferFailure, upstream plan: UpstreamPlan) {
-        let name = plan.name
-        let advice = failure.remedy.isEmpty ? "" : " \(failure.remedy)."
-        let (kind, words): (Kind, String)
-        switch TransferFault(failure) {
-        case .protocolError(let reason): (kind, words) = (.upstreamProtocol, ": \(reason).\(advice)")
-        case .timedOut(let reason): (kind, words) = (.upstreamTimeout, ": \(reason).\(advice)")
-        case .tls(let reason): (kind, words) = (.upstreamTLS, ": the TLS handshake failed: \(reason).\(advice)")
-        case .unreachable(let reason) where failure.isUnsent:
-            (kind, words) = (.upstreamUnreachable, " cannot be reached: \(reason).\(advice)")
-        case .unreachable(let reason):
-            (kind, words) = (
-                .upstreamUnreachable,
-                ": \(reason). Whether it took the request is not known, so it was not sent again.\(advice)"
-            )
-        }
-        self.init(kind, detail: "Upstream \(name)\(words)", cause: failure.cause)
-        proxyError = failure.proxyError
+        let meaning = FailureMeaning(failure)
+        let (kind, words): (Kind, String) =
+            switch meaning.kind {
+            case .protocolError: (.upstreamProtocol, ": \(meaning.words).")
+            case .timedOut: (.upstreamTimeout, ": \(meaning.words).")
+            case .tls: (.upstreamTLS, ": the TLS handshake failed: \(meaning.words).")
+            case .unreachable where meaning.isUnsent: (.upstreamUnreachable, " cannot be reached: \(meaning.words).")
+            case .unreachable:
+                (
+                    .upstreamUnreachable,
+                    ": \(meaning.words). Whether it took the request is not known, so it was not sent again."
+                )
+            }
+        let advice = meaning.remedy.isEmpty ? "" : " \(meaning.remedy)."
+        self.init(kind, detail: "Upstream \(plan.name)\(words)\(advice)", cause: failure.cause)
+        proxyError = meaning.proxyError
     }
 
     /// The upstream's answer breaks a rule.

@@ -43,9 +43,7 @@ struct EngineComplaint: Error, Equatable {
 
     /// No connection came about.
     init(_ failure: TransferFailure) {
-        switch TransferFault(failure) {
-        case .protocolError(let words), .timedOut(let words), .unreachable(let words), .tls(let words): self.init(words)
-        }
+        self.init(FailureMeaning(failure).words)
     }
 
     /// What it says.

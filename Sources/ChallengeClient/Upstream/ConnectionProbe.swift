@@ -105,12 +105,10 @@ private final class ProbeRun: TransferDelegate {
 
 extension ConnectionProbe.Failure {
     fileprivate init(_ failure: TransferFailure) {
-        switch TransferFault(failure) {
-        case .protocolError(let words), .timedOut(let words), .unreachable(let words):
-            (self.words, isTLS) = (words, false)
-        case .tls(let words): (self.words, isTLS) = (words, true)
-        }
-        remedy = failure.remedy
+        let meaning = FailureMeaning(failure)
+        words = meaning.words
+        isTLS = meaning.kind == .tls
+        remedy = meaning.remedy
         cause = failure.cause
     }
 }

@@ -34,6 +34,8 @@ final class CurlStream: UpstreamStream {
     var sharedStart: SharedStart?
     /// Where it stands there.
     var place = SharedStart.Place.none
+    /// Whether the connection that it got had ended before; nothing was sent.
+    private var isStale = false
     /// The go of the driver in which the head ended, and that of the last piece of the body.
     private var headGo: UInt64 = 0
     private var bodyGo: UInt64 = 0
@@ -100,18 +102,20 @@ final class CurlStream: UpstreamStream {
         if mayStall { driver.rouse(self) }
     }
 
-    func failure(_ error: CurlError) -> TransferFailure { TransferFailure(error, of: easy, isProxied: isProxied) }
-
-    /// By GOAWAY (RFC 9113 §6.8), where libcurl sends a request again that was not taken, but not where no other is left on the
-    /// connection.
-    func mayNotBeTaken(_ error: CurlError) -> Bool {
-        error == .http2 && transfer.head.isEmpty && !transfer.isHeadComplete
+    func failure(_ error: CurlError) -> TransferFailure {
+        var failure = TransferFailure(error, of: easy, isProxied: isProxied)
+        failure.isStale = isStale
+        // GOAWAY (RFC 9113 §6.8), after which libcurl sends a request again that was not taken, but not where no other is left on the
+        // connection.
+        failure.mayNotBeTaken = error == .http2 && transfer.head.isEmpty && !transfer.isHeadComplete
+        return failure
     }
 
     func release() {
         pool?.sharedStart?.ended(self)
         driver.stop(self)
         transfer.reset()
+        isStale = false
         if !authenticatesConnection { pool?.put(self) }
     }
 
@@ -226,7 +230,7 @@ extension CurlStream: TransferDelegate {
         if sharedStart != nil { driver.note(transfer) }
         // To libcurl a connection of HTTP/2 is alive whose server has ended TLS, and other than by a request one does not learn.
         if mayBeHTTP2, isOverTLS, easy.isClosedByServer {
-            transfer.setback = .staleConnection
+            isStale = true
             return false
         }
         return attempt <= 1 || transfer.owner?.mayResend() == true

@@ -123,10 +123,12 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         settle()
     }
 
-    func failure(_ error: CurlError) -> TransferFailure { TransferFailure(error, of: easy, isProxied: isProxied) }
-
-    /// It closed a connection that had carried requests before, without a word on this one (RFC 9112 section 9.3.1).
-    func mayNotBeTaken(_ error: CurlError) -> Bool { isReused && !hasHeard }
+    func failure(_ error: CurlError) -> TransferFailure {
+        var failure = TransferFailure(error, of: easy, isProxied: isProxied)
+        // It closed a connection that had carried requests before, without a word on this one (RFC 9112 section 9.3.1).
+        failure.mayNotBeTaken = isReused && !hasHeard
+        return failure
+    }
 
     func release() {
         transfer.reset()

@@ -3,7 +3,7 @@
 
 internal import Curl
 
-/// Why a TLS handshake failed, in words that a caller may read: they name no host, no address and no file.
+/// Why a TLS handshake failed. `FailureMeaning` says it in words.
 enum TLSFault: Equatable {
     /// The server ended the handshake with this alert (RFC 8446 §6).
     case alert(Int)
@@ -101,58 +101,7 @@ enum TLSFault: Equatable {
     /// OpenSSL numbers the alerts that it is sent from 1000 on.
     private static func alert(_ reason: Int) -> Int? { (1000...1255).contains(reason) ? reason - 1000 : nil }
 
-    private static func isAboutCertificates(_ alert: Int) -> Bool {
+    static func isAboutCertificates(_ alert: Int) -> Bool {
         (41...46).contains(alert) || [48, 49, 51, 116].contains(alert)
-    }
-}
-
-extension TLSFault {
-    /// What is wrong, and what to do about it.
-    var words: String {
-        switch self {
-        case .alert(116):
-            "it wants a client certificate (`tls.certificate` and `tls.key`)"
-        case .alert(40):
-            "it refused the handshake: it has no version and no cipher in common with us, or wants a client certificate"
-        case .alert(45):
-            "it says that our client certificate has expired"
-        case .alert(let alert) where Self.isAboutCertificates(alert):
-            "it does not accept our client certificate, or wants one (`tls.certificate`)"
-        case .alert(112):
-            "it knows no server of the name in `url`"
-        case .alert(let alert):
-            "it refused the handshake with alert \(alert)"
-        case .authorities:
-            "the authorities cannot be used: those of `tls.ca`, or the system's (package ca-certificates)"
-        case .ownCertificate:
-            "our client certificate or its key cannot be used, or they do not belong together"
-        case .cutOff:
-            "it ended the connection in the middle of the handshake"
-        case .expired:
-            "its certificate has expired, or one that leads from it to an authority has"
-        case .noTLS:
-            "what answers there speaks no TLS"
-        case .notForServers:
-            "its certificate is not one for servers"
-        case .notYetValid:
-            "its certificate is not valid yet, by this machine's clock"
-        case .otherName:
-            "its certificate is for another name than the one in `url`"
-        case .pinMismatch:
-            "its public key is none of those in `tls.pin`"
-        case .revoked:
-            "its certificate has been revoked"
-        case .selfSigned:
-            "its certificate is self-signed and not trusted here; `tls.ca` sets what is"
-        case .unknown:
-            "the daemon's log has the reason"
-        case .unknownAuthority:
-            "its certificate comes from an authority that is not trusted here (`tls.ca` sets which are), or it does not send "
-                + "the certificates in between"
-        case .version:
-            "it speaks no version of TLS that is allowed here (`tls.minimum`)"
-        case .weak:
-            "its certificate or key is too weak"
-        }
     }
 }

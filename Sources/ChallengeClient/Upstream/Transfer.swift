@@ -28,8 +28,6 @@ package final class Transfer {
     enum Setback {
         /// The upstream will not say 100 (RFC 9110 §15.5.18).
         case expectation
-        /// The connection had ended before; nothing was sent.
-        case staleConnection
         /// The upstream answered what libcurl sends ahead of a body to authenticate the connection, and asked for nothing. The request
         /// itself was not sent.
         case unboundConnection

@@ -22,6 +22,11 @@ package struct TransferFailure: Sendable, Equatable {
     /// Whether a connection was there, TLS included, before it failed.
     package var wasConnected = false
 
+    /// Whether the connection had ended before anything of the request was sent.
+    package var isStale = false
+    /// Whether the server went away, and may not have taken the request.
+    package var mayNotBeTaken = false
+
     /// A failure of which no more is known.
     package init(_ error: CurlError) { self.error = error }
 

@@ -48,8 +48,6 @@ protocol UpstreamStream: AnyObject {
     func hasTold()
     /// All that is known of why the request failed.
     func failure(_ error: CurlError) -> TransferFailure
-    /// Whether it failed with `error` because the server went away, and may not have taken the request.
-    func mayNotBeTaken(_ error: CurlError) -> Bool
     /// The connection, after a 101, with what came behind it; it is the taker's to close. `nil` where there is none.
     func takeConnection() -> UpstreamConnection?
     /// The request is over, wherever it stands: another may be sent, or the connection ends.

@@ -72,6 +72,7 @@ final class UploadUpstream: Sendable {
             let peer = Peer(accepted: number)
             while let head = try? peer.head(), let owner {
                 owner.state.withLock { $0.heads.append(head) }
+                Bell.shared.ring()
                 let reaction = owner.react(head)
                 if case .refuse(let answer) = reaction {
                     try? peer.send(answer)

@@ -9,8 +9,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Express lines")
-struct ExpressTests {
+@Suite("HTTP/1.1 to an upstream")
+struct HTTP1StreamTests {
     @Test("requests of all kinds go over one connection, one after the other")
     func reuse() throws {
         let upstream = try ScriptedUpstream()
@@ -126,6 +126,75 @@ struct ExpressTests {
         #expect(try caller.message().body.filter(\.isLetter) == "ok")
         try caller.send(get("/2"))
         #expect(try server.head().hasPrefix("GET /2 "))
+    }
+
+    @Test("an answer is the same wherever it is cut in two", arguments: [false, true])
+    func cuts(isChunked: Bool) throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+        let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 8"
+        let body = isChunked ? "5;a=b\r\nhello\r\n3\r\nyou\r\n0\r\nX-Sum: 1\r\n\r\n" : "helloyou"
+        let bytes = Array("\(interim)HTTP/1.1 200 OK\r\n\(framing)\r\n\r\n\(body)".utf8)
+        var server: Peer?
+        for cut in 1..<bytes.count {
+            try caller.send(get("/\(cut)"))
+            let peer = try server ?? upstream.accept()
+            server = peer
+            #expect(try peer.head().hasPrefix("GET /\(cut) "))
+            try peer.send(Array(bytes[..<cut]))
+            proxy.settle()
+            try peer.send(Array(bytes[cut...]))
+            #expect(try caller.head().hasPrefix("HTTP/1.1 103 "))
+            let told = try caller.message().body
+            #expect(told.filter(\.isLetter) == "helloyou", "cut at \(cut): \(told)")
+        }
+    }
+
+    @Test("a body in chunks is the same wherever the caller cuts it, and its chunks have the sizes that they say")
+    func chunks() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let body = Array("5\r\nhello\r\n2\r\n, \r\n5\r\nworld\r\n0\r\nX-Sum: 1\r\n\r\n".utf8)
+        var server: Peer?
+        for cut in 0..<body.count {
+            try caller.send(Array(head.utf8) + body[..<cut])
+            proxy.settle()
+            let peer = try server ?? upstream.accept()
+            server = peer
+            try caller.send(Array(body[cut...]))
+            #expect(try peer.head().contains("\r\nTransfer-Encoding: chunked\r\n"))
+            #expect(try decoded(from: peer) == "hello, world")
+            try peer.expect("X-Sum: 1\r\n\r\n")
+            try peer.send(answer("200 OK", "well"))
+            #expect(try caller.message().body == "well")
+        }
+        for count in [1, 15, 16, 255, 256, 4095, 4096, 65_535, 65_536, 65_537, 200_000] {
+            let text = String(repeating: "z", count: count)
+            startThread(sending: Array("\(head)\(String(count, radix: 16))\r\n\(text)\r\n0\r\n\r\n".utf8), to: caller)
+            let peer = try #require(server)
+            _ = try peer.head()
+            #expect(try decoded(from: peer).utf8.count == count)
+            try peer.expect("\r\n")
+            try peer.send(answer("200 OK", "well"))
+            #expect(try caller.message().body == "well")
+        }
+    }
+
+    /// The data of the chunks that come, up to and including the last.
+    private func decoded(from peer: Peer) throws -> String {
+        var text = ""
+        while true {
+            let line = try peer.read(until: "\r\n")
+            let size = try #require(Int(line.dropLast(1), radix: 16))
+            if size == 0 { return text }
+            #expect(line.first != "0")
+            text += String(decoding: try peer.read(count: size), as: UTF8.self)
+            try peer.expect("\r\n")
+        }
     }
 
     @Test("an answer ahead of the body's end lets the body through, unless it is a refusal")
