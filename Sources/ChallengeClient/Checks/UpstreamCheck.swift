@@ -75,7 +75,7 @@ package final class UpstreamCheck {
         let closed = Set(
             runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.ledger).map(\.challenge))
         if closed.isEmpty { return nil }
-        for slot in client.route(method: .get, target: target).slots where slot.login.trigger.detector != nil {
+        for slot in client.routes.route(method: .get, target: target).slots where slot.login.trigger.detector != nil {
             if runtime.gate.held(slot.key) != nil { continue }
             if closed.contains(where: slot.login.isMeant) {
                 return "a latch of \(slot.login.name) is closed: no login is begun for a check"

@@ -31,7 +31,7 @@ extension Exchange {
         } catch {
             return machine.failed(ExchangeError(error))
         }
-        if sessions.hasCookies { answer.cookies = client.cookies(of: sessions, for: target) }
+        if sessions.hasCookies { answer.cookies = sessions.cookies(for: target, to: client.plan.base.origin, now: now) }
         caller.exchangeAuthorizes(answer)
         return machine.answered()
     }
@@ -50,7 +50,7 @@ extension Exchange {
         }
         guard sessions.hasSigners else { return [] }
         let request = SigningRequest(
-            method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
+            method: request.methodName, origin: client.plan.base.origin, target: target.text,
             body: request.method.isSafe || request.method == .delete ? .none : .unread)
         var fields: [InjectedField] = []
         _ = try sessions.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }

@@ -15,10 +15,13 @@ extension Exchange {
             body.reset(tiers: .none, spool: nil, isEmpty: true)
             return
         }
-        let keeping = client.keeping(bodyOf: request, at: route)
+        let keeping = client.plan.replay.keeping(
+            bodyOf: request, canBeChallenged: route.canBeChallenged, spool: runtime.services.replay)
         isTooLong = keeping.isTooLong
         body.reset(tiers: keeping.tiers, spool: runtime.services.replay, isEmpty: false)
-        if isTooLong, !request.isUpgrade, client.honorsExpectations { request.expectsContinue = true }
+        if isTooLong, !request.isUpgrade, client.expectations.isHonored(at: runtime.loop.now) {
+            request.expectsContinue = true
+        }
     }
 
     /// The exchange ends because its body is gone. The caller is told to send it again, so the session is won meanwhile.
@@ -36,10 +39,10 @@ extension Exchange {
         defer { expectingSince = .never }
         guard let client, let stream else { return }
         // libcurl waits by the system's clock.
-        let end = expectingSince.advanced(byMilliseconds: UpstreamClient.expectationMilliseconds)
+        let end = expectingSince.advanced(byMilliseconds: ExpectationMemory.patience)
         let isOver = stream.hasWaited ?? (runtime.loop.systemNow >= end)
         if stream.transfer.upload.wasContinued || isOver {
-            client.noteExpectation(isHonored: stream.transfer.upload.wasContinued)
+            client.expectations.note(isHonored: stream.transfer.upload.wasContinued, at: runtime.loop.now)
         }
     }
 

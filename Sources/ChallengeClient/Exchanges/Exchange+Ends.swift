@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 package import Curl
+internal import EventLoop
 internal import HTTPWire
 
 // What the end of a transfer means for its exchange.
@@ -13,7 +14,7 @@ extension Exchange {
         guard let client, let stream, self.transfer === transfer, !machine.isHolding else { return }
         if transfer.setback == .expectation {
             request.expectsContinue = false
-            client.noteExpectation(isHonored: false)
+            client.expectations.note(isHonored: false, at: runtime.loop.now)
             perform(machine.requestUntaken(canReplay: body.canReplay))
         } else if transfer.setback == .unboundConnection {
             // No credential was looked at, so nothing is known of it.

@@ -18,7 +18,9 @@ extension Exchange {
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route else { return }
         guard passesChecks(transfer, of: client) else { return }
-        if let attentive { heldCookies = client.learn(attentive, from: transfer, target: target) }
+        if let attentive {
+            heldCookies = attentive.learn(from: transfer, of: client.plan, target: target, now: runtime.wallClock())
+        }
         if transfer.isUpgrade, transfer.answer.status == 101 {
             if trial != nil { judge(.accepted) }
             perform(machine.switched())
@@ -80,7 +82,7 @@ extension Exchange {
     /// This route, as refusals of the session of `slot` are remembered for it.
     func place(of slot: Int, at client: UpstreamClient) -> ResourceKey? {
         guard let route, route.slots.indices.contains(slot) else { return nil }
-        return client.place(of: route.slots[slot].key, request, target)
+        return ResourceKey(of: request, target, session: route.slots[slot].key)
     }
 
     /// The session that this exchange tried is what `proof` says.
@@ -98,12 +100,12 @@ extension Exchange {
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         return ExaminedResponse(
             status: head.status, fields: head.fields, method: HTTPRequest.Method(request.methodName) ?? .get,
-            url: client.address(of: target))
+            url: client.plan.address(of: target))
     }
 
     /// Finds what the response asks for, in the light of what is known of the session that the request carried.
     private func examine(_ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions) {
-        finding = client.examine(
+        finding = client.examiner.examine(
             response, request: request, target: target, route: route, used: used, empty: emptiness.used)
         if let grown = finding.route { self.route = grown }
         let slot = finding.slot
@@ -149,7 +151,7 @@ extension Exchange {
         if let known, known.wasAsked, !wasAsked { return }
         // A path that a GET was accepted at is the better one to ask again.
         let isWanted = request.method == .get || request.method == .head || known?.path == nil
-        let path = isWanted ? client.address(of: target).path : nil
+        let path = isWanted ? client.plan.address(of: target).path : nil
         gate.note(.accepted(Acceptance(path: path, at: runtime.wallClock(), wasAsked: wasAsked)), of: use)
     }
 

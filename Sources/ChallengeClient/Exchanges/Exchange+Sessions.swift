@@ -93,9 +93,10 @@ extension Exchange {
 
     /// The first slot whose session has to be won before anything is sent.
     var missingSlot: Int? {
-        guard let client, let route else { return nil }
-        return client.missing(
-            in: route, for: request, at: target, loginOrder, besides: trial?.slot, without: emptiness.without)
+        guard let route, !route.slots.isEmpty else { return nil }
+        return route.missing(
+            for: request, at: target, loginOrder, by: runtime.gate, now: runtime.wallClock(), besides: trial?.slot,
+            without: emptiness.without)
     }
 
     private var loginOrder: LoginOrder {
@@ -127,7 +128,7 @@ extension Exchange {
 
     /// The request's own address for a login that looks there; `nil` for a target that is no path (`*` of OPTIONS).
     private func address(at client: UpstreamClient) -> WebURL? {
-        let url = client.address(of: target)
+        let url = client.plan.address(of: target)
         return url.path.hasPrefix("/") ? url : nil
     }
 

@@ -12,7 +12,7 @@ extension Exchange {
     /// again.
     func knowsBody(for sessions: SessionFields, of client: UpstreamClient) -> Bool {
         guard sessions.hasSigners, !request.keepsCredentials, request.hasBody else { return true }
-        let digests = sessions.bodyDigests(for: client.text(of: target))
+        let digests = sessions.bodyDigests(for: target.text)
         let isKnown = digests.allSatisfy { digest in
             reading.digests?.contains { $0.algorithm == digest.algorithm } == true
         }
@@ -30,7 +30,7 @@ extension Exchange {
         guard sessions.hasSigners, !request.keepsCredentials else { return nil }
         let digests = reading.digests.map { SigningRequest.Body.digests($0) } ?? .unread
         let signing = SigningRequest(
-            method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
+            method: request.methodName, origin: client.plan.base.origin, target: target.text,
             body: request.hasBody ? digests : .none, fields: fields)
         do throws(LoginFailure) {
             checks = try sessions.sign(signing) { fields.append(name: $0.rawName.utf8.span, value: $1) }
@@ -56,7 +56,7 @@ extension Exchange {
         case .lost:
             do throws(LoginFailure) {
                 let signing = SigningRequest(
-                    method: request.methodName, origin: client.plan.base.origin, target: client.text(of: target),
+                    method: request.methodName, origin: client.plan.base.origin, target: target.text,
                     body: .unread)
                 _ = try attentive.sign(signing) { _, _ in }
                 perform(machine.failed(.bodyNotReplayable))

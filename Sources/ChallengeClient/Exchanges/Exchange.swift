@@ -94,7 +94,7 @@ package final class Exchange: TransferOwner {
         trailers.removeAll()
         target.removeAll(keepingCapacity: 16_384)
         client.plan.writeTarget(path, into: &target)
-        let route = client.route(method: request.method, target: target)
+        let route = client.routes.route(method: request.method, target: target)
         self.route = route
         prepareBody(client, route)
         // Not emptied: it shares the route's memory, and that would be copied.
@@ -276,7 +276,8 @@ package final class Exchange: TransferOwner {
             let head = runtime.head
             head.begin(request.methodName.utf8.span, target)
             defer { head.reset() }
-            let cookies = sessions.hasCookies ? client.cookies(of: sessions, for: target) : nil
+            let cookies =
+                sessions.hasCookies ? sessions.cookies(for: target, to: client.plan.base.origin, now: now) : nil
             caller.writeFields(into: head, overriddenBy: sessions, cookies: cookies)
             sessions.write(into: head, keepingCredentials: request.keepsCredentials)
             if let error = sign(by: sessions, of: client, into: head) { return machine.failed(error) }

@@ -69,7 +69,8 @@ package final class ClientRuntime {
 
     /// Lets go of sessions that have been dropped or replaced, also where no request comes by.
     func refreshSnapshots() {
-        for entry in clients.values { entry.client.refreshSnapshots() }
+        let now = wallClock()
+        for entry in clients.values { entry.client.routes.refresh(from: gate, now: now) }
     }
 
     var gate: SharedAttemptGate { services.gate }

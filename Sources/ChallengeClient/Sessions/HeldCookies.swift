@@ -20,24 +20,26 @@ package struct HeldCookies {
     mutating func insert(_ line: FieldLine) { starts.insert(line.value.start) }
 }
 
-extension UpstreamClient {
-    /// Lets the sessions of a request learn from its answer. Returns the cookies in it that are theirs.
-    func learn(_ sessions: SessionFields, from transfer: Transfer, target: borrowing ByteQueue) -> HeldCookies {
-        if sessions.hasSigners {
-            let target = text(of: target)
-            let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0, only: sessions.learnsFrom) }
-            for signer in sessions.signers { signer.learn(status: head.status, fields: head.fields, target: target) }
+extension SessionFields {
+    /// Lets the sessions of a request to `target` learn from its answer. Returns the cookies in it that are theirs.
+    func learn(
+        from transfer: Transfer, of plan: UpstreamPlan, target: borrowing ByteQueue, now: Int64
+    ) -> HeldCookies {
+        if hasSigners {
+            let target = target.text
+            let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0, only: learnsFrom) }
+            for signer in signers { signer.learn(status: head.status, fields: head.fields, target: target) }
         }
         var held = HeldCookies()
         let fields = transfer.answer.fields
-        guard sessions.hasCookies, fields.contains(where: { $0.kind == .setCookie }) else { return held }
-        let (url, now) = (address(of: target), runtime.wallClock())
+        guard hasCookies, fields.contains(where: { $0.kind == .setCookie }) else { return held }
+        let url = plan.address(of: target)
         transfer.head.withSpan { bytes in
             for line in fields where line.kind == .setCookie {
                 let value = bytes.text(line.value)
                 // All are asked: one line may be the cookie of two sessions at the same login.
                 var isHeld = false
-                for cookies in sessions.cookies where cookies.take(value, from: url, now: now) { isHeld = true }
+                for cookies in cookies where cookies.take(value, from: url, now: now) { isHeld = true }
                 if isHeld { held.insert(line) }
             }
         }
@@ -45,10 +47,7 @@ extension UpstreamClient {
     }
 
     /// The cookies that go to `target`.
-    func cookies(of sessions: SessionFields, for target: borrowing ByteQueue) -> RequestCookies {
-        let (origin, now) = (plan.base.origin, runtime.wallClock())
-        return target.withSpan {
-            RequestCookies(of: sessions.cookies, injected: sessions.cookieFields, to: origin, target: $0, now: now)
-        }
+    func cookies(for target: borrowing ByteQueue, to origin: Origin, now: Int64) -> RequestCookies {
+        target.withSpan { RequestCookies(of: cookies, injected: cookieFields, to: origin, target: $0, now: now) }
     }
 }

@@ -6,7 +6,7 @@ internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
-/// One upstream as one worker sees it: its idle transfers, and its routes with their sessions.
+/// One upstream as one worker sees it: its streams, and what is known of its routes and of itself.
 package final class UpstreamClient {
     /// What it is.
     package let plan: UpstreamPlan
@@ -23,11 +23,12 @@ package final class UpstreamClient {
     let runtime: ClientRuntime
     /// What is counted of its exchanges on this worker.
     package let meter: UpstreamMeter
-    private let uniform: RouteSessions
-    var routes = RouteMemory()
-    /// Until when no body waits for the upstream's word, which it has not given lately.
-    var expectationsIgnoredUntil = LoopInstant(nanoseconds: 0)
-    private var lessons: UInt64 = 0
+    /// What stands at which route.
+    let routes: RouteTable
+    /// What its answers mean.
+    let examiner: Examiner
+    /// Whether it says 100 where it is asked to.
+    var expectations = ExpectationMemory()
     /// Whether the upstream will speak HTTP/1.1.
     private let speaksHTTP1: Bool
     /// Where nothing binds a connection to a user.
@@ -56,7 +57,8 @@ package final class UpstreamClient {
         }
         meter = runtime.meters.meter(of: plan.name)
         commonPool = plan.pool(of: runtime.driver, on: runtime, rest: rest)
-        uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
+        routes = RouteTable(plan: plan)
+        examiner = Examiner(gate: runtime.gate, routes: routes, wallClock: runtime.services.wallClock)
         runtime.enlist(self)
     }
 
@@ -77,49 +79,6 @@ package final class UpstreamClient {
     func retireOthers() {
         for pool in pools.values { pool.rest.close() }
         for client in identities.values { client.retire() }
-    }
-
-    // MARK: Routes
-
-    /// What stands at the route of a request.
-    func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
-        if plan.logins.isEmpty { return uniform }
-        if plan.learned.version != lessons { takeLessons() }
-        if !routes.isEmpty, let known = routes.route(method: method, target: target) { return known }
-        guard !plan.logins.isUniform else { return uniform }
-        let key = RouteKey(method: method, target: target)
-        let slots = slots(at: key)
-        let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
-        routes.remember(route, for: key)
-        return route
-    }
-
-    /// Has every snapshot be one of what is held now.
-    func refreshSnapshots() {
-        let now = runtime.wallClock()
-        uniform.refresh(from: runtime.gate, now: now)
-        routes.forEach { $0.refresh(from: runtime.gate, now: now) }
-    }
-
-    /// The logins that stand at a route, with the scopes of the configuration.
-    private func slots(at key: RouteKey) -> [RouteSessions.Slot] {
-        if plan.logins.isUniform { return uniform.slots }
-        let url = WebURL(origin: plan.base.origin, path: key.pathText)
-        let method = key.method.name
-        return plan.logins.standing(at: Location(url)).map { login in
-            .init(login: login, scope: login.scope(method: method, path: url.path))
-        }
-    }
-
-    /// Takes over what any worker has learned of this upstream's scopes.
-    private func takeLessons() {
-        lessons = plan.learned.version
-        for (key, lesson) in plan.learned.all {
-            var slots = slots(at: key)
-            guard slots.indices.contains(lesson.slot) else { continue }
-            slots[lesson.slot] = .init(login: slots[lesson.slot].login, scope: lesson.scope)
-            routes.remember(routes.equal(to: slots) ?? RouteSessions(slots: slots), for: key)
-        }
     }
 
     /// The upstream is no longer in the configuration: its connections go, those in use after their requests.

@@ -22,7 +22,12 @@ struct Finding {
     var route: RouteSessions?
 }
 
-extension UpstreamClient {
+/// What a response means for the exchange, in the light of what is known of the route and of its sessions.
+struct Examiner {
+    let gate: SharedAttemptGate
+    let routes: RouteTable
+    let wallClock: () -> Int64
+
     /// What a response that may be a challenge asks for.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
@@ -56,12 +61,8 @@ extension UpstreamClient {
                 }
                 // A resource that names other words each time would make the scope grow without end.
                 if !grown.isShort { grown = standing.login.defaultScope.union(Scope(words)) }
-                var slots = route.slots
-                slots[slot] = .init(login: standing.login, scope: grown)
                 let key = RouteKey(method: request.method, target: target)
-                let route = routes.equal(to: slots) ?? RouteSessions(slots: slots)
-                routes.remember(route, for: key)
-                plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: grown), for: key)
+                let route = routes.learn(grown, in: slot, of: route, for: key)
                 return Finding(challenge: challenge, slot: slot, mayRepeat: true, route: route)
             }
         }
@@ -73,40 +74,39 @@ extension UpstreamClient {
         _ challenge: Challenge, _ slot: Int, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
-        let place = place(of: key, request, target)
-        let now = runtime.wallClock()
-        if runtime.gate.change({ $0.passes(place, generation: generation, now: now) }) {
+        let place = ResourceKey(of: request, target, session: key)
+        let now = wallClock()
+        if gate.change({ $0.passes(place, generation: generation, now: now) }) {
             return Finding(isKnownRefusal: true)
         }
         return Finding(
             challenge: challenge, slot: slot,
             refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
     }
+}
 
-    /// Returns whether this route has lately refused the session of `key`, and so the login for it (CONTRIBUTING, rule 4).
-    func isRefused(_ key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> Bool {
-        runtime.gate.mayRefuse && runtime.gate.isRefused(place(of: key, request, target))
-    }
-
+extension ResourceKey {
     /// The resource of a request, as refusals of the session of `key` are remembered for it.
-    func place(of key: SessionKey, _ request: ExchangeRequest, _ target: borrowing ByteQueue) -> ResourceKey {
-        ResourceKey(resource: RouteKey(method: request.method, target: target).text, session: key)
+    init(of request: ExchangeRequest, _ target: borrowing ByteQueue, session key: SessionKey) {
+        self.init(resource: RouteKey(method: request.method, target: target).text, session: key)
     }
+}
 
-    /// The request target as text.
-    func text(of target: borrowing ByteQueue) -> String {
-        target.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
-    }
+extension ByteQueue {
+    /// All that it holds, as text.
+    var text: String { withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
+}
 
+extension UpstreamPlan {
     /// The address that a request goes to.
     func address(of target: borrowing ByteQueue) -> WebURL {
-        let text = text(of: target)
+        let text = target.text
         // By bytes, as a query may begin with any of them.
         guard let question = text.utf8.firstIndex(of: UInt8(ascii: "?")) else {
-            return WebURL(origin: plan.base.origin, path: text)
+            return WebURL(origin: base.origin, path: text)
         }
         return WebURL(
-            origin: plan.base.origin, path: String(text[..<question]),
+            origin: base.origin, path: String(text[..<question]),
             query: String(text[text.utf8.index(after: question)...]))
     }
 }

@@ -21,20 +21,19 @@ enum LoginOrder {
     var looksAgain: Bool { self == .beforeLongBody || self == .beforeUnmeasuredBody }
 }
 
-extension UpstreamClient {
+extension RouteSessions {
     /// Returns the first slot whose session has to be won before anything is sent; `nil` if none has.
     ///
     /// Neither slot `trial`, which the exchange tries, nor those in `without`, whose login brought nothing.
     func missing(
-        in route: RouteSessions, for request: ExchangeRequest, at target: borrowing ByteQueue, _ order: LoginOrder,
-        besides trial: Int?, without: SlotSet
+        for request: ExchangeRequest, at target: borrowing ByteQueue, _ order: LoginOrder, by gate: SharedAttemptGate,
+        now: Int64, besides trial: Int?, without: SlotSet
     ) -> Int? {
-        guard !route.slots.isEmpty else { return nil }
-        route.refresh(from: runtime.gate, now: runtime.wallClock())
-        for slot in route.slots.indices where slot != trial {
-            let isHeld = route.generations[slot] != 0
-            if isHeld, !order.looksAgain || !route.lookedElsewhere(slot, than: target) { continue }
-            let login = route.slots[slot].login
+        refresh(from: gate, now: now)
+        for slot in slots.indices where slot != trial {
+            let isHeld = generations[slot] != 0
+            if isHeld, !order.looksAgain || !lookedElsewhere(slot, than: target) { continue }
+            let login = slots[slot].login
             // The caller sees to its authorization itself; fixed fields of ours go along.
             if request.keepsCredentials, login.trigger.detector != nil { continue }
             if without.contains(slot) { continue }
@@ -50,8 +49,12 @@ extension UpstreamClient {
                 if SlotSet.canHold(slot) { return slot }
             case .beforeRequest, .beforeUnmeasuredBody:
                 // A MobileFirst resource says what scope it wants, and carries nothing out until it has it.
-                if login.isOfUpstream, route.slots[slot].scope.isEmpty { continue }
-                if SlotSet.canHold(slot), !isRefused(route.slots[slot].key, request, target) { return slot }
+                if login.isOfUpstream, slots[slot].scope.isEmpty { continue }
+                let key = slots[slot].key
+                // Lately this route has refused the session, and so the login for it (CONTRIBUTING, rule 4).
+                let isRefused =
+                    gate.mayRefuse && gate.isRefused(ResourceKey(of: request, target, session: key))
+                if SlotSet.canHold(slot), !isRefused { return slot }
             }
         }
         return nil
