@@ -21,6 +21,9 @@ extension Exchange {
             if trial != nil { judge(.undecided) }
             request.goesUnbound = true
             perform(machine.requestUntaken(canReplay: body.canReplay))
+        } else if transfer.setback == .idleTimeout {
+            let told = ExchangeError(stream.failure(.gotNothing), upstream: client.plan)
+            perform(machine.connectionEnded(told, canResend: body.canReplay))
         } else if error != nil, body.isBroken {
             perform(machine.failed(.bodyLost))
         } else if let fault = transfer.fault {

@@ -246,6 +246,8 @@ package final class Exchange: TransferOwner {
 
     private func send() -> ExchangeMachine.Action? {
         guard let client, let route, let caller else { return nil }
+        // Read once: each look at the property copies it.
+        let request = request
         releaseTransfer()
         let resumed = body.rewind()
         assert(resumed, "the machine lets nothing be sent again that is not held")

@@ -47,6 +47,9 @@ package struct ExchangeRequest {
     /// The method's name.
     var methodName: String { method == .other ? otherMethod : method.name }
 
+    /// Whether it does no harm to send it once more, and all of it is there for that (RFC 9110 §9.2.2).
+    var mayGoAgain: Bool { method.isIdempotent && !hasBody && !isUpgrade }
+
     /// Whether a body follows.
     var hasBody: Bool {
         switch framing {

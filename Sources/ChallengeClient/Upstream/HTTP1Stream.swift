@@ -103,6 +103,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         lineStart = 0
         hasHeard = false
         isReused = state == .resting
+        transfer.mayMeetIdleTimeout = isReused && request.mayGoAgain
         if isReused {
             state = .running
             sendHead()

@@ -27,7 +27,7 @@ final class RestingStreams {
         // The loop tells of whatever comes on a connection that rests; what has come since its last wait shows only in a look at the
         // socket. A request that may go again (RFC 9110 §9.2.2) does without where that was a moment ago: it is sent once more if
         // the connection had ended.
-        let mayGoAgain = request.method.isIdempotent && !request.hasBody && loop.readNow() < now + Self.recent
+        let mayGoAgain = request.mayGoAgain && loop.readNow() < now + Self.recent
         while let stream = streams.popLast() {
             if mayGoAgain || stream.isFresh, now < stream.restingSince + Self.longest { return stream }
             stream.close()

@@ -28,6 +28,8 @@ package final class Transfer {
     enum Setback {
         /// The upstream will not say 100 (RFC 9110 §15.5.18).
         case expectation
+        /// The upstream had given up waiting on the connection, and said so in place of an answer (RFC 9110 §15.5.9).
+        case idleTimeout
         /// The upstream answered what libcurl sends ahead of a body to authenticate the connection, and asked for nothing. The request
         /// itself was not sent.
         case unboundConnection
@@ -49,6 +51,8 @@ package final class Transfer {
     var isUpgrade = false
     /// Whether the request is HEAD, whose answer has no body.
     var isHeadRequest = false
+    /// Whether a 408 that ends the connection may be about its rest, and the request may go again.
+    var mayMeetIdleTimeout = false
     /// What of the request's body is still to be sent.
     var upload = Upload()
     /// Why the request is to be sent in another way, where that is why the transfer failed.
@@ -131,6 +135,10 @@ package final class Transfer {
         if scanner.head.status == 417, upload.awaitsContinue, !upload.isComplete {
             // libcurl would send the request again by itself, as another one on this handle.
             setback = .expectation
+            return .refused
+        }
+        if scanner.head.status == 408, scanner.head.closes, mayMeetIdleTimeout {
+            setback = .idleTimeout
             return .refused
         }
         return .final

@@ -47,6 +47,39 @@ struct HTTP1StreamTests {
         #expect(!upstream.hasCaller)
     }
 
+    @Test("a 408 on a connection that has rested is about its rest: what may go again goes by another")
+    func idleTimeout() throws {
+        let late = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlate"
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let caller = try proxy.connect()
+        func rested() throws -> Peer {
+            try caller.send(get("/first"))
+            let server = try upstream.accept()
+            _ = try server.head()
+            try server.send(answer("200 OK", "first"))
+            #expect(try caller.message().body == "first")
+            return server
+        }
+        var server = try rested()
+        try caller.send(get("/again"))
+        #expect(try server.head().hasPrefix("GET /again "))
+        try server.send(late)
+        server = try upstream.accept()
+        #expect(try server.head().hasPrefix("GET /again "))
+        // On a connection that has not rested it is the answer.
+        try server.send(late)
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 408 "))
+
+        // What could be executed twice is not sent twice.
+        server = try rested()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
+        _ = try server.message()
+        try server.send(late)
+        #expect(try caller.message().body == "late")
+        #expect(!upstream.hasCaller)
+    }
+
     @Test(
         "a connection that cannot take another request takes none",
         arguments: [
