@@ -6,7 +6,7 @@ internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 
-/// What an examination found.
+/// The result of one examination.
 struct Finding {
     /// What the answer asks for.
     var challenge = Challenge.pass
@@ -22,7 +22,7 @@ struct Finding {
     var route: RouteSessions?
 }
 
-/// What a response means for the exchange, in the light of what is known of the route and of its sessions.
+/// Judges a response for its exchange, in the light of what is known of the route and of its sessions.
 struct Examiner {
     let gate: SharedAttemptGate
     let routes: RouteTable

@@ -31,7 +31,7 @@ struct RouteKey: Hashable, Sendable {
     /// The number for this key.
     var fingerprint: Int { Self.fingerprint(method, path.span) }
 
-    /// Whether this is the key of a request.
+    /// True if this is the key of a request.
     func matches(_ method: RequestMethod, _ target: Span<UInt8>) -> Bool {
         guard self.method == method, Self.pathLength(target) == path.count else { return false }
         for index in path.indices where path[index] != target[index] { return false }

@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 internal import HTTPWire
 
-/// What stands at which route of one upstream, as one worker knows it.
+/// The logins that stand at each route of one upstream, as one worker knows them.
 final class RouteTable {
     private let plan: UpstreamPlan
     /// Where nothing says otherwise.

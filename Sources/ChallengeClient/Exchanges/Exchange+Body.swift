@@ -39,7 +39,7 @@ extension Exchange {
         defer { expectingSince = .never }
         guard let client, let stream else { return }
         // libcurl waits by the system's clock.
-        let end = expectingSince.advanced(byMilliseconds: ExpectationMemory.patience)
+        let end = expectingSince.advanced(byMilliseconds: ExpectationMemory.waitMilliseconds)
         let isOver = stream.hasWaited ?? (runtime.loop.systemNow >= end)
         if stream.transfer.upload.wasContinued || isOver {
             client.expectations.note(isHonored: stream.transfer.upload.wasContinued, at: runtime.loop.now)

@@ -6,7 +6,7 @@ package import Curl
 internal import EventLoop
 internal import HTTPWire
 
-// What the end of a transfer means for its exchange.
+// The end of a transfer, and what follows for its exchange.
 extension Exchange {
     /// Finishes, sends again after a challenge, or tells the caller what went wrong.
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {

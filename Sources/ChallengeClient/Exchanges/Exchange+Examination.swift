@@ -7,7 +7,7 @@ internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 
-// What an answer means: whether it goes to the caller, is a challenge to be answered, or proves or refuses a session.
+// The judgement of an answer: it goes to the caller, is a challenge to be answered, or proves or refuses a session.
 extension Exchange {
     /// How long a page that trickles in is waited for before it is judged by what is there.
     static let lookDelay = LoopDelay(.seconds(2))

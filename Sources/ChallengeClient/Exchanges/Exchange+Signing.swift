@@ -72,7 +72,7 @@ extension Exchange {
         if reading.isReading { timer.arm(at: runtime.loop.now) }
     }
 
-    /// Whether the answer proves what it has to; where not, the exchange is over.
+    /// True if the answer proves what it has to; where not, the exchange is over.
     func passesChecks(_ transfer: Transfer, of client: UpstreamClient) -> Bool {
         guard !checks.isEmpty else { return true }
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }

@@ -23,7 +23,7 @@ package final class Exchange: TransferOwner {
     /// Path and query as they go upstream.
     var target = ByteQueue()
     var body = ReplayBuffer(tiers: .none, isEmpty: true)
-    /// Whether the body is known to be longer than what is kept.
+    /// True if the body is known to be longer than what is kept.
     var isTooLong = false
     /// Since when the upstream is asked whether it takes the body, until libcurl asks for that.
     var expectingSince = LoopInstant.never
@@ -62,7 +62,7 @@ package final class Exchange: TransferOwner {
     package internal(set) var awaitedLogin: String?
     /// The challenge that was met last, for the login that it leads to.
     var challenge: ExaminedResponse?
-    /// Whether a sub-request is answered without a session that nobody has proven yet.
+    /// True if a sub-request is answered without a session that nobody has proven yet.
     var isPartial = false
     /// Names this exchange to the session directory; a new one for each request.
     var ticket = ExchangeTicket(worker: 0, exchange: 0)
@@ -111,7 +111,7 @@ package final class Exchange: TransferOwner {
 
     // MARK: The request's body
 
-    /// Whether more of the request's body is wanted.
+    /// True if more of the request's body is wanted.
     package var wantsBody: Bool { body.wantsMore && !machine.isHolding }
 
     /// More of the request's body.

@@ -83,19 +83,19 @@ package struct ExchangeMachine: Sendable, Equatable {
     /// An exchange at its beginning.
     package init() {}
 
-    /// Whether the response head has gone to the caller.
+    /// True if the response head has gone to the caller.
     package var hasDelivered: Bool { state == .passing || state == .finishing }
-    /// Whether it is over.
+    /// True if it is over.
     package var hasEnded: Bool { state == .ended }
-    /// Whether the beginning of the answer's body is awaited.
+    /// True if the beginning of the answer's body is awaited.
     package var isLooking: Bool { state == .looking }
     /// True if the answer is held until it is known if a session is over.
     package var isHolding: Bool { heldSlot != nil }
     /// The slot of that session.
     package var heldSlot: Int? { if case .holding(let slot) = state { slot } else { nil } }
-    /// Whether a login is waited for.
+    /// True if a login is waited for.
     package var isWaiting: Bool { if case .waiting = state { true } else { false } }
-    /// Whether the end of an answer is awaited after which the request is sent again.
+    /// True if the end of an answer is awaited after which the request is sent again.
     package var isSettling: Bool { if case .settling = state { true } else { false } }
     /// The slot whose session is waited for.
     package var waitingSlot: Int? { if case .waiting(let slot) = state { slot } else { nil } }

@@ -3,7 +3,7 @@
 
 package import HTTPWire
 
-/// What the client needs to know of a request besides its fields.
+/// A request as the client needs to know it, without its fields.
 package struct ExchangeRequest {
     /// The method, known or not.
     package var method: RequestMethod
@@ -11,22 +11,22 @@ package struct ExchangeRequest {
     package var otherMethod: String
     /// The body's framing.
     package var framing: BodyFraming
-    /// Whether the caller's own `Authorization` goes: then no session's does, and the answer is the caller's to judge.
+    /// True if the caller's own `Authorization` goes: then no session's does, and the answer is the caller's to judge.
     package var keepsCredentials: Bool
-    /// Whether it asks for another protocol, and a 101 is an answer to it (RFC 9110 §7.8).
+    /// True if it asks for another protocol, and a 101 is an answer to it (RFC 9110 §7.8).
     package var isUpgrade: Bool
 
-    /// Whether it is ours, to see whether the upstream serves: it waits for no login, and nothing is counted of it.
+    /// True if it is ours, to see whether the upstream serves: it waits for no login, and nothing is counted of it.
     package var isCheck: Bool
 
-    /// Whether another proxy asks about it and sends it: it is answered with the sessions' fields, and nothing goes upstream.
+    /// True if another proxy asks about it and sends it: it is answered with the sessions' fields, and nothing goes upstream.
     package var isSubrequest: Bool
 
-    /// Whether the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
+    /// True if the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
     /// no body.
     package var expectsContinue: Bool
 
-    /// Whether it goes without the credential of a session that authenticates connections: the upstream asks for none there.
+    /// True if it goes without the credential of a session that authenticates connections: the upstream asks for none there.
     var goesUnbound = false
 
     /// A request.
@@ -47,10 +47,10 @@ package struct ExchangeRequest {
     /// The method's name.
     var methodName: String { method == .other ? otherMethod : method.name }
 
-    /// Whether it does no harm to send it once more, and all of it is there for that (RFC 9110 §9.2.2).
+    /// True if it does no harm to send it once more, and all of it is there for that (RFC 9110 §9.2.2).
     var mayGoAgain: Bool { method.isIdempotent && !hasBody && !isUpgrade }
 
-    /// Whether a body follows.
+    /// True if a body follows.
     var hasBody: Bool {
         switch framing {
         case .none: false

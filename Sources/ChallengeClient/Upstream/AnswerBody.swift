@@ -29,10 +29,10 @@ struct AnswerBody: ~Copyable {
     private var rest = ByteQueue()
     /// The trailer fields that may go further.
     var trailers = TrailerLines()
-    /// Whether all of it has come. One that only the connection ends never tells.
+    /// True if all of it has come. One that only the connection ends never tells.
     private(set) var isWhole = false
 
-    /// Whether only the end of the connection, or of the stream, ends it.
+    /// True if only the end of the connection, or of the stream, ends it.
     var isUntilEnd: Bool { if case .untilEnd = framing { true } else { false } }
 
     /// Begins with the body behind `head`. `isBodyless`: the request was HEAD, whose answers have none.

@@ -14,7 +14,7 @@ package struct ConnectionProbe: Sendable {
         package let remedy: String
         /// libcurl's own words. They may name hosts and files.
         package let cause: String
-        /// Whether it was the TLS handshake that failed.
+        /// True if it was the TLS handshake that failed.
         package let isTLS: Bool
     }
 

@@ -31,25 +31,25 @@ package struct ConnectionSettings: Sendable, Equatable {
     /// An HTTP or SOCKS5 proxy on the way out, as an address; `nil`: none, whatever the environment says.
     package var proxy: String?
 
-    /// Whether secrets may go to another machine in the clear.
+    /// True if secrets may go to another machine in the clear.
     package var allowsPlaintext = false
 
     /// The defaults: the system's authorities, no proxy.
     package init() {}
 
-    /// Whether a connection to `origin` may be one of HTTP/2: it is chosen in the TLS handshake only, unless it is ordered.
+    /// True if a connection to `origin` may be one of HTTP/2: it is chosen in the TLS handshake only, unless it is ordered.
     func mayBeHTTP2(to origin: Origin) -> Bool {
         version == .http2 || version == .auto && origin.scheme == .https
     }
 
-    /// Whether a secret may go to `origin` by this way: within TLS, or to this very machine. Behind a proxy the loopback
+    /// True if a secret may go to `origin` by this way: within TLS, or to this very machine. Behind a proxy the loopback
     /// addresses are the proxy's. A name that only resolves to one of them is another machine's: who answers for names
     /// decides what it is.
     func mayCarrySecrets(to origin: Origin) -> Bool {
         origin.scheme == .https || allowsPlaintext || origin.isLoopback && proxy == nil
     }
 
-    /// Whether transfers to `origin` may share connections, and take up those of earlier ones. Not over HTTP/2 without TLS with
+    /// True if transfers to `origin` may share connections, and take up those of earlier ones. Not over HTTP/2 without TLS with
     /// libcurl before 8.0, where whatever comes second on such a connection fails (curl #10634).
     func sharesConnections(to origin: Origin) -> Bool {
         version != .http2 || origin.scheme == .https || CurlFeatures.installed.versionNumber >= 0x08_00_00

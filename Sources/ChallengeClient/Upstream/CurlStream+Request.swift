@@ -12,7 +12,7 @@ extension CurlStream {
         var otherMethod = ""
         var length: Int64?
         var hasBody = false
-        /// Whether the handle was taken back to HTTP/1.1.
+        /// True if the handle was taken back to HTTP/1.1.
         var isHTTP1 = false
     }
 

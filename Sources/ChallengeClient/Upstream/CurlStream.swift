@@ -7,7 +7,7 @@ internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
 
-/// What libcurl speaks: HTTP/2, and HTTP/1.1 with NTLM or for a side request. One easy handle, for one request after the other.
+/// A stream that libcurl speaks: HTTP/2, and HTTP/1.1 with NTLM or for a side request. One easy handle, for one request after the other.
 final class CurlStream: UpstreamStream {
     /// How much libcurl reads at once.
     private static let readSize = 32 * 1024
@@ -19,22 +19,22 @@ final class CurlStream: UpstreamStream {
     let driver: CurlDriver
     /// Where it is put back to; it outlives its streams.
     unowned let pool: TransferPool?
-    /// Whether the connection may turn out to be one of HTTP/2, and whether it is over TLS.
+    /// True if the connection may turn out to be one of HTTP/2, and whether it is over TLS.
     let mayBeHTTP2: Bool
     let isOverTLS: Bool
-    /// Whether there is a proxy on the way.
+    /// True if there is a proxy on the way.
     let isProxied: Bool
     /// Takes long bodies to HTTP/1.1, where that is needed.
     let versions: VersionSwitch?
     /// Method and framing as the handle has them set.
     var shape = Shape()
-    /// Whether libcurl authenticates the connection first, so that a 401 may be one step of that.
+    /// True if libcurl authenticates the connection first, so that a 401 may be one step of that.
     private(set) var authenticatesConnection = false
     /// Where others wait for its connection, as long as there is none.
     var sharedStart: SharedStart?
     /// Where it stands there.
     var place = SharedStart.Place.none
-    /// Whether the connection that it got had ended before; nothing was sent.
+    /// True if the connection that it got had ended before; nothing was sent.
     private var isStale = false
     /// The go of the driver in which the head ended, and that of the last piece of the body.
     private var headGo: UInt64 = 0
@@ -119,19 +119,19 @@ final class CurlStream: UpstreamStream {
         if !authenticatesConnection { pool?.put(self) }
     }
 
-    /// Whether its sending is paused while only the end of the connection can end the answer.
+    /// True if its sending is paused while only the end of the connection can end the answer.
     var mayMissEnd: Bool {
         transfer.awaitsBody && !transfer.isEnded && transfer.isHeadComplete && transfer.isUntilEnd
     }
 
-    /// Whether libcurl may hold something back: before 8.1 it hands a long head of HTTP/2 over in pieces, and goes on with the
+    /// True if libcurl may hold something back: before 8.1 it hands a long head of HTTP/2 over in pieces, and goes on with the
     /// next one, or with the body, only when something else happens.
     private var mayStall: Bool {
         mayBeHTTP2 && transfer.head.count > 8192 && !transfer.isEnded && !transfer.isPaused
             && CurlFeatures.installed.versionNumber < 0x08_01_00
     }
 
-    /// Whether libcurl has read head and body by one call for as much as there was: then it would have told what came behind
+    /// True if libcurl has read head and body by one call for as much as there was: then it would have told what came behind
     /// them. Later calls ask for no more than the body, and of an answer without one it tells nothing.
     private var isReadAtOnce: Bool {
         bodyGo == headGo && received > 0 && transfer.head.count + received < 16_384
@@ -185,7 +185,7 @@ extension CurlStream: TransferDelegate {
         return true
     }
 
-    /// Whether the head is a challenge that libcurl answers by itself on this connection: NTLM with a message. Without one it is a
+    /// True if the head is a challenge that libcurl answers by itself on this connection: NTLM with a message. Without one it is a
     /// refusal (MS-NTHT §3.2).
     private var isStepOfNTLM: Bool {
         guard transfer.answer.status == 401 else { return false }
@@ -193,7 +193,7 @@ extension CurlStream: TransferDelegate {
         return fields[values: .wwwAuthenticate].contains { $0.lowercased().hasPrefix("ntlm ") }
     }
 
-    /// Whether the head answers the request as libcurl sends it first to authenticate a connection, without its body. Only a challenge
+    /// True if the head answers the request as libcurl sends it first to authenticate a connection, without its body. Only a challenge
     /// has a meaning there: any other answer is to a request that the caller has not made.
     private var isAheadOfBody: Bool {
         transfer.answer.status != 401 && !transfer.upload.isComplete && !transfer.upload.hasBegun

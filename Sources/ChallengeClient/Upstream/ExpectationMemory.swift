@@ -3,17 +3,17 @@
 
 internal import EventLoop
 
-/// Whether an upstream says 100 where it is asked to (RFC 9110 §10.1.1). Where it has not done so lately it is not asked: it then costs
+/// An upstream's habit of saying 100 where it is asked to (RFC 9110 §10.1.1). Where it has not done so lately it is not asked: it then costs
 /// a wait now and then, and not one each time.
 struct ExpectationMemory {
     /// How long it may take to answer, in milliseconds: a little less than libcurl waits.
-    static let patience = 900
+    static let waitMilliseconds = 900
     /// For how long an upstream that let the wait pass is not asked again.
     private static let ignoredTime = Duration.seconds(600)
 
     private var ignoredUntil = LoopInstant(nanoseconds: 0)
 
-    /// Whether a body that cannot be kept is to wait for the upstream's word, so that a challenge comes before it.
+    /// True if a body that cannot be kept is to wait for the upstream's word, so that a challenge comes before it.
     func isHonored(at now: LoopInstant) -> Bool { now >= ignoredUntil }
 
     /// What the upstream made of an expectation.

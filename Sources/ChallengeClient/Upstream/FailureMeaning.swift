@@ -20,7 +20,7 @@ struct FailureMeaning: Equatable {
         case unreachable
     }
 
-    /// Who may send the request again.
+    /// The requests that may be sent again.
     enum Resend {
         /// Anybody: nothing of it was sent.
         case always
@@ -37,9 +37,9 @@ struct FailureMeaning: Equatable {
     var remedy: String
     /// The error type of RFC 9209 §2.3, where one says more than that the upstream cannot be reached.
     var proxyError: String?
-    /// Who may send the request again.
+    /// The requests that may be sent again.
     var resend = Resend.never
-    /// Whether nothing of the request can have arrived, because there was no connection.
+    /// True if nothing of the request can have arrived, because there was no connection.
     var isUnsent = false
 
     /// What `failure` means.
@@ -124,7 +124,7 @@ extension FailureMeaning {
         }
     }
 
-    /// Why a stream of HTTP/2 was reset (RFC 9113 §7), by the server or by us because of what it sent: by libcurl's words,
+    /// The reason for which a stream of HTTP/2 was reset (RFC 9113 §7), by the server or by us because of what it sent: by libcurl's words,
     /// `HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)`.
     private init(resetBy text: String) {
         let parts = text.split(separator: "(err ")

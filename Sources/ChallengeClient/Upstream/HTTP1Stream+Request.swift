@@ -12,7 +12,7 @@ extension HTTP1Stream {
     /// Up to so much memory is kept for the next request.
     private static let keptMemory = 16 * 1024
 
-    /// Whether the rest of the request is of no interest to the upstream: it has refused it, or answered in place of the
+    /// True if the rest of the request is of no interest to the upstream: it has refused it, or answered in place of the
     /// word that the body waits for, and the connection ends with this answer (RFC 9112 section 9.3).
     var sendsNoMore: Bool { transfer.isHeadComplete && (transfer.answer.status >= 300 || awaitsContinue) }
 
@@ -55,7 +55,7 @@ extension HTTP1Stream {
         if output.isEmpty, !wantsBody { output.wipe(keepingCapacity: Self.keptMemory) }
     }
 
-    /// Whether the body is to be asked for.
+    /// True if the body is to be asked for.
     var wantsBody: Bool {
         return !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
     }

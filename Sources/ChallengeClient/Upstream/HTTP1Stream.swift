@@ -36,14 +36,14 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     unowned let rest: RestingStreams
     /// What libcurl connects with.
     private let easy: EasyHandle
-    /// Whether there is a proxy on the way.
+    /// True if there is a proxy on the way.
     private let isProxied: Bool
     let driver: CurlDriver
     private let loop: EventLoop
     private(set) var connection: UpstreamConnection?
     /// What of the request is to be sent; it holds secrets.
     var output = ByteQueue()
-    /// Whether a head in `output` waits for the body.
+    /// True if a head in `output` waits for the body.
     var isHeld = false
     /// What has come and is not fed yet.
     var input = ByteQueue()
@@ -51,18 +51,18 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     var searched = 0
     var lineStart = 0
     private var state = State.connecting
-    /// Whether the body goes in chunks.
+    /// True if the body goes in chunks.
     private(set) var isChunked = false
     /// The fields behind the last chunk.
     var trailers = ByteQueue()
-    /// Whether the body waits for the upstream's word (RFC 9110 section 10.1.1).
+    /// True if the body waits for the upstream's word (RFC 9110 section 10.1.1).
     private(set) var awaitsContinue = false
-    /// Whether it has waited for that in vain.
+    /// True if it has waited for that in vain.
     private(set) var hasWaited: Bool? = false
-    private var patience: LazyTimer?
-    /// Whether the connection has carried an earlier request than the one under way.
+    private var continueTimer: LazyTimer?
+    /// True if the connection has carried an earlier request than the one under way.
     private(set) var isReused = false
-    /// Whether any of an answer to the request under way has come.
+    /// True if any of an answer to the request under way has come.
     private(set) var hasHeard = false
     /// Since when it rests.
     private(set) var restingSince = LoopInstant.never
@@ -84,10 +84,10 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         transfer.stream = self
     }
 
-    deinit { patience?.cancel() }
+    deinit { continueTimer?.cancel() }
 
     var isRunning: Bool { state == .running }
-    /// Whether the final head was a 101.
+    /// True if the final head was a 101.
     var hasSwitched: Bool { state == .switched }
 
     // MARK: UpstreamStream
@@ -152,7 +152,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         return true
     }
 
-    /// Whether the connection can take a request: nothing has come while it rested. What came answers no request and must
+    /// True if the connection can take a request: nothing has come while it rested. What came answers no request and must
     /// not be taken for the answer to the next one (RFC 9112 section 9.2); and at its end a server may have closed it.
     var isFresh: Bool { state == .resting && connection?.isQuiet == true }
 
@@ -207,8 +207,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     /// The head has gone out: from here on it is waited.
     func beginWaiting() {
         guard awaitsContinue else { return }
-        let timer = patience ?? LazyTimer(loop: loop)
-        patience = timer
+        let timer = continueTimer ?? LazyTimer(loop: loop)
+        continueTimer = timer
         timer.onExpiry = { [unowned self] in
             guard isRunning, awaitsContinue, !transfer.isHeadComplete else { return }
             hasWaited = true
@@ -222,7 +222,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     func stopWaiting() {
         guard awaitsContinue else { return }
         awaitsContinue = false
-        patience?.disarm()
+        continueTimer?.disarm()
     }
 
     /// Only the end of the connection ends the answer: over TLS it must be announced.

@@ -15,7 +15,7 @@ struct InterimHeads: ~Copyable {
     private var count = 0
     private var size = 0
 
-    /// Whether none waits.
+    /// True if none waits.
     var isEmpty: Bool { lengths.isEmpty }
 
     /// Adds a well-formed head with its empty line. False where there were too many before.

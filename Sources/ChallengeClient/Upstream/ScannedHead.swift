@@ -27,7 +27,7 @@ struct ScannedHead {
 }
 
 extension Transfer {
-    /// Whether its final head is that of a response which `filter` admits.
+    /// True if its final head is that of a response which `filter` admits.
     func passes(_ filter: ResponseFilter) -> Bool {
         var type: ByteRange?
         for index in answer.fields.indices where answer.fields[index].kind == .contentType {

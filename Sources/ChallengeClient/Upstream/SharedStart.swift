@@ -29,7 +29,7 @@ final class SharedStart {
     private var first: CurlStream?
     private var waiting: [CurlStream] = []
     private var running = 0
-    /// Whether the server has said that it speaks HTTP/1.1.
+    /// True if the server has said that it speaks HTTP/1.1.
     private var isPointless = false
 
     init(loop: EventLoop, driver: CurlDriver) {

@@ -3,7 +3,7 @@
 
 internal import Curl
 
-/// Why a TLS handshake failed. `FailureMeaning` says it in words.
+/// The reason for which a TLS handshake failed. `FailureMeaning` says it in words.
 enum TLSFault: Equatable {
     /// The server ended the handshake with this alert (RFC 8446 §6).
     case alert(Int)

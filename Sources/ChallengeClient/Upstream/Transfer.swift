@@ -24,7 +24,7 @@ package final class Transfer {
         case refused
     }
 
-    /// Why the request was not taken in the way that it was sent, so that it may be sent in another.
+    /// The reason for which the request was not taken in the way that it was sent, so that it may be sent in another.
     enum Setback {
         /// The upstream will not say 100 (RFC 9110 §15.5.18).
         case expectation
@@ -47,23 +47,23 @@ package final class Transfer {
     unowned var stream: (any UpstreamStream)?
     let driver: CurlDriver
 
-    /// Whether its request asks for another protocol, so that a 101 is an answer to it.
+    /// True if its request asks for another protocol, so that a 101 is an answer to it.
     var isUpgrade = false
-    /// Whether the request is HEAD, whose answer has no body.
+    /// True if the request is HEAD, whose answer has no body.
     var isHeadRequest = false
-    /// Whether a 408 that ends the connection may be about its rest, and the request may go again.
+    /// True if a 408 that ends the connection may be about its rest, and the request may go again.
     var mayMeetIdleTimeout = false
     /// What of the request's body is still to be sent.
     var upload = Upload()
-    /// Why the request is to be sent in another way, where that is why the transfer failed.
+    /// The reason to send the request in another way, where that is why the transfer failed.
     var setback: Setback?
     private(set) var isHeadComplete = false
     private(set) var isEnded = false
-    /// Whether the stream was told to wait until there is room for more of the body.
+    /// True if the stream was told to wait until there is room for more of the body.
     private(set) var isPaused = false
-    /// Whether the stream waits for more of the request's body.
+    /// True if the stream waits for more of the request's body.
     private(set) var awaitsBody = false
-    /// Whether the driver has it on its list of those with news.
+    /// True if the driver has it on its list of those with news.
     var hasNews = false
     /// Heads of interim responses that were not told yet.
     private var interims = InterimHeads()
@@ -80,20 +80,20 @@ package final class Transfer {
 
     /// What the final head says, once it is told.
     package var answer: ResponseHead { scanner.head }
-    /// Whether all of the answer is here.
+    /// True if all of the answer is here.
     var isAnswered: Bool { isHeadComplete && answerBody.isWhole }
-    /// Whether no more of the answer will come.
+    /// True if no more of the answer will come.
     var isAtEnd: Bool { isEnded || answerBody.isWhole }
-    /// Whether only the end of the connection, or of the stream, ends the answer.
+    /// True if only the end of the connection, or of the stream, ends the answer.
     var isUntilEnd: Bool { answerBody.isUntilEnd }
     /// The major version of HTTP that the upstream answered in, if it has answered.
     var spokenVersion: Int? { isHeadComplete ? answer.majorVersion : nil }
-    /// Whether the connection can take another request after this one (RFC 9112 §9.3), as far as the two heads say.
+    /// True if the connection can take another request after this one (RFC 9112 §9.3), as far as the two heads say.
     var allowsAnotherRequest: Bool {
         upload.isComplete && !answer.closes && answer.majorVersion == 1 && answer.minorVersion > 0
     }
 
-    /// Whether trailer fields came with the answer that may go further (RFC 9110 §6.5).
+    /// True if trailer fields came with the answer that may go further (RFC 9110 §6.5).
     package var hasTrailers: Bool { !answerBody.trailers.isEmpty }
 
     /// Calls `body` with name and value of each of them. Those are left out that `Connection` names.
@@ -295,11 +295,11 @@ extension Transfer {
     struct Upload {
         /// Bytes still to come; `nil`: chunks until the end.
         private var left: UInt64? = 0
-        /// Whether 100 is waited for, which a 417 would refuse.
+        /// True if 100 is waited for, which a 417 would refuse.
         private(set) var awaitsContinue = false
-        /// Whether the stream has taken any of it.
+        /// True if the stream has taken any of it.
         private(set) var hasBegun = false
-        /// Whether 100 has come.
+        /// True if 100 has come.
         var wasContinued = false
 
         init() {}
@@ -313,7 +313,7 @@ extension Transfer {
             awaitsContinue = request.expectsContinue && request.hasBody
         }
 
-        /// Whether all of it was taken.
+        /// True if all of it was taken.
         var isComplete: Bool { left == 0 }
 
         /// How many bytes of it are taken next, `limit` at most.

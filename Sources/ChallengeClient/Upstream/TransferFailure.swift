@@ -17,14 +17,14 @@ package struct TransferFailure: Sendable, Equatable {
     package var socksFault: SOCKSFault?
     /// The system's number for why no connection came about, 0 where it has none.
     package var systemError: Int32 = 0
-    /// Whether there is a proxy on the way.
+    /// True if there is a proxy on the way.
     package var isProxied = false
-    /// Whether a connection was there, TLS included, before it failed.
+    /// True if a connection was there, TLS included, before it failed.
     package var wasConnected = false
 
-    /// Whether the connection had ended before anything of the request was sent.
+    /// True if the connection had ended before anything of the request was sent.
     package var isStale = false
-    /// Whether the server went away, and may not have taken the request.
+    /// True if the server went away, and may not have taken the request.
     package var mayNotBeTaken = false
 
     /// A failure of which no more is known.

@@ -15,7 +15,7 @@ struct ConnectionGroup: Hashable {
         self.keys = keys.map { SessionKey(origin: $0.origin, challenge: $0.challenge, credential: $0.credential) }
     }
 
-    /// Whether nothing binds a connection.
+    /// True if nothing binds a connection.
     var isCommon: Bool { keys.isEmpty }
 }
 

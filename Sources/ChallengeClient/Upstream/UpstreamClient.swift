@@ -12,7 +12,7 @@ package final class UpstreamClient {
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
-    /// Whether callers get clients of their own; like `forwarding` apart from the plan, which is long to copy.
+    /// True if callers get clients of their own; like `forwarding` apart from the plan, which is long to copy.
     package let dependsOnCaller: Bool
     /// How requests and responses are changed.
     package let forwarding: ForwardingPolicy
@@ -27,9 +27,9 @@ package final class UpstreamClient {
     let routes: RouteTable
     /// What its answers mean.
     let examiner: Examiner
-    /// Whether it says 100 where it is asked to.
+    /// True if it says 100 where it is asked to.
     var expectations = ExpectationMemory()
-    /// Whether the upstream will speak HTTP/1.1.
+    /// True if the upstream will speak HTTP/1.1.
     private let speaksHTTP1: Bool
     /// Where nothing binds a connection to a user.
     let commonPool: TransferPool
@@ -89,7 +89,7 @@ package final class UpstreamClient {
 
     // MARK: Streams
 
-    /// Whether requests for another protocol go up as such. Not where the settings want HTTP/2 and nothing else, which has
+    /// True if requests for another protocol go up as such. Not where the settings want HTTP/2 and nothing else, which has
     /// no `Upgrade` (RFC 9113 section 8.2.2): there they are ordinary requests.
     package var takesUpgrades: Bool { plan.connections.version != .http2 }
 

@@ -28,7 +28,7 @@ package final class UpstreamConnection {
     package var received = ByteQueue()
     /// `timeouts.idle` of the upstream.
     package let idleDelay: LoopDelay
-    /// Whether there is TLS between here and the upstream, so that one side alone cannot be ended: libcurl has no call
+    /// True if there is TLS between here and the upstream, so that one side alone cannot be ended: libcurl has no call
     /// for it.
     package let isSecure: Bool
     /// The socket; -1 before it is there and after `close`.
@@ -131,7 +131,7 @@ package final class UpstreamConnection {
         return nil
     }
 
-    /// Whether nothing has come and the upstream has not ended it.
+    /// True if nothing has come and the upstream has not ended it.
     var isQuiet: Bool {
         var byte: UInt8 = 0
         return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN

@@ -45,7 +45,7 @@ package struct UpstreamPlan: Sendable {
     package let logins: Authenticators
     /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
     package let loginOrigins: Set<Origin>
-    /// Whether secrets may go to the upstream. The configuration is refused where they would and must not; this stands
+    /// True if secrets may go to the upstream. The configuration is refused where they would and must not; this stands
     /// behind that.
     let carriesSecrets: Bool
     /// What it is asked from time to time, to know whether it serves; `nil`: nothing.
@@ -84,7 +84,7 @@ package struct UpstreamPlan: Sendable {
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
 
-    /// Whether it takes the caller's uid to know what stands ready.
+    /// True if it takes the caller's uid to know what stands ready.
     package var dependsOnCaller: Bool { !identities.isEmpty }
 
     /// The number among `identities` of what it is to that user; `nil`: this plan itself.

@@ -4,7 +4,7 @@
 package import Curl
 internal import HTTPWire
 
-/// What a transfer works for: an exchange, or a side request. Called on the loop's thread, never from within libcurl,
+/// The owner of a transfer: an exchange, or a side request. Called on the loop's thread, never from within libcurl,
 /// except for `supplyBody` and `mayResend`, which libcurl asks for in the middle of its own work.
 package protocol TransferOwner: AnyObject {
     /// Interim responses have come; `transfer.takeInterims` hands them out.
@@ -27,11 +27,11 @@ package protocol TransferOwner: AnyObject {
 
 /// A way to an upstream that carries one request after the other: HTTP/1.1 as we speak it ourselves, or what libcurl speaks.
 ///
-/// What comes of a request is noted in its `transfer`, which tells the owner in the loop's turn.
+/// The course of a request is noted in its `transfer`, which tells the owner in the loop's turn.
 protocol UpstreamStream: AnyObject {
     /// The request under way, and its answer.
     var transfer: Transfer { get }
-    /// Whether the body has waited for 100 in vain; `nil`: who waits does not say.
+    /// True if the body has waited for 100 in vain; `nil`: who waits does not say.
     var hasWaited: Bool? { get }
 
     /// Sends a request. `head` holds all its fields but those that say how long its body is. Nothing is told from within this call.

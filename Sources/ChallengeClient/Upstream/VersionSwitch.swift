@@ -24,7 +24,7 @@ struct VersionSwitch {
 
     private static let isNeeded = CurlFeatures.installed.versionNumber < 0x08_01_00
 
-    /// Whether `request` is one for HTTP/1.1: its body may still be on its way when the answer comes.
+    /// True if `request` is one for HTTP/1.1: its body may still be on its way when the answer comes.
     func applies(to request: ExchangeRequest) -> Bool {
         switch request.framing {
         case .none: false

@@ -31,7 +31,7 @@ public struct ResponseFilter: Sendable, Hashable {
         rules = matchers.map(Rule.init)
     }
 
-    /// Whether a detector may ask for the beginning of a body.
+    /// True if a detector may ask for the beginning of a body.
     public var readsBodies: Bool { rules.contains { $0.readsBody } }
 
     /// What either of the two takes.
@@ -39,7 +39,7 @@ public struct ResponseFilter: Sendable, Hashable {
         ResponseFilter(rules: rules + other.rules.filter { !rules.contains($0) })
     }
 
-    /// Whether a response is to be shown. `contentType`: the value of its one `Content-Type` field; empty where it has none. One with
+    /// True if a response is to be shown. `contentType`: the value of its one `Content-Type` field; empty where it has none. One with
     /// several is shown whatever they say (`admits(status:)`).
     public func admits(status: Int, contentType: Span<UInt8>) -> Bool {
         if Self.isChallenge(status) { return true }
@@ -51,14 +51,14 @@ public struct ResponseFilter: Sendable, Hashable {
         return false
     }
 
-    /// Whether a response of that status is to be shown, of whatever media type.
+    /// True if a response of that status is to be shown, of whatever media type.
     public func admits(status: Int) -> Bool {
         Self.isChallenge(status) || rules.contains { $0.statuses?.contains(status) ?? true }
     }
 
     private static func isChallenge(_ status: Int) -> Bool { status == 401 || status == 403 || status == 409 }
 
-    /// Whether `value` names the media type `type`: without parameters, blanks and case (RFC 9110 §8.3.1).
+    /// True if `value` names the media type `type`: without parameters, blanks and case (RFC 9110 §8.3.1).
     private static func names(_ type: [UInt8], _ value: Span<UInt8>) -> Bool {
         var matched = 0
         for index in value.indices {

@@ -12,7 +12,7 @@ public final class FieldSink {
     private var bytes = ByteQueue()
     /// Where the fields begin.
     private var start = 0
-    /// Whether nothing was left out.
+    /// True if nothing was left out.
     public private(set) var isGood = true
 
     /// An empty head.

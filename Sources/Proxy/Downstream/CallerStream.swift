@@ -25,7 +25,7 @@ final class CallerStream {
     let worker: Worker
     var input = ByteQueue()
     var output = ByteQueue()
-    /// Whether the caller has ended its side.
+    /// True if the caller has ended its side.
     private(set) var hasEnded = false
     private var writeLimit: WriteLimit?
     private var wantsWrite = false
@@ -37,7 +37,7 @@ final class CallerStream {
     }
 
     var descriptor: Int32 { caller.descriptor }
-    /// Whether more response waits than a window holds.
+    /// True if more response waits than a window holds.
     var isOutputFull: Bool { output.count >= Self.outputWindow }
 
     /// Watches the socket for `handler` from now on, for reading only.
@@ -79,7 +79,7 @@ final class CallerStream {
         }
     }
 
-    /// Whether the socket holds something that was not read yet.
+    /// True if the socket holds something that was not read yet.
     var hasUnread: Bool {
         var byte: UInt8 = 0
         return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK)) > 0

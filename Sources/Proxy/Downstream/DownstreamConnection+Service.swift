@@ -5,7 +5,7 @@ internal import ChallengeClient
 internal import EventLoop
 internal import HTTPWire
 
-// What a service may do.
+// The services' side of a connection.
 extension DownstreamConnection: ServedConnection {
     var request: RequestHead { machine.parser.head }
 

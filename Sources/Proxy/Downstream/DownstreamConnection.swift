@@ -45,7 +45,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     var caller: AcceptedCaller { stream.caller }
 
-    /// Whether another request may be read after the present one.
+    /// True if another request may be read after the present one.
     var mayStayOpen: Bool { caller.acceptor.isOpen && !worker.isDraining }
 
     private var waiting: HTTP1ServerMachine.Waiting {
@@ -54,7 +54,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
             isOutputFull: stream.isOutputFull)
     }
 
-    /// Whether a further request is not read because the caller has not taken the answers before it.
+    /// True if a further request is not read because the caller has not taken the answers before it.
     private var isBlocked: Bool { machine.awaitsHead && !stream.input.isEmpty && stream.isOutputFull }
 
     // MARK: Events
@@ -343,7 +343,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         worker.replace(by: Tunnel(stream, switched))
     }
 
-    /// Whether what is no request is HAProxy's, which asks an authority. Its first frame is shorter than 16 MiB, so the length
+    /// True if what is no request is HAProxy's, which asks an authority. Its first frame is shorter than 16 MiB, so the length
     /// begins with a zero; for a request that is refused at once.
     private var beginsFrames: Bool {
         caller.listener.isAuthority && !machine.hasServed && stream.input.withSpan { $0[0] == 0 }

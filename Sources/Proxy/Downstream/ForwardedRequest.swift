@@ -4,15 +4,15 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// What of a caller's request head goes upstream (RFC 9110 §7.6).
+/// The part of a caller's request head that goes upstream (RFC 9110 §7.6).
 enum ForwardedRequest {
     /// What the request is forwarded by besides its head.
     struct Terms {
         /// What the configuration says about it.
         var policy = ForwardingPolicy()
-        /// Whether the caller's own `Authorization` goes, and no session's.
+        /// True if the caller's own `Authorization` goes, and no session's.
         var keepsCredentials = false
-        /// Who called; asked for only where the upstream is to know.
+        /// The caller; asked for only where the upstream is to know.
         var peer = SocketName.nameless
     }
 

@@ -21,9 +21,9 @@ struct ForwardedResponse {
     private var isHead = false
     private(set) var version = HTTPVersion.http11
     private var acceptsTrailers = false
-    /// Whether something of the upstream's response is in the output.
+    /// True if something of the upstream's response is in the output.
     private(set) var hasBegun = false
-    /// Whether all of it is.
+    /// True if all of it is.
     private(set) var isWhole = false
 
     /// True if what the response says about authentication concerns a session of ours, and not the caller.
@@ -32,10 +32,10 @@ struct ForwardedResponse {
     /// The cookies that stay here, as they are a session's (CONTRIBUTING, rule 9).
     var held = HeldCookies()
 
-    /// Whether the end of the connection is what ends the body.
+    /// True if the end of the connection is what ends the body.
     var endsWithConnection: Bool { framing == .untilClose }
 
-    /// Whether fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
+    /// True if fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
     var takesTrailers: Bool { acceptsTrailers && framing == .chunked && !isWhole }
 
     /// For the next request: whether it was HEAD, which version the caller speaks, and whether it takes trailers.
@@ -145,7 +145,7 @@ struct ForwardedResponse {
         }
     }
 
-    /// Whether pieces of the body go to the caller without anything between them.
+    /// True if pieces of the body go to the caller without anything between them.
     var passesBodyAsItIs: Bool { framing == .length || framing == .untilClose }
 
     /// Writes a piece of the body.

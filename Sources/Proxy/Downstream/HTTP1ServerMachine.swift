@@ -31,11 +31,11 @@ struct HTTP1ServerMachine: ~Copyable {
     /// The time limit that the last event has set, until the driver takes it.
     private var newLimit: TimeLimit? = .firstByte
     private var inputHasEnded = false
-    /// Whether a request was answered.
+    /// True if a request was answered.
     private(set) var hasServed = false
-    /// Whether the memory that only requests need was given back.
+    /// True if the memory that only requests need was given back.
     private(set) var isQuiet = false
-    /// Whether a drain waits for the first request, which will be the only one.
+    /// True if a drain waits for the first request, which will be the only one.
     private var isLastAwaited = false
     /// Events that the state did not allow.
     private(set) var misuses = 0
@@ -55,11 +55,11 @@ struct HTTP1ServerMachine: ~Copyable {
     var trailers: [FieldLine] { decoder.trailers }
     var isClosed: Bool { if case .closed = state { true } else { false } }
     var isLingering: Bool { if case .lingering = state { true } else { false } }
-    /// Whether the next request head is awaited or half read.
+    /// True if the next request head is awaited or half read.
     var awaitsHead: Bool { if case .head = state { true } else { false } }
-    /// Whether a request head is half read.
+    /// True if a request head is half read.
     var isMidHead: Bool { awaitsHead && !parser.isIdle }
-    /// Whether a service answers the present request.
+    /// True if a service answers the present request.
     var isServed: Bool { responder == .service }
     var isBodyComplete: Bool { if case .request(let request) = state { request.isBodyComplete } else { true } }
     private var responder: HTTP1ServerRequest.Responder? {
@@ -183,7 +183,7 @@ struct HTTP1ServerMachine: ~Copyable {
         return keepsAlive
     }
 
-    /// Whether the connection may be kept after a response of that status. A refusal that comes before the body is complete ends it:
+    /// True if the connection may be kept after a response of that status. A refusal that comes before the body is complete ends it:
     /// nobody reads the rest, and the caller is to know (RFC 9112 §9.6).
     func keepsAlive(after status: Int) -> Bool {
         guard case .request(let request) = state else { return false }

@@ -15,7 +15,7 @@ struct HTTP1ServerRequest {
         case whole
     }
 
-    /// Who answers the present request.
+    /// The side that answers the present request.
     enum Responder {
         /// Nobody yet: its head has just been read.
         case undecided
@@ -29,16 +29,16 @@ struct HTTP1ServerRequest {
     private static let skippedAtMost: UInt64 = 64 * 1024
 
     var isBodyComplete: Bool
-    /// Whether the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
+    /// True if the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
     var awaitsContinue = false
-    /// Whether the body is not read because nobody wants more of it for now.
+    /// True if the body is not read because nobody wants more of it for now.
     var isBodyHeld = false
     /// Bytes of the body that came since the time limit was set.
     var bodyArrived = 0
     var keepsAlive: Bool
     var response = Response.none
     var responder = Responder.undecided
-    /// Whether the caller has ended its side, and is looked for from time to time.
+    /// True if the caller has ended its side, and is looked for from time to time.
     var isWatched = false
 
     /// A request whose head is `head`.

@@ -5,17 +5,17 @@ internal import ChallengeClient
 internal import EventLoop
 internal import HTTPWire
 
-/// What is noted of the present request for the access log. There is none where nobody wants one.
+/// The notes on the present request for the access log. There is none where nobody wants one.
 final class AccessNote {
     let begun: LoopInstant
-    /// Whether the head could be read, so that the connection has it.
+    /// True if the head could be read, so that the connection has it.
     let hasHead: Bool
     var status = 0
     var bytes = 0
     var code: LocalReply.Code?
     var id: ExchangeID?
     var upstream: String?
-    /// Whether the response is as it should be.
+    /// True if the response is as it should be.
     var isWhole = false
 
     private init(begun: LoopInstant, hasHead: Bool) {

@@ -25,7 +25,7 @@ package struct AccessRecord: Sendable, Equatable {
     package var status = 0
     /// The bytes of the response's body that were sent, or wait to be.
     package var bytes = 0
-    /// Whether the response was not completed.
+    /// True if the response was not completed.
     package var isAborted = false
     /// The code of a local reply; `nil`: the response is the upstream's.
     package var code: String?
@@ -50,7 +50,7 @@ package struct AccessRecord: Sendable, Equatable {
 
 /// Where access records go. Called on a worker's thread; must not block.
 package protocol AccessRecorder: Sendable {
-    /// Whether records are to have the query.
+    /// True if records are to have the query.
     var wantsQuery: Bool { get }
     /// One more.
     func write(_ record: AccessRecord)

@@ -4,9 +4,9 @@
 internal import ChallengeClient
 internal import EventLoop
 
-/// What is measured of one exchange on its way: numbers only, kept in the connection.
+/// The measurements of one exchange on its way: numbers only, kept in the connection.
 struct ExchangeTally {
-    /// Whether an exchange is being measured.
+    /// True if an exchange is being measured.
     private(set) var isOpen = false
     /// The turn in which its head was read.
     private var begun = LoopInstant(nanoseconds: 0)
@@ -14,11 +14,11 @@ struct ExchangeTally {
     private var ahead: UInt64 = 0
     /// The status of the response that the caller gets; 0 where it has got none.
     var status = 0
-    /// Whether the response is whole.
+    /// True if the response is whole.
     var isWhole = false
-    /// Whether the upstream broke it off.
+    /// True if the upstream broke it off.
     var isBroken = false
-    /// Whether it is a reply of our own.
+    /// True if it is a reply of our own.
     var isLocal = false
 
     /// An exchange begins, in the turn that began at `now`.

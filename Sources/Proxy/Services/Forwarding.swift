@@ -129,7 +129,7 @@ final class Forwarding: Service {
     func becomeTunnel() { run.close(isTunnel: true) }
 }
 
-// What the exchange brings back.
+// The response that the exchange brings back.
 extension Forwarding: ExchangeCaller {
     var callerUser: UInt32? { caller.callerUser }
 

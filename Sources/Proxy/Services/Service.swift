@@ -10,7 +10,7 @@ protocol Service: AnyObject {
     func begin()
     /// Answers the present request with a local reply, be it one whose head cannot be read.
     func refuse(_ reply: LocalReply)
-    /// Whether more of the request's body is wanted.
+    /// True if more of the request's body is wanted.
     var wantsBody: Bool { get }
     /// More of the request's body has come.
     func receiveBody(_ bytes: Span<UInt8>)

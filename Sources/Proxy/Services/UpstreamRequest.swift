@@ -27,7 +27,7 @@ struct UpstreamRequest {
     private(set) var stripped = 0
     /// What it is forwarded by.
     private(set) var terms = ForwardedRequest.Terms()
-    /// Whether the present request counts among the worker's exchanges.
+    /// True if the present request counts among the worker's exchanges.
     private(set) var isAdmitted = false
     /// What is measured of the present exchange.
     var tally = ExchangeTally()

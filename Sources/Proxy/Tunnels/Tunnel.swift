@@ -6,7 +6,7 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPWire
 
-/// What an exchange becomes after a 101 (RFC 9110 section 7.8): bytes in both directions, which nobody looks at.
+/// An exchange after a 101 (RFC 9110 section 7.8): bytes in both directions, which nobody looks at.
 ///
 /// Each direction holds its source back while its sink takes nothing. The end of one side is passed on when all before it
 /// has gone, and the other direction goes on, as on a connection without us; over TLS to the upstream, where one side

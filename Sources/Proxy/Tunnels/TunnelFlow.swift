@@ -15,13 +15,13 @@ package struct TunnelFlow: ~Copyable {
 
     /// What waits for the sink.
     package var bytes = ByteQueue()
-    /// Whether the source may have more: until it says that it has none.
+    /// True if the source may have more: until it says that it has none.
     package var sourceIsReady = true
-    /// Whether the sink may take more: until it says that it does not.
+    /// True if the sink may take more: until it says that it does not.
     package var sinkIsReady = true
-    /// Whether the source has ended.
+    /// True if the source has ended.
     package private(set) var hasEnded = false
-    /// Whether the sink was told so.
+    /// True if the sink was told so.
     package private(set) var endIsPassed = false
     /// How much to read at once: much only from a source that has much.
     package private(set) var appetite = Self.keptMemory
@@ -29,15 +29,15 @@ package struct TunnelFlow: ~Copyable {
     /// A flow in which nothing waits.
     package init() {}
 
-    /// Whether the source is to be read.
+    /// True if the source is to be read.
     package var wantsSource: Bool { bytes.isEmpty && !hasEnded }
-    /// Whether the sink has to take something.
+    /// True if the sink has to take something.
     package var wantsSink: Bool { !bytes.isEmpty }
-    /// Whether more can move without waiting.
+    /// True if more can move without waiting.
     package var canMove: Bool {
         wantsSink ? sinkIsReady : !hasEnded && sourceIsReady
     }
-    /// Whether the end is due to be passed on: all that came before it has gone.
+    /// True if the end is due to be passed on: all that came before it has gone.
     package var owesEnd: Bool { hasEnded && bytes.isEmpty && !endIsPassed }
 
     /// The source gave `count` bytes of `asked`.

@@ -8,7 +8,7 @@ internal import Glibc
 protocol WorkerConnection: AnyObject {
     /// The caller, with the socket.
     var caller: AcceptedCaller { get }
-    /// Whether the worker has it on its list for this turn.
+    /// True if the worker has it on its list for this turn.
     var isNoted: Bool { get set }
     /// Goes on with the input and writes the output; called once per turn for connections with something to do.
     func turn()
@@ -49,10 +49,10 @@ final class AcceptedCaller {
         return knownUser
     }
 
-    /// Whether a caller whose uid is not known is for certain none of the users known here.
+    /// True if a caller whose uid is not known is for certain none of the users known here.
     var isStranger: Bool { acceptor.isStranger(descriptor) }
 
-    /// Whether the caller came over a Unix socket.
+    /// True if the caller came over a Unix socket.
     var isUnixSocket: Bool { acceptor.isUnix }
 }
 

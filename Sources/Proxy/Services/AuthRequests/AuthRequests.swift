@@ -144,7 +144,7 @@ extension SubrequestCaller {
     func exchangeHasAll() {}
 }
 
-// What auth requests have in common, over HTTP and over SPOP.
+// The common part of auth requests over HTTP and over SPOP.
 extension UpstreamRequest {
     /// Lets the request in question in among the exchanges.
     mutating func admit(subrequest original: RequestHead, in bytes: Span<UInt8>) throws(Refusal) {

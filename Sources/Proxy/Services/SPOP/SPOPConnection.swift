@@ -33,12 +33,12 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private var frameLimit: Int?
     /// The frame that is being answered.
     private var frame: (stream: UInt64, number: UInt64) = (0, 0)
-    /// Whether the rest of a frame is waited for.
+    /// True if the rest of a frame is waited for.
     private var isMidFrame = false
     private var hasServed = false
-    /// Whether it holds nothing that only a question needs.
+    /// True if it holds nothing that only a question needs.
     private var isQuiet = false
-    /// Whether a drain waits for the first question, which will be the only one.
+    /// True if a drain waits for the first question, which will be the only one.
     private var isLastAwaited = false
     private var accessNote: AccessNote?
     var isNoted = false
@@ -87,7 +87,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         stream.watch(reads: reads, self)
     }
 
-    /// Whether a further frame is not read because HAProxy has not taken the answers before it.
+    /// True if a further frame is not read because HAProxy has not taken the answers before it.
     private var isBlocked: Bool { phase == .frame && !stream.input.isEmpty && stream.isOutputFull }
 
     /// HAProxy ends both sides at once.

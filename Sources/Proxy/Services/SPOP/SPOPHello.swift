@@ -7,7 +7,7 @@ internal import HTTPWire
 struct SPOPHello: Equatable {
     /// The largest frame that both take, in bytes.
     let frameLimit: Int
-    /// Whether it only looks whether somebody is there.
+    /// True if it only looks whether somebody is there.
     let isHealthCheck: Bool
 
     /// What a frame carries.

@@ -54,7 +54,7 @@ struct SPOPNotification: Equatable {
         var method: ByteRange?
         var target: ByteRange?
         var fields: ByteRange?
-        /// Whether one of the three is there twice.
+        /// True if one of the three is there twice.
         private(set) var isAmbiguous = false
         private var seen: UInt8 = 0
 
@@ -75,7 +75,7 @@ struct SPOPNotification: Equatable {
         }
     }
 
-    /// Whether it can stand in a request line: neither space nor any control character is in it (RFC 9112 section 3).
+    /// True if it can stand in a request line: neither space nor any control character is in it (RFC 9112 section 3).
     private static func isWord(_ range: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard !range.isEmpty else { return false }
         for index in range.bounds where bytes[index] <= 0x20 || bytes[index] == 0x7F { return false }

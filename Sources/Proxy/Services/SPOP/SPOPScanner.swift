@@ -23,7 +23,7 @@ struct SPOPScanner {
         end = range.end
     }
 
-    /// Whether all is read.
+    /// True if all is read.
     var isAtEnd: Bool { position == end }
 
     mutating func byte(in bytes: Span<UInt8>) throws(SPOPFault) -> UInt8 {

@@ -78,7 +78,7 @@ struct SPOPWriter: ~Copyable {
         frame.removeAll()
     }
 
-    /// Whether a variable with a name and a value of so many bytes leaves the frame within `limit`.
+    /// True if a variable with a name and a value of so many bytes leaves the frame within `limit`.
     func fits(_ bytes: Int, within limit: Int) -> Bool { frame.count + bytes + 32 <= limit }
 
     // MARK: Elements
