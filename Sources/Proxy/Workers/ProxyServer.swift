@@ -60,7 +60,7 @@ package final class ProxyServer {
                 upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)
             handover.put(worker.map { LoopBound($0, to: loop) })
         }
-        guard handover.wait() != nil else { throw GatewayError.noLibcurl }
+        guard handover.wait() != nil else { throw ProxyError.noLibcurl }
         return Crew(thread: thread, worker: handover)
     }
 
@@ -218,7 +218,7 @@ package final class ProxyServer {
 }
 
 /// Why a proxy could not be made.
-package enum GatewayError: Error, CustomStringConvertible {
+package enum ProxyError: Error, CustomStringConvertible {
     /// libcurl gave no multi handle.
     case noLibcurl
 

@@ -192,6 +192,7 @@ private final class FakeConnection: ServedConnection {
     let accessNote: AccessNote? = nil
     private let loop: EventLoop
     private let ends: [Int32]
+    private let services: ClientServices
     private var parser = RequestHeadParser()
     private var head = ByteQueue()
     private var output = ByteQueue()
@@ -202,7 +203,7 @@ private final class FakeConnection: ServedConnection {
         isUnixSocket: Bool = false
     ) throws {
         self.loop = loop
-        let services = ClientServices(
+        services = ClientServices(
             gate: SharedAttemptGate(
                 limits: SessionLimits(), store: UnkeptAttempts(), chance: { 0 }, now: { 0 }),
             credentials: NoCredentials(), state: MemoryState(), wallClock: { 0 }, observer: LoginLog())
@@ -230,7 +231,11 @@ private final class FakeConnection: ServedConnection {
         try #require(outcome == .complete(length: request.utf8.count))
     }
 
-    deinit { for end in ends { close(end) } }
+    deinit {
+        for end in ends { close(end) }
+        // The worker and what it shares hold each other.
+        services.roster.dismiss(worker: 0)
+    }
 
     private static func pair() throws -> [Int32] {
         var ends: [Int32] = [-1, -1]
