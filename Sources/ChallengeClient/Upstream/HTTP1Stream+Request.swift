@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import Curl
-internal import Glibc
 internal import HTTPWire
 
 // The request on its way out.
@@ -57,53 +56,40 @@ extension HTTP1Stream {
 
     /// True if the body is to be asked for.
     var wantsBody: Bool {
-        return !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
+        !transfer.upload.isComplete && !transfer.awaitsBody && !awaitsContinue && !sendsNoMore
     }
 
     private func fill() {
         guard wantsBody else { return }
-        let length = transfer.upload.next(upTo: Self.bodyPiece)
-        var supply = BodySupply.pause
-        // Room for the size of the chunk before it and the end of its line behind it.
-        let (before, behind) = isChunked ? (Self.longestSize + 2, 2) : (0, 0)
-        unsafe output.withUnsafeFreeSpace(minimum: before + length + behind) { space in
-            let data = unsafe UnsafeMutableRawBufferPointer(rebasing: space[before..<before + length])
-            supply = unsafe transfer.supplyBody(into: data)
-            guard case .bytes(let count) = supply else { return 0 }
-            return unsafe isChunked ? Self.frame(count, in: space) : count
-        }
-        switch supply {
+        switch isChunked ? takeChunk() : takePiece(into: &output) {
         case .bytes, .pause: break
-        case .end:
-            guard isChunked else { break }
-            output.append("0\r\n")
+        case .end where isChunked:
+            ResponseWriter.lastChunk(to: &output)
             trailers.withSpan { output.append($0) }
             trailers.removeAll(keepingCapacity: 0)
-            output.append("\r\n")
+            ResponseWriter.endOfHead(to: &output)
+        case .end: break
         case .abort: finish(.abortedByCallback)
         }
     }
 
-    /// As many digits as the size of the longest chunk has.
-    private static let longestSize = 5
+    private func takePiece(into queue: inout ByteQueue) -> BodySupply {
+        let length = transfer.upload.next(upTo: Self.bodyPiece)
+        var supply = BodySupply.pause
+        unsafe queue.withUnsafeFreeSpace(minimum: length) { space in
+            supply = unsafe transfer.supplyBody(into: UnsafeMutableRawBufferPointer(rebasing: space.prefix(length)))
+            if case .bytes(let count) = supply { return count }
+            return 0
+        }
+        return supply
+    }
 
-    /// Makes a chunk (RFC 9112 section 7.1) of `count` bytes that stand behind the room for its size. Returns how long it is.
-    private static func frame(_ count: Int, in space: UnsafeMutableRawBufferPointer) -> Int {
-        let digits = max(1, (Int.bitWidth - count.leadingZeroBitCount + 3) / 4)
-        for place in 0..<digits {
-            let digit = UInt8(truncatingIfNeeded: count >> ((digits - 1 - place) * 4)) & 15
-            unsafe space[place] = digit < 10 ? 48 + digit : 87 + digit
-        }
-        unsafe space[digits] = 0x0D
-        unsafe space[digits + 1] = 0x0A
-        let start = digits + 2
-        if digits < longestSize, let base = space.baseAddress {
-            // The two may overlap.
-            unsafe memmove(base + start, base + longestSize + 2, count)
-        }
-        unsafe space[start + count] = 0x0D
-        unsafe space[start + count + 1] = 0x0A
-        return start + count + 2
+    /// The size of a chunk, which stands before its data, is known when those are there.
+    private func takeChunk() -> BodySupply {
+        var piece = ByteQueue()
+        let supply = takePiece(into: &piece)
+        piece.withSpan { ResponseWriter.chunk($0, to: &output) }
+        return supply
     }
 
     func appendTrailer(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {

@@ -10,7 +10,7 @@ public final class FieldSink {
     @usableFromInline static let keptMemory = 16 * 1024
 
     private var bytes = ByteQueue()
-    /// Where the fields begin.
+    /// The beginning of the fields.
     private var start = 0
     /// True if nothing was left out.
     public private(set) var isGood = true
@@ -53,13 +53,10 @@ public final class FieldSink {
     public func end(_ framing: BodyFraming) {
         switch framing {
         case .none: break
-        case .length(let length):
-            bytes.append("Content-Length: ")
-            bytes.append(decimal: length)
-            bytes.append("\r\n")
-        case .chunked: bytes.append("Transfer-Encoding: chunked\r\n")
+        case .length(let length): ResponseWriter.contentLength(length, to: &bytes)
+        case .chunked: ResponseWriter.transferEncodingChunked(to: &bytes)
         }
-        bytes.append("\r\n")
+        ResponseWriter.endOfHead(to: &bytes)
     }
 
     /// Shows each field that was added, in their order.
