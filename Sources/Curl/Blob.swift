@@ -32,7 +32,7 @@ package final class Blob: @unchecked Sendable {
 }
 
 extension Blob: Equatable {
-    /// Whether the bytes are the same.
+    /// Returns whether the bytes are the same.
     package static func == (left: Blob, right: Blob) -> Bool {
         unsafe left.count == right.count && memcmp(left.start, right.start, left.count) == 0
     }

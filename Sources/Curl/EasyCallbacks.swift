@@ -22,7 +22,7 @@ final class EasyBox {
     /// How the connection of the transfer under way ended, and the handle where that is watched.
     var closure = TLSClosure.unknown
     var watched: OpaquePointer?
-    /// Whether there was a connection for the transfer under way.
+    /// True if there was a connection for the transfer under way.
     var wasConnected = false
 
     /// The box behind a callback's user data.

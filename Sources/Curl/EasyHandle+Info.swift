@@ -15,7 +15,7 @@ extension EasyHandle {
         return value == 0 ? nil : HTTPVersion(rawValue: value)
     }
 
-    /// Whether the last transfer was over HTTP/1.0 or 1.1.
+    /// True if the last transfer was over HTTP/1.0 or 1.1.
     package var speaksHTTP1: Bool {
         let version = long(CURLINFO_HTTP_VERSION)
         return version == Int(CURL_HTTP_VERSION_1_0) || version == Int(CURL_HTTP_VERSION_1_1)
@@ -24,7 +24,7 @@ extension EasyHandle {
     /// The socket that libcurl last watched for the transfer, until it is closed; -1: none.
     package var socket: Int32 { ledger?.isOpen(box) == true ? box.socket : -1 }
 
-    /// Whether TLS has something more for the transfer under way that is not read yet; also for others, over HTTP/2. False where
+    /// True if TLS has something more for the transfer under way that is not read yet; also for others, over HTTP/2. False where
     /// it cannot be told.
     package var hasUnreadTLS: Bool {
         guard let tlsPending = unsafe tlsPending else { return false }
@@ -34,7 +34,7 @@ extension EasyHandle {
     /// How many new connections it took: 0 means that one was used again.
     package var connectionCount: Int { long(CURLINFO_NUM_CONNECTS) }
 
-    /// Whether the request that was sent last has a body of length 0, whatever the transfer is to send.
+    /// True if the request that was sent last has a body of length 0, whatever the transfer is to send.
     package var announcesNoBody: Bool {
         var length: curl_off_t = -1
         return unsafe ccurl_get_offset(easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &length) == CURLE_OK && length == 0
@@ -44,7 +44,7 @@ extension EasyHandle {
     /// `X509_V_ERR_…`.
     package var verifyResult: Int { long(CURLINFO_SSL_VERIFYRESULT) }
 
-    /// Whether libcurl was built with a file of the system's authorities.
+    /// True if libcurl was built with a file of the system's authorities.
     package var hasAuthorities: Bool { unsafe ccurl_get_string(easy, CURLINFO_CAINFO) != nil }
 
     /// The status of a proxy's answer to CONNECT, 0 if there was none.
@@ -53,7 +53,7 @@ extension EasyHandle {
     /// What went wrong with a SOCKS proxy, if anything did.
     package var socksFault: SOCKSFault? { SOCKSFault(code: long(CURLINFO_PROXY_ERROR)) }
 
-    /// Whether the last transfer had a connection, TLS included, and its request was about to be sent.
+    /// True if the last transfer had a connection, TLS included, and its request was about to be sent.
     package var wasConnected: Bool { box.wasConnected }
 
     /// The `errno` of the last attempt to connect that failed, 0 if none did.

@@ -13,10 +13,10 @@ internal import Glibc
 @safe
 package final class EasyHandle {
     private(set) var easy: OpaquePointer
-    /// Whether it has done a transfer, as it is.
+    /// True if it has done a transfer, as it is.
     private var isUsed = false
     let box = EasyBox()
-    /// Whether it only connects, and keeps its place in the multi handle when that is done; see `connectOnly`.
+    /// True if it only connects, and keeps its place in the multi handle when that is done; see `connectOnly`.
     var keepsConnection = false
     /// The ledger whose socket callbacks are installed.
     private(set) var ledger: SocketLedger?
@@ -47,7 +47,7 @@ package final class EasyHandle {
         unsafe errorBuffer.deallocate()
     }
 
-    /// Whether the handle is in a multi handle: its options are libcurl's until the completion is handed out.
+    /// True if the handle is in a multi handle: its options are libcurl's until the completion is handed out.
     package var isActive: Bool { box.position >= 0 }
 
     /// Goes on with a transfer that the delegate paused, in both directions. libcurl may call the delegate from within.

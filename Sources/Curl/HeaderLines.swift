@@ -11,7 +11,7 @@ internal import Glibc
 struct HeaderLines: ~Copyable {
     private(set) var bytes: UnsafeMutableRawPointer
     private(set) var byteCount = 0
-    /// Where in `bytes` each line begins.
+    /// The beginning of each line in `bytes`.
     private(set) var starts: [Int] = []
     private var capacity = 1024
 

@@ -124,7 +124,7 @@ final class SocketLedger {
     /// Which opening of its number the connection at `fd` is.
     func opening(of fd: Int32) -> UInt64 { openings.indices.contains(Int(fd)) ? openings[Int(fd)] : 0 }
 
-    /// Whether the connection is open that `box` had last.
+    /// Returns whether the connection is open that `box` had last.
     func isOpen(_ box: EasyBox) -> Bool {
         guard isTransfer.indices.contains(Int(box.socket)), isTransfer[Int(box.socket)] else { return false }
         return openings[Int(box.socket)] == box.opening

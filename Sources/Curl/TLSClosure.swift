@@ -51,10 +51,10 @@ extension EasyHandle {
         unsafe ccurl_set_long(easy, CURLOPT_NOPROGRESS, 1)
     }
 
-    /// Whether the server has said that TLS ends here, for the connection that the transfer under way has got.
+    /// True if the server has said that TLS ends here, for the connection that the transfer under way has got.
     package var isClosedByServer: Bool { unsafe TLSClosure.of(easy) == .announced }
 
-    /// Whether TLS ended without the server's word, where that was watched.
+    /// True if TLS ended without the server's word, where that was watched.
     package var endedUnannounced: Bool { box.closure == .unannounced }
 }
 

@@ -9,7 +9,7 @@ internal import CCurl
 @safe
 struct Trailers: ~Copyable {
     private var list: UnsafeMutablePointer<curl_slist>?
-    /// Whether libcurl has been told of any for the transfer under way.
+    /// True if libcurl has been told of any for the transfer under way.
     private(set) var areSet = false
 
     deinit { unsafe curl_slist_free_all(list) }

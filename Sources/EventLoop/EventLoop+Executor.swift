@@ -12,7 +12,7 @@ extension EventLoop: SerialExecutor, TaskExecutor {
         precondition(isCurrent, "not on the loop's thread")
     }
 
-    /// Whether the caller is on the loop's thread.
+    /// Returns whether the caller is on the loop's thread.
     public func isIsolatingCurrentContext() -> Bool? {
         isCurrent
     }

@@ -77,7 +77,7 @@ public final class EventLoop: @unchecked Sendable {
         mailbox.wake()
     }
 
-    /// Whether the caller is on the loop's thread.
+    /// True if the caller is on the loop's thread.
     public var isCurrent: Bool {
         thread.load(ordering: .relaxed) == UInt(pthread_self())
     }
@@ -187,7 +187,7 @@ public final class EventLoop: @unchecked Sendable {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
 
-    /// Whether no thread turns the loop.
+    /// True if no thread turns the loop.
     var isAtRest: Bool { thread.load(ordering: .acquiring) == 0 }
 
     func accept(_ job: sending LoopJob) {

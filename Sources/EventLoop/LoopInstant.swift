@@ -70,7 +70,7 @@ public struct LoopInstant: Sendable, Hashable, Comparable {
             : .nanoseconds(-Int64(clamping: earlier.nanoseconds - later.nanoseconds))
     }
 
-    /// Whether `left` comes before `right`.
+    /// Returns whether `left` comes before `right`.
     public static func < (left: LoopInstant, right: LoopInstant) -> Bool {
         left.nanoseconds < right.nanoseconds
     }

@@ -19,7 +19,7 @@ enum LoopJob {
 struct Mailbox: ~Copyable {
     private struct Content {
         var jobs: [LoopJob] = []
-        /// Whether the loop has been woken for what is in here.
+        /// True if the loop has been woken for what is in here.
         var isSignalled = false
     }
 

@@ -33,7 +33,7 @@ struct Poller: ~Copyable {
 
     /// How often `epoll_ctl` was called.
     private(set) var registrations = 0
-    /// Whether a registration failed and its owner has to be told.
+    /// True if a registration failed and its owner has to be told.
     var hasRefused: Bool { !refused.isEmpty }
 
     private let epoll: Int32
@@ -131,7 +131,7 @@ struct Poller: ~Copyable {
         return nil
     }
 
-    /// Whether the event at that index says that the mailbox has something.
+    /// Returns whether the event at that index says that the mailbox has something.
     func isMailbox(_ index: Int) -> Bool {
         unsafe events[index].data == Self.mailbox
     }

@@ -48,11 +48,11 @@ public struct Readiness: OptionSet, Sendable, Hashable {
 // Questions answered in this module: those of `OptionSet` are generic code that is not specialised across modules, and
 // showed in the profile of a transfer.
 extension Readiness {
-    /// Whether it is `readable`.
+    /// True if it is `readable`.
     public var isReadable: Bool { rawValue & EPOLLIN.rawValue != 0 }
-    /// Whether it is `writable`.
+    /// True if it is `writable`.
     public var isWritable: Bool { rawValue & EPOLLOUT.rawValue != 0 }
-    /// Whether it is `error` or `hangUp`.
+    /// True if it is `error` or `hangUp`.
     public var isBroken: Bool { rawValue & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 }
 }
 
@@ -77,7 +77,7 @@ public protocol WaitHook: AnyObject {
 
 /// What a hook knows about the wait that follows.
 public struct WaitAdvice: Sendable {
-    /// Whether anything was done that may have made more to do.
+    /// True if anything was done that may have made more to do.
     public var didWork: Bool
     /// The moment of the system's clock at which to call the hook again at the latest.
     public var deadline: LoopInstant

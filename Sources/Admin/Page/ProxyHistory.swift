@@ -5,7 +5,7 @@ internal import ChallengeClient
 package import Proxy
 internal import Synchronization
 
-/// What the proxy did of late, a sample every few seconds: for the plots of the status page.
+/// The proxy's recent doings, a sample every few seconds: for the plots of the status page.
 package final class ProxyHistory: Sendable {
     /// What happened between two samples.
     package struct Interval: Sendable {

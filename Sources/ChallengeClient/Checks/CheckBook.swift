@@ -103,7 +103,7 @@ package final class CheckBook: Sendable {
 }
 
 extension CheckReading.State {
-    /// Whether both are up, or down, or unknown for the same reason.
+    /// Returns whether both are up, or down, or unknown for the same reason.
     fileprivate func isLike(_ other: Self) -> Bool {
         switch (self, other) {
         case (.down, .down), (.up, .up): true

@@ -21,7 +21,7 @@ package final class UpstreamCheck {
     private let onChange: (CheckReading) -> Void
     private let timer: LazyTimer
     private var exchange: Exchange?
-    /// Whether an exchange runs.
+    /// True if an exchange runs.
     private var isAsking = false
     private var began = LoopInstant.never
     /// What the head of the answer says.

@@ -7,7 +7,7 @@ internal import HTTPWire
 /// The logins that stand at each route of one upstream, as one worker knows them.
 final class RouteTable {
     private let plan: UpstreamPlan
-    /// Where nothing says otherwise.
+    /// The route of whatever has none of its own.
     private let uniform: RouteSessions
     private var memory = RouteMemory()
     /// The version of the lessons that were taken over.
@@ -19,7 +19,7 @@ final class RouteTable {
         uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
     }
 
-    /// What stands at the route of a request.
+    /// The route of a request, with its logins.
     func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
         if plan.logins.isEmpty { return uniform }
         if plan.learned.version != lessons { takeLessons() }

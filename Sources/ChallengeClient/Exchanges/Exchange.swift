@@ -29,7 +29,7 @@ package final class Exchange: TransferOwner {
     var expectingSince = LoopInstant.never
     /// What came behind the request's body.
     var trailers = TrailerLines()
-    /// What carries the request, and its transfer.
+    /// The stream that carries the request, and its transfer.
     var stream: (any UpstreamStream)?
     var transfer: Transfer?
     /// The generation of the session that each slot's fields were taken from when the request was last sent.

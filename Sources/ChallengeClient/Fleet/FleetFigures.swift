@@ -3,7 +3,7 @@
 
 /// How this host's share of the fleet does.
 package struct FleetFigures: Sendable, Equatable {
-    /// Whether the engine answers.
+    /// True if the engine answers.
     package var isEngineThere = false
     /// Since when, in milliseconds since 1970.
     package var since: Int64 = 0

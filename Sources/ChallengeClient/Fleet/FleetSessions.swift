@@ -131,7 +131,7 @@ package final class FleetSessions: Sendable {
         desk.onDesk { $0?.drop(places) }
     }
 
-    /// Whether a session is the fleet's, and so not this host's alone to end.
+    /// Returns whether a session is the fleet's, and so not this host's alone to end.
     package func shares(_ key: SessionKey) -> Bool { plan.withLock { $0.place(of: key) } != nil }
 
     /// Has the latches of a challenge opened on all other hosts.

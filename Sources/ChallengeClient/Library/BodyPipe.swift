@@ -20,7 +20,7 @@ final class BodyPipe: Sendable {
         var bytes: [UInt8] = []
         var end: Result<Void, ClientError>?
         var reader: CheckedContinuation<Result<[UInt8]?, ClientError>, Never>?
-        /// Whether the loop has found no room.
+        /// True if the loop has found no room.
         var isFull = false
     }
 
@@ -32,7 +32,7 @@ final class BodyPipe: Sendable {
 
     // MARK: The loop's end
 
-    /// Whether there is room for more; where there is none, `call` will be told when there is.
+    /// True if there is room for more; where there is none, `call` will be told when there is.
     var hasRoom: Bool {
         state.withLock { state in
             state.isFull = state.bytes.count >= Self.window
@@ -40,7 +40,7 @@ final class BodyPipe: Sendable {
         }
     }
 
-    /// Whether nothing is wanted any more.
+    /// True if nothing is wanted any more.
     var isBroken: Bool {
         state.withLock { state in
             if case .failure? = state.end { true } else { false }

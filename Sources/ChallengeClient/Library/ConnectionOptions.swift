@@ -26,7 +26,7 @@ public struct ConnectionOptions: Sendable {
     public var pin: String?
     /// A proxy on the way out, `http://` or `socks5h://`; `nil`: none.
     public var proxy: String?
-    /// Whether secrets may go to another machine without TLS. To this one they may.
+    /// True if secrets may go to another machine without TLS. To this one they may.
     public var allowsPlaintext = false
 
     /// The defaults.

@@ -74,7 +74,7 @@ final class HandlerRegistry: Sendable {
         return logins
     }
 
-    /// Whether a session of that key belongs to somebody who is registered now.
+    /// Returns whether a session of that key belongs to somebody who is registered now.
     func isRegistered(_ key: SessionKey) -> Bool {
         if key.challenge == Self.mobileFirstName { return true }
         let (gateways, handlers) = state.withLock { ($0.gateways, $0.handlers) }

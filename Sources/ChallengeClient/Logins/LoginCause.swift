@@ -35,7 +35,7 @@ package struct LoginCause: Sendable, Equatable {
         self.user = user
     }
 
-    /// Whether a session that still serves is to be replaced.
+    /// True if a session that still serves is to be replaced.
     package var isRenewal: Bool { kind == .renewal || kind == .change }
 }
 

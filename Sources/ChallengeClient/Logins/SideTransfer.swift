@@ -103,7 +103,7 @@ final class SideTransfer: TransferOwner {
         if request.isLook, !Self.isText(head.fields[.contentType]) { end(.success(response)) }
     }
 
-    /// Whether a media type is that of a text with an end, a page or a record.
+    /// Returns whether a media type is that of a text with an end, a page or a record.
     private static func isText(_ type: String?) -> Bool {
         let type = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         return type.hasPrefix("text/") && type != "text/event-stream" || type.hasSuffix("json") || type.hasSuffix("xml")

@@ -116,7 +116,7 @@ package struct LoginReading: Sendable {
 package struct LogoutCount: Sendable, Hashable {
     /// The challenge's name.
     package var challenge: String
-    /// Whether the server said that the session has ended.
+    /// True if the server said that the session has ended.
     package var isDone: Bool
 }
 
@@ -124,7 +124,7 @@ package struct LogoutCount: Sendable, Hashable {
 package struct LoginCount: Sendable, Hashable {
     /// The challenge's name; that of the upstream for its MobileFirst server.
     package var challenge: String
-    /// Whether a session that still served was to be replaced.
+    /// True if a session that still served was to be replaced.
     package var isRenewal: Bool
     /// Why they failed; `nil`: the server accepted them.
     package var failure: LoginFailure.Code?

@@ -29,7 +29,7 @@ struct BodyReading {
 
     private var state = State.unread
 
-    /// Whether it is being read.
+    /// True if it is being read.
     var isReading: Bool { if case .reading = state { true } else { false } }
 
     /// The digests, once it was read.

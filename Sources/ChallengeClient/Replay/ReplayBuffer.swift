@@ -28,19 +28,19 @@ package struct ReplayBuffer: ~Copyable {
     private var furthest = 0
     /// `furthest`, while all is read for no transfer.
     private var sentBefore = 0
-    /// Whether what comes is still kept.
+    /// True if what comes is still kept.
     private var isKeeping: Bool
-    /// Whether the running transfer sends the body again, or what is left of it.
+    /// True if the running transfer sends the body again, or what is left of it.
     private var isReplay = false
     /// How many bytes were taken by transfers that sent the body again: by where they were, and those that came fresh from the
     /// caller.
     private var replayed = (memory: 0, disk: 0, stream: 0)
 
-    /// Whether the first byte is still held.
+    /// True if the first byte is still held.
     package private(set) var canReplay = true
-    /// Whether the caller has sent all of it.
+    /// True if the caller has sent all of it.
     package private(set) var isComplete: Bool
-    /// Whether a part that no transfer has taken is lost: its file could not be read back.
+    /// True if a part that no transfer has taken is lost: its file could not be read back.
     package private(set) var isBroken = false
 
     /// A buffer for a body that begins now; `isEmpty` for a request without one. Without a `spool` there is no disk tier.
@@ -83,13 +83,13 @@ package struct ReplayBuffer: ~Copyable {
     /// How many of them in memory.
     package var heldInMemory: Int { kept.count + recent.count }
 
-    /// Whether more is wanted from the caller now: the back-pressure towards it.
+    /// True if more is wanted from the caller now: the back-pressure towards it.
     package var wantsMore: Bool { !isComplete && !isBroken && held - taken < Self.window }
 
-    /// Whether the transfer has taken all that there is and more is to come.
+    /// True if the transfer has taken all that there is and more is to come.
     package var isDrained: Bool { !isComplete && held == taken }
 
-    /// Whether the transfer has taken the whole body.
+    /// True if the transfer has taken the whole body.
     package var isExhausted: Bool { isComplete && held == taken && !isBroken }
 
     // MARK: In

@@ -27,7 +27,7 @@ package final class ReplaySpool: Sendable {
     private let budget: Atomic<Int>
     /// Until when `room` is none, in milliseconds since 1970.
     private let pausedUntil = Atomic<Int64>(.min)
-    /// Whether the last that was told is trouble, so that a write that works costs no lock.
+    /// True if the last that was told is trouble, so that a write that works costs no lock.
     private let isTroubled = Atomic<Bool>(false)
     private let state = Mutex(State())
 

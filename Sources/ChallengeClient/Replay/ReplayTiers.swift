@@ -24,6 +24,6 @@ package struct ReplayTiers: Sendable, Equatable {
         return overflow ? .max : sum
     }
 
-    /// Whether a body of `length` bytes can be kept whole.
+    /// Returns whether a body of `length` bytes can be kept whole.
     package func fits(_ length: UInt64) -> Bool { length <= UInt64(total) }
 }

@@ -17,7 +17,7 @@ package final class ClientRuntime {
     /// What is counted of exchanges here.
     package let meters = UpstreamMeters()
     let services: ClientServices
-    /// Where the head of each request is written: before the next one it is on its way.
+    /// The memory that the head of each request is written to: before the next one it is on its way.
     let head = FieldSink()
     /// How many connections may rest: libcurl's, and as many of each upstream's lines.
     let connectionLimit: Int

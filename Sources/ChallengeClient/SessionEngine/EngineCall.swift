@@ -22,7 +22,7 @@ struct EngineCall {
             + [.init("\(operation)")] + channels.map { .init($0) } + rest
     }
 
-    /// Whether it is more than anybody needs, and is not sent.
+    /// True if it is more than anybody needs, and is not sent.
     var isTooLong: Bool { tail.reduce(0) { $0 + $1.bytes.count } > Self.mostBytes }
 
     /// By the script's name, which the engine knows if it has run it before.

@@ -10,7 +10,7 @@ internal import Redis
 struct EngineComplaint: Error, Equatable {
     /// What it says, and what to do; without a full stop.
     let words: String
-    /// Whether trying again soon is of no use.
+    /// True if trying again soon is of no use.
     let isLasting: Bool
 
     /// The meaning of an error of that code.

@@ -49,7 +49,7 @@ final class EngineLine: TransferDelegate, ReadinessHandler {
     private var isOver = false
     private var isNoted = false
     private var holdsSecret = false
-    /// Whether anything has come.
+    /// True if anything has come.
     private var hasHeard = false
 
     /// A line to the engine of `plan`.

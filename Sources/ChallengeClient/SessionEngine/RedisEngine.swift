@@ -36,7 +36,7 @@ package final class RedisEngine: SessionEngine {
         let answered: (Reply?) -> Void
     }
 
-    /// Whether it answers, as far as is known: false from a failure until it answers again.
+    /// True if it answers, as far as is known: false from a failure until it answers again.
     package private(set) var isThere = true
     /// Told of whatever the engine tells unasked; set before `begin`.
     package var listener: ((EngineNews) -> Void)?
@@ -214,7 +214,7 @@ package final class RedisEngine: SessionEngine {
         }
     }
 
-    /// Whether `reply` is that word, or what PING gets on the line of the news; else the line ends.
+    /// Returns whether `reply` is that word, or what PING gets on the line of the news; else the line ends.
     @discardableResult
     private func expect(_ word: String, _ reply: Reply?, on line: EngineLine?) -> Bool {
         guard let reply else { return false }

@@ -144,6 +144,6 @@ package final class CredentialLedger: Sendable {
 }
 
 extension CredentialLedger.Sight {
-    /// Whether `other` is a later sight of another value.
+    /// Returns whether `other` is a later sight of another value.
     fileprivate func isOlder(than other: Self) -> Bool { number < other.number && digest != other.digest }
 }

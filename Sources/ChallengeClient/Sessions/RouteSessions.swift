@@ -29,7 +29,7 @@ package final class RouteSessions {
 
     /// The logins, in the order in which responses are shown to them.
     package let slots: [Slot]
-    /// Whether any of them answers challenges, rather than only adding fields.
+    /// True if any of them answers challenges, rather than only adding fields.
     let canBeChallenged: Bool
     /// The responses that any of them is shown.
     let filter: ResponseFilter

@@ -11,7 +11,7 @@ package final class SessionFields {
     /// No fields.
     @safe package nonisolated(unsafe) static let none = SessionFields([])
 
-    /// Whether responses must be such that their pages can be read: which codings the upstream is offered.
+    /// True if responses must be such that their pages can be read: which codings the upstream is offered.
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
     private let views: [any SignerView]
@@ -68,7 +68,7 @@ package final class SessionFields {
         self.otherNames = otherNames
     }
 
-    /// Whether nothing is injected.
+    /// True if nothing is injected.
     package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil }
 
     /// Returns whether a caller's own field of that name gives way to one of these. So does one that a CGI program takes for it
@@ -94,13 +94,13 @@ package final class SessionFields {
         }
     }
 
-    /// Whether the requests of others may have used them up.
+    /// True if the requests of others may have used them up.
     var wearsOut: Bool { signers.contains(where: \.wearsOut) }
-    /// Whether some fields are made for each request.
+    /// True if some fields are made for each request.
     var hasSigners: Bool { !signers.isEmpty }
-    /// Whether cookies go along.
+    /// True if cookies go along.
     var hasCookies: Bool { !cookies.isEmpty || !cookieFields.isEmpty }
-    /// Whether something is to be learned from answers.
+    /// True if something is to be learned from answers.
     var isAttentive: Bool { hasSigners || hasCookies }
 
     /// What a body is to be fed to before its request, for `target`, is signed.

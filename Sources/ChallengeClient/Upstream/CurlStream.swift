@@ -9,7 +9,7 @@ internal import Secrets
 
 /// A stream that libcurl speaks: HTTP/2, and HTTP/1.1 with NTLM or for a side request. One easy handle, for one request after the other.
 final class CurlStream: UpstreamStream {
-    /// How much libcurl reads at once.
+    /// The most that libcurl reads at once, in bytes.
     private static let readSize = 32 * 1024
 
     let transfer: Transfer
@@ -17,10 +17,11 @@ final class CurlStream: UpstreamStream {
     /// The request's fields, in memory that libcurl reads while the request runs.
     let fields = HeaderList()
     let driver: CurlDriver
-    /// Where it is put back to; it outlives its streams.
+    /// The pool that it is put back to, which outlives its streams.
     unowned let pool: TransferPool?
-    /// True if the connection may turn out to be one of HTTP/2, and whether it is over TLS.
+    /// True if the connection may turn out to be one of HTTP/2.
     let mayBeHTTP2: Bool
+    /// True if the connection is over TLS.
     let isOverTLS: Bool
     /// True if there is a proxy on the way.
     let isProxied: Bool
@@ -30,16 +31,16 @@ final class CurlStream: UpstreamStream {
     var shape = Shape()
     /// True if libcurl authenticates the connection first, so that a 401 may be one step of that.
     private(set) var authenticatesConnection = false
-    /// Where others wait for its connection, as long as there is none.
+    /// The start that others wait for with it, as long as there is none.
     var sharedStart: SharedStart?
-    /// Where it stands there.
+    /// Its place there.
     var place = SharedStart.Place.none
     /// True if the connection that it got had ended before; nothing was sent.
     private var isStale = false
     /// The go of the driver in which the head ended, and that of the last piece of the body.
     private var headGo: UInt64 = 0
     private var bodyGo: UInt64 = 0
-    /// How many bytes of body have come, framing included.
+    /// The bytes of body that have come, framing included.
     private var received = 0
 
     /// A stream with a handle of its own; throws when libcurl is out of memory. `mayBeHTTP2`: whether the handle will be

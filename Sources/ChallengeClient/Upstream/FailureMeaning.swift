@@ -31,9 +31,9 @@ struct FailureMeaning: Equatable {
 
     /// The kind.
     var kind: Kind
-    /// What happened, without a full stop.
+    /// The event in words, without a full stop.
     var words: String
-    /// What to do about it: a sentence or two without the last full stop; empty where the words say it.
+    /// The advice: a sentence or two without the last full stop; empty where the words say it.
     var remedy: String
     /// The error type of RFC 9209 §2.3, where one says more than that the upstream cannot be reached.
     var proxyError: String?
@@ -42,7 +42,7 @@ struct FailureMeaning: Equatable {
     /// True if nothing of the request can have arrived, because there was no connection.
     var isUnsent = false
 
-    /// What `failure` means.
+    /// The meaning of `failure`.
     init(_ failure: TransferFailure) {
         if let fault = TLSFault(failure) {
             self.init(fault)
@@ -144,7 +144,7 @@ extension FailureMeaning {
         }
     }
 
-    /// What is told where it was the proxy on the way that failed; `nil` where that did its part.
+    /// The meaning where it was the proxy on the way that failed; `nil` where that did its part.
     private static func words(ofProxy failure: TransferFailure) -> String? {
         if failure.error == .couldNotResolveProxy { return "the name of the proxy on the way cannot be resolved" }
         guard failure.isProxied, !failure.wasConnected else { return nil }
@@ -178,7 +178,7 @@ extension FailureMeaning {
 }
 
 extension TLSFault {
-    /// What is wrong.
+    /// The fault in words.
     fileprivate var words: String {
         switch self {
         case .alert(116):
@@ -238,7 +238,7 @@ extension TLSFault {
         }
     }
 
-    /// What to do about it; empty where the words say it.
+    /// The advice; empty where the words say it.
     fileprivate var remedy: String {
         switch self {
         case .alert(45): "Renew it (`tls.certificate`)"

@@ -34,7 +34,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     let transfer: Transfer
     /// Where it rests between two requests; not retained, as it holds this one then.
     unowned let rest: RestingStreams
-    /// What libcurl connects with.
+    /// The handle that libcurl connects with.
     private let easy: EasyHandle
     /// True if there is a proxy on the way.
     private let isProxied: Bool

@@ -23,7 +23,7 @@ struct ConnectionGroup: Hashable {
 final class TransferPool {
     /// libcurl with these connections.
     let driver: CurlDriver
-    /// Where streams may share a connection of HTTP/2.
+    /// The start of streams that may share a connection of HTTP/2.
     let sharedStart: SharedStart?
     /// The connections of HTTP/1.1 that rest.
     let rest: RestingStreams

@@ -8,30 +8,30 @@ internal import HTTPWire
 
 /// One upstream as one worker sees it: its streams, and what is known of its routes and of itself.
 package final class UpstreamClient {
-    /// What it is.
+    /// The upstream, as it is configured.
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
     /// True if callers get clients of their own; like `forwarding` apart from the plan, which is long to copy.
     package let dependsOnCaller: Bool
-    /// How requests and responses are changed.
+    /// The changes to requests and responses.
     package let forwarding: ForwardingPolicy
     /// `timeouts.response` for the loop.
     let responseDelay: LoopDelay
     /// `timeouts.idle` for the loop.
     let idleDelay: LoopDelay
     let runtime: ClientRuntime
-    /// What is counted of its exchanges on this worker.
+    /// The counters of its exchanges on this worker.
     package let meter: UpstreamMeter
-    /// What stands at which route.
+    /// The logins at each of its routes.
     let routes: RouteTable
-    /// What its answers mean.
+    /// The judge of its answers.
     let examiner: Examiner
-    /// True if it says 100 where it is asked to.
+    /// Its habit of saying 100.
     var expectations = ExpectationMemory()
     /// True if the upstream will speak HTTP/1.1.
     private let speaksHTTP1: Bool
-    /// Where nothing binds a connection to a user.
+    /// The streams whose connections nothing binds to a user.
     let commonPool: TransferPool
     private var pools: [ConnectionGroup: TransferPool] = [:]
     /// Those for callers with an identity of their own, by its number.

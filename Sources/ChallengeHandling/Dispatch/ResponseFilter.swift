@@ -26,7 +26,7 @@ public struct ResponseFilter: Sendable, Hashable {
         self.rules = rules
     }
 
-    /// What any of `matchers` could match.
+    /// A filter for whatever any of `matchers` could match.
     public init(_ matchers: [ResponseMatcher]) {
         rules = matchers.map(Rule.init)
     }
@@ -34,7 +34,7 @@ public struct ResponseFilter: Sendable, Hashable {
     /// True if a detector may ask for the beginning of a body.
     public var readsBodies: Bool { rules.contains { $0.readsBody } }
 
-    /// What either of the two takes.
+    /// A filter for whatever either of the two admits.
     public func union(_ other: ResponseFilter) -> ResponseFilter {
         ResponseFilter(rules: rules + other.rules.filter { !rules.contains($0) })
     }
@@ -74,7 +74,7 @@ public struct ResponseFilter: Sendable, Hashable {
 }
 
 extension ResponseFilter.Rule {
-    /// What `matcher` could match, less what only fields and the body tell.
+    /// The status and type of whatever `matcher` could match; fields and body are not looked at.
     fileprivate init(_ matcher: ResponseMatcher) {
         let isRedirect = !matcher.redirectTo.isEmpty || matcher.redirectParameter != nil
         statuses = matcher.statuses.isEmpty ? (isRedirect ? Array(300...399) : nil) : matcher.statuses

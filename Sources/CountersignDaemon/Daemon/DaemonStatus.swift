@@ -8,7 +8,7 @@ internal import Credentials
 internal import Proxy
 internal import Synchronization
 
-/// What the admin listener tells: put together at each question from what the proxy and the logins know.
+/// The answers of the admin listener: put together at each question from what the proxy and the logins know.
 final class DaemonStatus: Sendable {
     private struct State: Sendable {
         var isAccepting = false

@@ -41,7 +41,7 @@ public struct BodyDecoder: Sendable {
         if case .chunked(let decoder) = state { decoder.trailers } else { [] }
     }
 
-    /// Whether the body has ended, trailers included.
+    /// True if the body has ended, trailers included.
     public var hasEnded: Bool {
         switch state {
         case .length(let remaining): remaining == 0

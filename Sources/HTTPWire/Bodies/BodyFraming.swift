@@ -10,7 +10,7 @@ public enum BodyFraming: Equatable, Sendable {
     /// Chunks, until the last (RFC 9112 section 7.1).
     case chunked
 
-    /// Whether nothing follows the head. `Content-Length: 0` is no body either.
+    /// True if nothing follows the head. `Content-Length: 0` is no body either.
     public var isEmpty: Bool { self == .none || self == .length(0) }
 }
 

@@ -27,7 +27,7 @@ struct ChunkedDecoder: Sendable {
         self.limits = limits
     }
 
-    /// Whether the last chunk and the trailer section have come.
+    /// True if the last chunk and the trailer section have come.
     var hasEnded: Bool { if case .ended = state { true } else { false } }
 
     mutating func decode(_ bytes: Span<UInt8>) throws(WireErrorCode) -> BodyDecoder.Step {

@@ -17,7 +17,7 @@ public struct TrailerLines: ~Copyable {
     /// No lines.
     public init() {}
 
-    /// Whether no line is held.
+    /// True if no line is held.
     public var isEmpty: Bool { lines.isEmpty }
 
     /// Adds the fields that a decoder found in `bytes`.

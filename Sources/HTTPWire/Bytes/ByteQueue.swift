@@ -10,7 +10,7 @@
 /// Nothing is allocated before the first byte. Consuming everything resets the queue to the start of its memory, so that
 /// a connection that answers what it reads never moves a byte.
 ///
-/// What is `@inlinable` is called some tens of times for each request, from other targets.
+/// The `@inlinable` ones are called some tens of times for each request, from other targets.
 @safe
 public struct ByteQueue: ~Copyable {
     @usableFromInline var storage: UnsafeMutableRawPointer?
@@ -31,7 +31,7 @@ public struct ByteQueue: ~Copyable {
     @inlinable
     public var count: Int { end - start }
 
-    /// Whether no byte waits.
+    /// True if no byte waits.
     @inlinable
     public var isEmpty: Bool { start == end }
 

@@ -30,7 +30,7 @@ public struct ByteRange: Hashable, Sendable {
     @inlinable
     public var count: Int { Int(upper - lower) }
 
-    /// Whether the range has no byte.
+    /// True if the range has no byte.
     @inlinable
     public var isEmpty: Bool { lower == upper }
 

@@ -28,7 +28,7 @@ extension Span<UInt8> {
         return index
     }
 
-    /// Whether every byte from `start` up to `end` may stand in a field value (RFC 9110 section 5.5), eight at a time.
+    /// Returns whether every byte from `start` up to `end` may stand in a field value (RFC 9110 section 5.5), eight at a time.
     func isFieldValue(from start: Int, to end: Int) -> Bool {
         guard start >= 0, end <= count else { return false }
         var index = start

@@ -18,7 +18,7 @@ extension Span<UInt8> {
         String(decoding: copy(range), as: UTF8.self).withShortRuns
     }
 
-    /// Whether the bytes in `range` are those of `literal`, which must be in lower case, without regard to the case of
+    /// Returns whether the bytes in `range` are those of `literal`, which must be in lower case, without regard to the case of
     /// ASCII letters (RFC 9110 section 5.1: names; section 5.6.2: most tokens).
     public func matches(_ range: ByteRange, ignoringCase literal: StaticString) -> Bool {
         guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
@@ -32,7 +32,7 @@ extension Span<UInt8> {
         return index == length
     }
 
-    /// Whether the bytes in `range` are exactly those of `literal`.
+    /// Returns whether the bytes in `range` are exactly those of `literal`.
     public func matches(_ range: ByteRange, exactly literal: StaticString) -> Bool {
         guard range.count == literal.utf8CodeUnitCount, range.end <= count, literal.hasPointerRepresentation else {
             return false
@@ -44,7 +44,7 @@ extension Span<UInt8> {
         return index == length
     }
 
-    /// Whether two ranges of the same bytes spell the same without regard to the case of ASCII letters.
+    /// Returns whether two ranges of the same bytes spell the same without regard to the case of ASCII letters.
     public func matches(_ one: ByteRange, ignoringCase other: ByteRange) -> Bool {
         guard one.count == other.count, one.end <= count, other.end <= count else { return false }
         var index = 0
@@ -55,7 +55,7 @@ extension Span<UInt8> {
         return true
     }
 
-    /// Whether the bytes of `literal` stand anywhere, exactly.
+    /// Returns whether the bytes of `literal` stand anywhere, exactly.
     public func contains(_ literal: StaticString) -> Bool {
         let length = literal.utf8CodeUnitCount
         guard length > 0, length <= count, literal.hasPointerRepresentation else { return length == 0 }

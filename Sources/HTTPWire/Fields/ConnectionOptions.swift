@@ -53,7 +53,7 @@ struct ConnectionOptions: Equatable, Sendable {
         }
     }
 
-    /// Whether the options, whose ranges mean `bytes`, name a field that stands elsewhere: a trailer field.
+    /// Returns whether the options, whose ranges mean `bytes`, name a field that stands elsewhere: a trailer field.
     func names(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         nominated.contains { option in
             let option = bytes.extracting(option.name.bounds)

@@ -9,10 +9,10 @@ public struct FieldLine: Equatable, Sendable {
     public let value: ByteRange
     /// Which field it is.
     public let kind: FieldName
-    /// Whether `Connection` names it, so that it goes no further (RFC 9110 section 7.6.1).
+    /// True if `Connection` names it, so that it goes no further (RFC 9110 section 7.6.1).
     public internal(set) var isNominated = false
 
-    /// Whether the line must not be forwarded: it concerns the connection by what it is, or because `Connection` says so.
+    /// True if the line must not be forwarded: it concerns the connection by what it is, or because `Connection` says so.
     public var isHopByHop: Bool { isNominated || kind.isHopByHop }
 }
 

@@ -12,7 +12,7 @@ public enum FieldName: UInt8, CaseIterable, Sendable {
     case te, trailer, transferEncoding, upgrade, userAgent, vary, via, wwwAuthenticate, xForwardedFor, xForwardedHost
     case xForwardedProto, other
 
-    /// Whether the field concerns one connection only and is never forwarded (RFC 9110 section 7.6.1), be it nominated
+    /// True if the field concerns one connection only and is never forwarded (RFC 9110 section 7.6.1), be it nominated
     /// or not. Proxy-Authorization and Proxy-Authenticate concern the next proxy, which we are (section 11.7).
     /// HTTP2-Settings went with an upgrade of one connection (RFC 7540 section 3.2.1), which is no more.
     public var isHopByHop: Bool {
@@ -24,7 +24,7 @@ public enum FieldName: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the field must not be merged or forwarded from a trailer section: framing, routing, request modifiers,
+    /// True if the field must not be merged or forwarded from a trailer section: framing, routing, request modifiers,
     /// authentication, response control, and how the content is to be read (RFC 9110 section 6.5.1).
     public var isForbiddenInTrailers: Bool {
         switch self {

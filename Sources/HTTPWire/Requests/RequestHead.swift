@@ -26,7 +26,7 @@ public struct RequestHead: Sendable {
     public internal(set) var body = BodyFraming.none
     /// What `Expect` asks for, whatever the version.
     public internal(set) var expectation = Expectation.none
-    /// Whether the caller takes trailers (`TE: trailers`, RFC 9110 section 10.1.4).
+    /// True if the caller takes trailers (`TE: trailers`, RFC 9110 section 10.1.4).
     public internal(set) var acceptsTrailers = false
 
     var connection = ConnectionOptions()
@@ -38,26 +38,26 @@ public struct RequestHead: Sendable {
     /// ignored (RFC 9112 section 3.2.2).
     public var authority: ByteRange? { target.authority ?? host }
 
-    /// Whether the caller means to send another request on this connection (RFC 9112 section 9.3): `close` ends it in
+    /// True if the caller means to send another request on this connection (RFC 9112 section 9.3): `close` ends it in
     /// every version, and HTTP/1.0 has to ask for `keep-alive`.
     public var keepsAlive: Bool {
         if connection.close { return false }
         return version == .http11 || connection.keepAlive
     }
 
-    /// Whether the caller waits for 100 before it sends its body. Not in HTTP/1.0, where the expectation must be ignored,
+    /// True if the caller waits for 100 before it sends its body. Not in HTTP/1.0, where the expectation must be ignored,
     /// and not without a body (RFC 9110 section 10.1.1).
     public var expectsContinue: Bool {
         expectation == .continueFirst && version == .http11 && !body.isEmpty
     }
 
-    /// Whether the caller may hold its body back until it is answered: with any expectation, known to us or not.
+    /// True if the caller may hold its body back until it is answered: with any expectation, known to us or not.
     public var awaitsAnswer: Bool { expectation != .none && version == .http11 && !body.isEmpty }
 
-    /// Whether the caller asks for another protocol: `Upgrade`, named by `Connection`, in HTTP/1.1 (RFC 9110 section 7.8).
+    /// True if the caller asks for another protocol: `Upgrade`, named by `Connection`, in HTTP/1.1 (RFC 9110 section 7.8).
     public var requestsUpgrade: Bool { hasUpgrade && connection.upgrade && version == .http11 }
 
-    /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
+    /// Returns whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
     /// those of the head.
     public func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         connection.names(name, in: bytes)

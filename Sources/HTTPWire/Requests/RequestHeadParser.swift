@@ -36,7 +36,7 @@ public struct RequestHeadParser: Sendable {
         self.limits = limits
     }
 
-    /// Whether any byte of a request has been seen, so that an end of the input is not a clean one.
+    /// True if any byte of a request has been seen, so that an end of the input is not a clean one.
     public var isIdle: Bool {
         if case .emptyLines = stage { scanned == 0 } else { false }
     }

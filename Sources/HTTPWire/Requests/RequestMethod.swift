@@ -5,7 +5,7 @@
 public enum RequestMethod: UInt8, Sendable {
     case get, head, post, put, delete, options, patch, trace, connect, other
 
-    /// Whether the request asks for nothing to be changed (RFC 9110 section 9.2.1).
+    /// True if the request asks for nothing to be changed (RFC 9110 section 9.2.1).
     public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -13,7 +13,7 @@ public enum RequestMethod: UInt8, Sendable {
         }
     }
 
-    /// Whether sending it several times means the same as once (RFC 9110 section 9.2.2).
+    /// True if sending it several times means the same as once (RFC 9110 section 9.2.2).
     public var isIdempotent: Bool {
         switch self {
         case .put, .delete: true

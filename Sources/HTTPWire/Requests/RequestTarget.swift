@@ -31,7 +31,7 @@ public struct RequestTarget: Equatable, Sendable {
     public let pathAndQuery: ByteRange
     /// The path alone.
     public let path: ByteRange
-    /// Whether an absolute target says `https`.
+    /// True if an absolute target says `https`.
     public let isSecure: Bool
 
     /// An empty target, before there is one.

@@ -16,18 +16,18 @@ public struct ResponseHead: Sendable {
     /// The length that `Content-Length` gives, once even where it was repeated alike. In answers to HEAD and in 304 it is
     /// that of a body which does not come.
     public internal(set) var contentLength: UInt64?
-    /// Whether the body comes in chunks.
+    /// True if the body comes in chunks.
     public internal(set) var isChunked = false
     var connection = ConnectionOptions()
 
-    /// Whether the upstream ends its connection after this response.
+    /// True if the upstream ends its connection after this response.
     public var closes: Bool { connection.close }
 
-    /// Whether this is an interim response, after which another head follows (RFC 9110 section 15.2). 101 is final for us:
+    /// True if this is an interim response, after which another head follows (RFC 9110 section 15.2). 101 is final for us:
     /// what follows it is no longer HTTP.
     public var isInterim: Bool { status < 200 && status != 101 }
 
-    /// Whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
+    /// Returns whether `Connection` names the trailer field of that name, which then goes no further (RFC 9110 section 7.6.1). `bytes`:
     /// those of the head.
     public func nominates(trailer name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         connection.names(name, in: bytes)

@@ -111,7 +111,7 @@ public enum ResponseWriter {
         queue.append("\r\n")
     }
 
-    /// Whether `bytes` may stand in a field value.
+    /// Returns whether `bytes` may stand in a field value.
     public static func isFieldValue(_ bytes: Span<UInt8>) -> Bool {
         bytes.isFieldValue(from: 0, to: bytes.count)
     }

@@ -22,7 +22,7 @@ package struct HostPolicy: Sendable {
         spelled = all.map { Array($0.utf8) }
     }
 
-    /// Whether a request for `authority` (host and perhaps port, in `bytes`) is served. The port is not compared: a
+    /// Returns whether a request for `authority` (host and perhaps port, in `bytes`) is served. The port is not compared: a
     /// forwarded port, such as that of a container, has another number.
     package func accepts(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard let parsed = Authority(bytes, authority) else { return false }
@@ -31,7 +31,7 @@ package struct HostPolicy: Sendable {
         return accepts(host: bytes.text(parsed.host))
     }
 
-    /// Whether `host` spells `name`, which is in lower case.
+    /// Returns whether `host` spells `name`, which is in lower case.
     private static func isSame(_ name: Span<UInt8>, _ host: Span<UInt8>) -> Bool {
         guard name.count == host.count else { return false }
         for index in name.indices {
@@ -41,7 +41,7 @@ package struct HostPolicy: Sendable {
         return true
     }
 
-    /// Whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3), and so are all
+    /// Returns whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3), and so are all
     /// addresses of 127.0.0.0/8 (RFC 1122 §3.2.1.3).
     package func accepts(host: String) -> Bool {
         let name = Self.canonical(host)

@@ -17,7 +17,7 @@ package struct Router: Sendable {
         package var users: Set<UInt32>?
         /// Where to, by name.
         package var upstream: String
-        /// Whether `path` is taken off before the rest goes upstream.
+        /// True if `path` is taken off before the rest goes upstream.
         package var stripsPrefix: Bool
 
         /// A route.
@@ -75,7 +75,7 @@ package struct Router: Sendable {
         hasCapitals = routes.contains { $0.path?.utf8.contains(where: \.isCapital) ?? false }
     }
 
-    /// Whether every request goes to the fallback.
+    /// True if every request goes to the fallback.
     package var isTrivial: Bool { routes.isEmpty }
 
     /// True if some route is for one host name only.

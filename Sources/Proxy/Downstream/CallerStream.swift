@@ -7,9 +7,9 @@ internal import HTTPWire
 
 /// The socket of a caller, with what has come and what waits to go. Both are bounded, which is the back-pressure.
 final class CallerStream {
-    /// How much is read ahead of what is wanted, in bytes.
+    /// The most that is read ahead of what is wanted, in bytes.
     static let inputWindow = 64 * 1024
-    /// How much response may wait for the caller before the upstream is held back, in bytes.
+    /// The most response that may wait for the caller before the upstream is held back, in bytes.
     static let outputWindow = 64 * 1024
     /// Time in which what still comes is read over after the last response.
     static let lingering = Duration.seconds(2)

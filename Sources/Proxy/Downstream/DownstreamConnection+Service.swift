@@ -55,7 +55,7 @@ extension DownstreamConnection: ServedConnection {
         }
     }
 
-    /// What was waited for is there, or is waited for no longer. Nothing, where that was so before.
+    /// Delivers an answer that is there, or is waited for no longer; nothing where that was done before.
     func deliver(_ awaited: AwaitedAnswer) {
         guard self.awaited === awaited else { return }
         self.awaited = nil

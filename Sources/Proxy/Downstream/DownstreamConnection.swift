@@ -18,7 +18,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     var machine: HTTP1ServerMachine
     /// The head of the present request, as it came.
     var head = ByteQueue()
-    /// What answers the requests, and the plan that it was made for.
+    /// The service that answers the requests, and the plan that it was made for.
     var service: (any Service)?
     private var servicePlan: ListenerPlan?
     /// The answer of our own that waits for the end of the request's body.
@@ -27,7 +27,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     var awaited: AwaitedAnswer?
     /// The upstream's connection, once both sides have switched to another protocol.
     var switched: UpstreamConnection?
-    /// What is noted of the present request for the access log, if there is one.
+    /// The notes on the present request for the access log, if there is one.
     var accessNote: AccessNote?
     let timer: LazyTimer
     var isNoted = false

@@ -12,7 +12,7 @@ struct HTTP1ServerMachine: ~Copyable {
         /// A request head is awaited or half read.
         case head
         case request(HTTP1ServerRequest)
-        /// What comes is of another protocol.
+        /// The bytes that come are of another protocol.
         case switched
         /// The last response is being written; then the connection ends.
         case closing(isBodyComplete: Bool)
@@ -239,7 +239,7 @@ struct HTTP1ServerMachine: ~Copyable {
         parser.reset()
         guard mayStayOpen, request.keepsAlive, request.isBodyComplete else {
             state = .closing(isBodyComplete: request.isBodyComplete)
-            // What is left is bound by the time for writing.
+            // The rest is bound by the time for writing.
             newLimit = TimeLimit.none
             return .close
         }

@@ -7,7 +7,7 @@ internal import HTTPWire
 struct HTTP1ServerRequest {
     typealias Machine = HTTP1ServerMachine
 
-    /// How far the response to the present request is.
+    /// The state of the response to the present request.
     enum Response {
         case none
         /// Its head is written. `endsWithConnection`: only the end of the connection ends its body.
@@ -55,7 +55,7 @@ struct HTTP1ServerRequest {
         self.keepsAlive = keepsAlive
     }
 
-    /// What cannot be read as a request. Nothing later on its connection is read (RFC 9112 §11.2).
+    /// Bytes that cannot be read as a request. Nothing later on its connection is read (RFC 9112 §11.2).
     static var unreadable: Self { Self(isBodyComplete: false, keepsAlive: false) }
 
     /// Takes the next step in the body. `pace`: the bytes that set its time limit anew.
@@ -118,7 +118,7 @@ struct HTTP1ServerRequest {
     mutating func inputEnded(_ waiting: Machine.Waiting) -> Machine.InputEndAction {
         switch responder {
         case .service where isBodyComplete:
-            // What it has sent behind this request is still answered.
+            // Further requests that it has sent are still answered.
             if waiting.isInputEmpty { keepsAlive = false }
         case .service:
             if case .whole = response { return .breakOff }

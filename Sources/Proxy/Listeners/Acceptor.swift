@@ -9,17 +9,17 @@ internal import Glibc
 final class Acceptor: ReadinessHandler {
     /// What it lets in. Replaced by a reload; connections look here for each request.
     var plan: ListenerPlan
-    /// Whether it still accepts; connections of one that does not close after their response.
+    /// True if it still accepts; connections of one that does not close after their response.
     private(set) var isOpen = true
     /// The places of its listener, on all workers.
     let callers: CallerPlaces
     private let descriptor: Int32
-    /// Whether nobody else accepts from the socket once we do not.
+    /// True if nobody else accepts from the socket once we do not.
     private let isOurs: Bool
     private unowned let worker: Worker
-    /// Whether callers come over a Unix socket.
+    /// True if callers come over a Unix socket.
     let isUnix: Bool
-    /// Whether the kernel has been seen to tell whose sockets are connected to this one.
+    /// True if the kernel has been seen to tell whose sockets are connected to this one.
     private var knowsUsers = false
     private let timer: LazyTimer
     /// Callers taken per turn, so that a storm of them does not starve the exchanges under way.
@@ -81,13 +81,13 @@ final class Acceptor: ReadinessHandler {
         return worker.owners.caller(of: connection)
     }
 
-    /// Whether the caller of `connection`, whose uid is not told, is for certain none of the users that this process knows.
+    /// Returns whether the caller of `connection`, whose uid is not told, is for certain none of the users that this process knows.
     func isStranger(_ connection: Int32) -> Bool {
         // The number that a Unix socket gives for all of them is no user's.
         isUnix || worker.owners.isFromElsewhere(connection)
     }
 
-    /// Whether to go on after a failure to accept.
+    /// Returns whether to go on after a failure to accept.
     ///
     /// Out of descriptors, callers are told so. If even that fails, or memory is short, they stay in the queue and the
     /// socket stays ready: asked again at every turn, it would take all of the processor.

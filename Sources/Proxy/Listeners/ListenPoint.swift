@@ -47,7 +47,7 @@ package enum ListenPoint: Sendable, Hashable {
         _ = Glibc.close(descriptor)
     }
 
-    /// Whether both are one place to listen at.
+    /// Returns whether both are one place to listen at.
     func isSamePlace(as other: ListenPoint) -> Bool {
         if case .unix(let path, _) = self, case .unix(path, _) = other { return true }
         return self == other

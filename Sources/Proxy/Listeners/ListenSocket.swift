@@ -18,7 +18,7 @@ struct ListenSocket: Sendable {
     /// Closes it, and removes its name.
     func close() { point.close(descriptor, file) }
 
-    /// Whether nobody else accepts from it once we do not.
+    /// True if nobody else accepts from it once we do not.
     var isOurs: Bool {
         if case .inherited = point { false } else { true }
     }

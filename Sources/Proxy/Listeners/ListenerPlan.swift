@@ -29,7 +29,7 @@ package final class ListenerPlan: Sendable {
     package let users: Set<UInt32>?
     /// The most callers connected at once; `nil`: only `limits.callers` bounds them.
     package let callers: Int?
-    /// Whether it takes the caller's uid to decide about a request.
+    /// True if it takes the caller's uid to decide about a request.
     package let asksForUser: Bool
     /// The only uids that any request is taken from: those of the listener, or of all its routes where nothing goes elsewhere;
     /// `nil`: whoever calls has to be heard.
@@ -38,13 +38,13 @@ package final class ListenerPlan: Sendable {
     package let browsers: BrowserRule
     /// Limits on request heads.
     package let headLimits: HeadLimits
-    /// Whether the proxy serves without it where its address cannot be had: nobody has asked for it.
+    /// True if the proxy serves without it where its address cannot be had: nobody has asked for it.
     package let isOptional: Bool
 
-    /// Whether it answers sub-requests of another proxy.
+    /// True if it answers sub-requests of another proxy.
     let isAuthority: Bool
 
-    /// Whether it answers by itself: its callers do not count among those whom `limits.callers` bounds.
+    /// True if it answers by itself: its callers do not count among those whom `limits.callers` bounds.
     var isLocal: Bool {
         if case .local = service { true } else { false }
     }
@@ -111,7 +111,7 @@ package struct LocalRequest: Sendable {
     package var path: String
     /// What follows the `?`, or nothing.
     package var query: String
-    /// Whether it came over a Unix socket.
+    /// True if it came over a Unix socket.
     package var isUnixSocket: Bool
     /// The value of `Accept`, several joined by commas (RFC 9110 §12.5.1); empty where there is none.
     package var accept: String

@@ -8,7 +8,7 @@ struct SocketEnd: Equatable {
     var low: UInt64
     var port: UInt32
 
-    /// Whether the address is a loopback one: of 127.0.0.0/8, or ::1.
+    /// True if the address is a loopback one: of 127.0.0.0/8, or ::1.
     var isLoopback: Bool { high == 0 && (low >> 24 == 0xFFFF_7F || low == 1) }
 }
 
@@ -17,7 +17,7 @@ struct SocketEnds: Equatable {
     var local: SocketEnd
     var remote: SocketEnd
 
-    /// Whether both are on one machine, as far as their addresses tell.
+    /// True if both are on one machine, as far as their addresses tell.
     var areOnOneMachine: Bool {
         local.isLoopback || remote.isLoopback || (local.high, local.low) == (remote.high, remote.low)
     }
@@ -57,7 +57,7 @@ struct SocketAnswer {
         return uid
     }
 
-    /// Whether the answer is about a socket with these ends that was closed: the kernel finishes the connection, for nobody.
+    /// Returns whether the answer is about a socket with these ends that was closed: the kernel finishes the connection, for nobody.
     func isOrphan(between ends: SocketEnds) -> Bool {
         guard inode == 0, self.ends == ends, let state = SocketState(rawValue: Int32(clamping: state)) else {
             return false
@@ -65,6 +65,6 @@ struct SocketAnswer {
         return [.finWait1, .finWait2, .timeWait].contains(state)
     }
 
-    /// Whether the answer is about a socket with these ends that some process holds.
+    /// Returns whether the answer is about a socket with these ends that some process holds.
     func isHeld(between ends: SocketEnds) -> Bool { inode != 0 && self.ends == ends }
 }

@@ -31,7 +31,7 @@ final class SocketOwners {
         return UserNamespace.isAmbiguous(uid) ? nil : uid
     }
 
-    /// Whether questions about `connection` reach the kernel's table that it is in. A listening socket that was passed to
+    /// Returns whether questions about `connection` reach the kernel's table that it is in. A listening socket that was passed to
     /// this process may belong to another network namespace; there, somebody else has the same address and port.
     func canSee(_ connection: Int32) -> Bool {
         var status = stat()
@@ -42,7 +42,7 @@ final class SocketOwners {
         return own.isHeld(between: ends) && own.inode == UInt32(truncatingIfNeeded: status.st_ino)
     }
 
-    /// Whether the caller at the other end of `connection`, which has sent all that it will, is gone: it has closed its socket,
+    /// Returns whether the caller at the other end of `connection`, which has sent all that it will, is gone: it has closed its socket,
     /// or its process has ended. One that has ended only its side of the connection still holds its socket.
     ///
     /// `false` where that cannot be told: of callers on other machines, and in other network namespaces.
@@ -53,7 +53,7 @@ final class SocketOwners {
         return answer.isOrphan(between: ends.reversed)
     }
 
-    /// Whether the caller at the other end of `connection` is for certain no user of this machine: it calls from another one, or
+    /// Returns whether the caller at the other end of `connection` is for certain no user of this machine: it calls from another one, or
     /// another network namespace.
     func isFromElsewhere(_ connection: Int32) -> Bool {
         guard let ends = ends(of: connection), !ends.areOnOneMachine else { return false }

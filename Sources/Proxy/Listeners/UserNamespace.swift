@@ -8,7 +8,7 @@ internal import Glibc
 /// In a namespace that knows only some of the machine's users, the kernel says "nobody" (65534) for all others. That
 /// number is then no user's: a program of any of them would pass for the one whom `users: [nobody]` means.
 enum UserNamespace {
-    /// Whether `uid` may stand for several users here.
+    /// Returns whether `uid` may stand for several users here.
     static func isAmbiguous(_ uid: UInt32) -> Bool { uid == stranger }
 
     /// The number of all users that this namespace does not know; `nil` where it knows all.

@@ -106,7 +106,7 @@ final class AddressMap {
         return (host, first.path)
     }
 
-    /// Whether a caller that asks for that local path gets to that place.
+    /// Returns whether a caller that asks for that local path gets to that place.
     private func leads(_ path: [UInt8], to place: Place) -> Bool {
         if router.isTrivial { return router.fallback == place.upstream && place.prefix.isEmpty }
         let text = String(decoding: path, as: UTF8.self)
@@ -117,7 +117,7 @@ final class AddressMap {
         }
     }
 
-    /// Whether what is behind the first slash of a path could be taken for a host: behind a second one (RFC 3986 §4.2), which
+    /// Returns whether what is behind the first slash of a path could be taken for a host: behind a second one (RFC 3986 §4.2), which
     /// to browsers may also be a backslash, and may have a tab before it.
     private static func isTakenForHost(_ path: [UInt8]) -> Bool {
         guard path.count > 1 else { return false }

@@ -6,7 +6,7 @@ internal import HTTPWire
 
 /// Tells the upstream who called, where `forwarded:` asks for it.
 enum CallerFields {
-    /// Whether a caller's line of that kind is taken up here, and must not be forwarded by itself.
+    /// Returns whether a caller's line of that kind is taken up here, and must not be forwarded by itself.
     static func owns(_ kind: FieldName, as style: ForwardingPolicy.Caller) -> Bool {
         switch style {
         case .none: false
@@ -74,7 +74,7 @@ enum CallerFields {
         Array((before + [own]).joined(separator: Array(", ".utf8)))
     }
 
-    /// Whether every quote is closed: one that is not would take in what we write behind it.
+    /// Returns whether every quote is closed: one that is not would take in what we write behind it.
     private static func isReadable(_ list: [UInt8]) -> Bool {
         var isQuoted = false
         var isEscaped = false

@@ -72,7 +72,7 @@ enum LocalCookie {
 
     // MARK: Names
 
-    /// Whether a cookie's name has a meaning by its beginning (RFC 6265bis §4.1.3), which is compared without case.
+    /// Returns whether a cookie's name has a meaning by its beginning (RFC 6265bis §4.1.3), which is compared without case.
     private static func hasPrefix(_ bytes: Span<UInt8>, _ pair: ByteRange) -> Bool {
         func begins(_ prefix: StaticString) -> Bool {
             let end = pair.start + prefix.utf8CodeUnitCount
@@ -87,7 +87,7 @@ enum LocalCookie {
         Attribute(cookie, part).kind == .domain
     }
 
-    /// Whether the domain that counts, the last one that says something (RFC 6265 §5.3), covers the upstream.
+    /// Returns whether the domain that counts, the last one that says something (RFC 6265 §5.3), covers the upstream.
     private static func covers(_ place: Place, _ parts: [ByteRange], _ cookie: Span<UInt8>) -> Bool {
         var domain: String?
         for part in parts.dropFirst() {

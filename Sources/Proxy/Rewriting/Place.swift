@@ -18,10 +18,10 @@ struct Place {
     /// The one host name that leads there; `nil`: that by which the caller has come.
     var host: String?
 
-    /// Whether paths are the same on both sides.
+    /// True if paths are the same on both sides.
     var keepsPaths: Bool { base.isEmpty && prefix.isEmpty }
 
-    /// Whether `origin` is the upstream's.
+    /// Returns whether `origin` is the upstream's.
     ///
     /// So is that of plain HTTP beside one of HTTPS, both at their default ports: servers behind something that ends TLS
     /// for them often do not know of it and name themselves so, and a caller that followed would leave the proxy and TLS

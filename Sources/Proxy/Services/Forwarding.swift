@@ -6,7 +6,7 @@ internal import HTTPWire
 
 /// Forwards the requests of one connection: runs the exchange, and writes its response for the caller.
 final class Forwarding: Service {
-    /// What is copied is shorter than this, in bytes, be it the piece of a response or what it follows; else the two change places.
+    /// The length in bytes from which memory changes places: a shorter piece of a response, or one behind a shorter rest, is copied.
     private static let copiedAtMost = 4096
 
     /// Strong, as a weak or unowned reference costs every use of its object; the connection lets go of its service when it closes.
@@ -14,7 +14,7 @@ final class Forwarding: Service {
     private let worker: Worker
     private var run: UpstreamRequest
     private var response = ForwardedResponse()
-    /// What the present request asks its connection to be switched to.
+    /// The protocols that the present request asks for.
     private var offer: UpgradeOffer?
 
     init(_ connection: any ServedConnection, worker: Worker) {
@@ -47,7 +47,7 @@ final class Forwarding: Service {
         case .answered(let answer):
             connection.deliver(answer)
         case .refused(let refusal):
-            // Who is not let in keeps no place.
+            // A caller that is not let in keeps no place.
             if refusal.code == .callerNotAllowed { connection.endAfterRequest() }
             refuse(refusal)
         case .withoutExchange(let refusal):
@@ -255,7 +255,7 @@ extension Forwarding: ExchangeCaller {
         connection.switchProtocol(to: upstream)
     }
 
-    /// How what the present request's upstream says of itself is said to this caller. Made for responses only that name a place or
+    /// The map from addresses of the present request's upstream to this caller's. Made for responses only that name a place or
     /// set a cookie.
     private func addressMap() -> AddressMap? {
         guard let upstream = run.upstream else { return nil }

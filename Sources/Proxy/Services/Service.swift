@@ -57,7 +57,7 @@ protocol ServedConnection: AnyObject {
     func withRequestBytes<Result, Failure: Error>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result
-    /// What is noted for the access log; `nil` if there is none.
+    /// The notes for the access log; `nil` if there is none.
     var accessNote: AccessNote? { get }
     /// Notes what an access log says of a local reply, and the request, where its head cannot be read.
     func noteAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?)

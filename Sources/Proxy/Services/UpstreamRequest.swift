@@ -21,15 +21,15 @@ struct UpstreamRequest {
     let worker: Worker
     /// Made at the first request that goes upstream.
     private(set) var exchange: Exchange?
-    /// Where the present request goes.
+    /// The upstream of the present request.
     private(set) var upstream: UpstreamClient?
-    /// How many bytes of its path the route has taken off.
+    /// The bytes of its path that the route has taken off.
     private(set) var stripped = 0
-    /// What it is forwarded by.
+    /// The terms by which it is forwarded.
     private(set) var terms = ForwardedRequest.Terms()
     /// True if the present request counts among the worker's exchanges.
     private(set) var isAdmitted = false
-    /// What is measured of the present exchange.
+    /// The measurements of the present exchange.
     var tally = ExchangeTally()
 
     init(caller: AcceptedCaller, worker: Worker) {

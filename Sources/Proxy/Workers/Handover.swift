@@ -31,6 +31,6 @@ final class Counter: Sendable {
 
     init(_ count: Int) { left = Atomic(count) }
 
-    /// Whether this was the last.
+    /// Returns whether this was the last.
     func countDown() -> Bool { left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 }

@@ -36,7 +36,7 @@ package struct WorkerReading: Sendable {
     }
 }
 
-/// What all workers have counted, and how the proxy stands: the one source of figures for metrics and status.
+/// The counters of all workers, and the state of the proxy: the one source of figures for metrics and status.
 package struct ProxyReading: Sendable {
     /// The workers', by number.
     package var workers: [WorkerReading] = []

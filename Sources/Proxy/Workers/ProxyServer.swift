@@ -217,7 +217,7 @@ package final class ProxyServer {
     }
 }
 
-/// Why a proxy could not be made.
+/// The reason for which a proxy could not be made.
 package enum ProxyError: Error, CustomStringConvertible {
     /// libcurl gave no multi handle.
     case noLibcurl

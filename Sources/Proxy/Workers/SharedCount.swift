@@ -23,7 +23,7 @@ final class SharedCount: Sendable {
     /// Sets another limit; those who are in stay.
     func setLimit(_ limit: Int?) { most.store(limit ?? .max, ordering: .relaxed) }
 
-    /// Whether there is room for one more, who is counted then.
+    /// Returns whether there is room for one more, who is counted then.
     func enter() -> Bool {
         if entered.wrappingAdd(1, ordering: .relaxed).newValue <= limit { return true }
         leave()

@@ -157,7 +157,7 @@ final class Worker: WaitHook {
 
     // MARK: Exchanges
 
-    /// Whether another exchange may begin; then it counts.
+    /// Returns whether another exchange may begin; then it counts.
     func admitExchange() -> Bool {
         guard counts.exchanges.enter() else { return false }
         meter.exchangeBegan()

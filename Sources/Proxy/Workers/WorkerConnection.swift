@@ -37,7 +37,7 @@ final class AcceptedCaller {
         (self.descriptor, self.acceptor, self.place, knownUser) = (descriptor, acceptor, place, user)
     }
 
-    /// What its listener lets in, as of the last reload.
+    /// The plan of its listener, as of the last reload.
     var listener: ListenerPlan { acceptor.plan }
 
     /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.

@@ -19,7 +19,7 @@ package struct WorkerPulse: Sendable {
         for loop in loops { loop.ping() }
     }
 
-    /// Whether every loop has turned since the last ping but one, `period` being the time between pings.
+    /// Returns whether every loop has turned since the last ping but one, `period` being the time between pings.
     package func isSteady(period: Duration = WorkerPulse.period) -> Bool {
         loops.allSatisfy { $0.clockNow - $0.lastTurn < period + Self.patience }
     }

@@ -5,7 +5,7 @@ import HTTPWire
 
 @testable import Proxy
 
-/// What a caller sends on a connection, and how the machine of that connection serves it: the same however it is cut, and whatever else
+/// A caller's bytes on a connection, and the machine that serves them: the same however it is cut, and whatever else
 /// happens meanwhile without a trap.
 func fuzzConnections(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
@@ -68,7 +68,7 @@ private struct FuzzedServer: ~Copyable {
         }
     }
 
-    /// Whether there may be more to do with these bytes.
+    /// True if there may be more to do with these bytes.
     private mutating func step(_ window: Span<UInt8>) throws(Violation) -> Bool {
         let action = machine.read(window, isOutputFull: false, wantsBody: true)
         switch action {

@@ -5,7 +5,7 @@ import ChallengeClient
 import Proxy
 import Testing
 
-/// How an upstream's answer is framed, and how the caller's is (RFC 9112 §6.3), through a whole proxy.
+/// The framing of an upstream's answer and of the caller's (RFC 9112 §6.3), through a whole proxy.
 @Suite("The framing of responses")
 struct ResponseFramingTests {
     private static let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"

@@ -243,7 +243,7 @@ private final class FakeConnection: ServedConnection {
         return ends
     }
 
-    /// What is written.
+    /// All that is written.
     var text: String { output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
 
     var request: RequestHead { parser.head }

@@ -71,7 +71,7 @@ struct HTTP1StreamTests {
         try server.send(late)
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 408 "))
 
-        // What could be executed twice is not sent twice.
+        // A request that could be executed twice is not sent twice.
         server = try rested()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
         _ = try server.message()

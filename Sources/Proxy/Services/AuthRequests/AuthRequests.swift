@@ -104,7 +104,7 @@ extension AuthRequests: SubrequestCaller {
         let cookies = connection.withRequestBytes { bytes in
             answer.cookies.flatMap { $0.field(with: request, in: bytes) }
         }
-        // What there is of a body is not read.
+        // A body is not read.
         let keepsAlive = connection.writesWholeResponse()
         let writer = SubrequestResponse(
             browsers: connection.caller.listener.browsers, policy: run.terms.policy, version: request.version,

@@ -16,7 +16,7 @@ extension LocalReply {
             detail: "\(said) The HAProxy that asks listener \(listener) has to be configured so; see the examples.")
     }
 
-    /// What HAProxy can say of it: the more important first, for a frame may have no room for all.
+    /// The variables for HAProxy: the more important first, for a frame may have no room for all.
     fileprivate var variables: [(name: String, value: String)] {
         [
             ("code", code.rawValue), ("detail", visibleDetail), ("proxy_status", proxyStatus),

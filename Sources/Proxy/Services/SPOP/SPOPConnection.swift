@@ -260,7 +260,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
             timer.arm(at: worker.loop.now + worker.quietDelay)
         } else {
             phase = .closing
-            // What is left is bound by the time for writing.
+            // The rest is bound by the time for writing.
             timer.disarm()
         }
         worker.note(self)
