@@ -31,13 +31,13 @@ struct Examiner {
     /// What a response that may be a challenge asks for.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
-        used: [UInt64], empty: SlotSet
+        sessions: CarriedSessions
     ) -> Finding {
         var needsBody = false
         for (slot, standing) in route.slots.enumerated() {
             guard let detector = standing.login.trigger.detector else { continue }
             // An empty session is none: the request carried nothing of it.
-            let generation = slot < used.count && !empty.contains(slot) ? used[slot] : 0
+            let generation = sessions.carried(slot) ?? 0
             let challenge = detector.examine(response, hasSession: generation != 0)
             switch challenge {
             case .pass:

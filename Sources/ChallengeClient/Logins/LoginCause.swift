@@ -38,11 +38,3 @@ package struct LoginCause: Sendable, Equatable {
     /// True if a session that still serves is to be replaced.
     package var isRenewal: Bool { kind == .renewal || kind == .change }
 }
-
-extension Exchange {
-    /// This exchange's request, for a login that it leads to. Asks the kernel for the caller.
-    var loginCause: LoginCause {
-        if request.isCheck { return LoginCause(.check) }
-        return LoginCause(.request, exchange: id, user: caller?.callerUser)
-    }
-}

@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 
 /// What is known of a request's body before it is sent, where a session's fields depend on it (`auth-int` of Digest).
-struct BodyReading {
+package struct BodyReading {
     private enum State {
         case unread
         case reading([any RunningDigest])
@@ -13,7 +13,7 @@ struct BodyReading {
     }
 
     /// How a step ended.
-    enum Step {
+    package enum Step: Sendable {
         /// All of it has been read.
         case done
         /// There is more here.
@@ -28,9 +28,6 @@ struct BodyReading {
     private static let share = 128 * 1024
 
     private var state = State.unread
-
-    /// True if it is being read.
-    var isReading: Bool { if case .reading = state { true } else { false } }
 
     /// The digests, once it was read.
     var digests: [BodyDigest]? { if case .read(let digests) = state { digests } else { nil } }

@@ -30,8 +30,3 @@ extension ClientRuntime {
     /// An id for a request that no exchange begins for.
     package func nextID() -> ExchangeID { id(of: nextTicket()) }
 }
-
-extension Exchange {
-    /// The id of the present request, once begun.
-    package var id: ExchangeID { runtime.id(of: ticket) }
-}

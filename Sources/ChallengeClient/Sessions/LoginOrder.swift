@@ -24,19 +24,19 @@ enum LoginOrder {
 extension RouteSessions {
     /// Returns the first slot whose session has to be won before anything is sent; `nil` if none has.
     ///
-    /// Neither slot `trial`, which the exchange tries, nor those in `without`, whose login brought nothing.
+    /// Neither those that the exchange tries, nor those whose login brought nothing; see `CarriedSessions`.
     func missing(
         for request: ExchangeRequest, at target: borrowing ByteQueue, _ order: LoginOrder, by gate: SharedAttemptGate,
-        now: Int64, besides trial: Int?, without: SlotSet
+        now: Int64, carrying sessions: CarriedSessions
     ) -> Int? {
         refresh(from: gate, now: now)
-        for slot in slots.indices where slot != trial {
+        for slot in slots.indices where !sessions.isTrying(slot) {
             let isHeld = generations[slot] != 0
             if isHeld, !order.looksAgain || !lookedElsewhere(slot, than: target) { continue }
             let login = slots[slot].login
             // The caller sees to its authorization itself; fixed fields of ours go along.
             if request.keepsCredentials, login.trigger.detector != nil { continue }
-            if without.contains(slot) { continue }
+            if sessions.without.contains(slot) { continue }
             if !isHeld, login.isAhead { return slot }
             // Perhaps nothing is asked of such a caller here.
             guard login.refusal == nil else { continue }

@@ -90,10 +90,10 @@ package final class RouteSessions {
         fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: filter.readsBodies)
     }
 
-    /// The fields of the sessions held and of one that a single exchange tries.
-    func fields(trying trial: HeldSession, in slot: Int) -> SessionFields {
+    /// The fields of the sessions held and of those that a single exchange tries.
+    func fields(trying trials: [(slot: Int, session: HeldSession)]) -> SessionFields {
         var sessions = sessions
-        sessions[slot] = trial.session
+        for trial in trials { sessions[trial.slot] = trial.session.session }
         return SessionFields(sessions.compactMap(\.self), limitsCodings: filter.readsBodies)
     }
 

@@ -167,6 +167,23 @@ extension SharedAttemptGate {
         return read { $0.acceptance(use.key, digests) }
     }
 
+    /// Keeps the mark that a request to `address` with the value of `use` was accepted. The answer to a request that was challenged
+    /// without it (`challenge`) shows that best: an open address takes anything. `isSafe`: a GET or HEAD, whose path is the better one to
+    /// ask again.
+    func noteAccepted(
+        _ use: CredentialUse, by login: Authenticator, challenge: ExaminedResponse?, address: WebURL, isSafe: Bool,
+        now: Int64
+    ) {
+        var wasAsked = false
+        if let challenge, case .challenged? = login.trigger.detector?.examine(challenge, hasSession: false) {
+            wasAsked = true
+        }
+        let known = acceptance(of: use)
+        if let known, known.wasAsked, !wasAsked { return }
+        let path = isSafe || known?.path == nil ? address.path : nil
+        note(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked)), of: use)
+    }
+
     /// See `AttemptControl`. What another process has used meanwhile counts.
     package func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) -> Int64? {
         let kept = store.load()

@@ -58,6 +58,9 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         hasWork = true
     }
 
+    /// The present by the clock that libcurl goes by.
+    var systemNow: LoopInstant { loop.systemNow }
+
     /// There is news that does not come from libcurl.
     func wake() { hasWork = true }
 

@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 internal import Curl
+internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
@@ -42,6 +43,8 @@ final class CurlStream: UpstreamStream {
     private var bodyGo: UInt64 = 0
     /// The bytes of body that have come, framing included.
     private var received = 0
+    /// The instant at which a request that asks for 100 was started.
+    private var askedAt = LoopInstant.never
 
     /// A stream with a handle of its own; throws when libcurl is out of memory. `mayBeHTTP2`: whether the handle will be
     /// allowed to speak HTTP/2; `isOverTLS`: whether it will speak TLS.
@@ -78,12 +81,18 @@ final class CurlStream: UpstreamStream {
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {
         try takeFields(of: head)
         try apply(request)
+        askedAt = request.expectsContinue ? driver.systemNow : .never
         try target.withSpan { (bytes) throws(CurlError) in try easy.set(.requestTarget, bytes: bytes) }
         if let sharedStart = pool?.sharedStart, !shape.isHTTP1 {
             try sharedStart.start(self)
         } else {
             try driver.start(self)
         }
+    }
+
+    /// libcurl waits by the system's clock, and says nothing of it.
+    var hasWaited: Bool? {
+        driver.systemNow >= askedAt.advanced(byMilliseconds: ExpectationMemory.waitMilliseconds)
     }
 
     func resumeSending() { driver.unpause(self) }

@@ -7,7 +7,7 @@ internal import Glibc
 /// A failed transfer as everybody is to take it, an exchange and a side request alike: one table.
 ///
 /// The words are for callers: they name no host, no address and no file.
-struct FailureMeaning: Equatable {
+package struct FailureMeaning: Equatable {
     /// The kinds.
     enum Kind {
         /// The answer is not HTTP as the standard has it.
@@ -21,7 +21,7 @@ struct FailureMeaning: Equatable {
     }
 
     /// The requests that may be sent again.
-    enum Resend {
+    package enum Resend: Sendable {
         /// Anybody: nothing of it was sent.
         case always
         /// RFC 9110 §9.2.2: who may send it twice, as it is not known that nothing came of it.

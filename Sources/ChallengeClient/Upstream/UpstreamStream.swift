@@ -31,7 +31,7 @@ package protocol TransferOwner: AnyObject {
 protocol UpstreamStream: AnyObject {
     /// The request under way, and its answer.
     var transfer: Transfer { get }
-    /// True if the body has waited for 100 in vain; `nil`: who waits does not say.
+    /// True if the body has waited for 100 in vain, where it waits.
     var hasWaited: Bool? { get }
 
     /// Sends a request. `head` holds all its fields but those that say how long its body is. Nothing is told from within this call.
@@ -55,7 +55,6 @@ protocol UpstreamStream: AnyObject {
 }
 
 extension UpstreamStream {
-    var hasWaited: Bool? { nil }
     func willTell() {}
     func hasTold() {}
     func takeConnection() -> UpstreamConnection? { nil }

@@ -69,6 +69,25 @@ package struct ExchangeError: Error, Sendable, Equatable {
             be read back. Send the request again; the daemon's log has the reason.
             """)
 
+    /// libcurl said that the answer is done, and no head came: nothing that HTTP allows.
+    static let answerWithoutHead = ExchangeError(
+        .upstreamProtocol,
+        detail: """
+            The upstream ended its answer before it began, or in the middle of its head. It may have failed while it worked: \
+            look into its log.
+            """)
+
+    /// What the server sent to prove who it is proves something else (RFC 4559 §5).
+    static func unproven(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
+        ExchangeError(
+            .upstreamProtocol,
+            detail: """
+                The upstream \(plan.name) answered, but could not prove that it is the server that was asked, so its answer \
+                was not passed on. The request may have been carried out. Somebody may stand in between, or the server has \
+                another key than the KDC has for it.
+                """, cause: fault)
+    }
+
     /// The login that the exchange waited for failed.
     init(_ failure: LoginFailure) {
         self.init(.login(failure), detail: failure.detail)

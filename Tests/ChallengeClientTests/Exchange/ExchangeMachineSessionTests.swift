@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Testing
+
+@testable import ChallengeClient
+
+private typealias Machine = ExchangeMachine
+
+@Suite("The sessions of an exchange: established, doubted, tried")
+struct ExchangeMachineSessionTests {
+    private let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
+
+    @Test("a session that is hidden again before it could be used is asked for again, at most eight times")
+    func hidden() {
+        var machine = Machine()
+        expect(machine.start(missing: 0), .logIn(slot: 0))
+        for _ in 0..<Machine.mostRounds { expect(machine.ready(missing: 0, isHidden: true), .logIn(slot: 0)) }
+        guard case .fail = machine.ready(missing: 0, isHidden: true) else {
+            Issue.record("it goes on for ever")
+            return
+        }
+    }
+
+    @Test("a session that ends the moment it is won is not won again and again")
+    func endedAtOnce() {
+        var machine = Machine()
+        _ = machine.start(missing: 2)
+        guard case .fail(let error) = machine.ready(missing: 2, login: "corp") else {
+            Issue.record("it would be won again and again")
+            return
+        }
+        #expect(error.detail.contains("The login corp won a session that has ended already."))
+    }
+
+    @Test("a challenge on a session that can be confirmed is held, and passes or is answered once")
+    func confirmable() {
+        for isOver in [false, true] {
+            var machine = Machine()
+            _ = machine.start(missing: nil)
+            expect(machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .confirm(slot: 1))
+            expect(machine.state.heldSlot, 1)
+            guard isOver else {
+                expect(machine.sessionKept(), .deliver(provesSessions: false))
+                expect(machine.takeConcludedChallenge(), .init(slot: 1, outcome: .passed))
+                continue
+            }
+            expect(machine.sessionOver(canReplay: true), .discard)
+            expect(machine.complete(), .logIn(slot: 1))
+            expect(machine.ready(), .send)
+            // Just won: it is the resource.
+            expect(
+                machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .deliver(provesSessions: false))
+        }
+    }
+
+    @Test("a session in doubt that is over when the body is gone ends the exchange")
+    func overWithoutBody() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        _ = machine.head(.refused, slot: 1)
+        expect(machine.sessionOver(canReplay: false), .giveUp(slot: 1))
+    }
+
+    @Test("a session in doubt whose credential is rejected fails the exchange")
+    func rejectedInDoubt() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        _ = machine.head(.refused, slot: 1)
+        expect(machine.sessionRejected(lost), .fail(lost))
+        expect(machine.takeConcludedChallenge(), .init(slot: 1, outcome: .failed))
+    }
+
+    @Test("a session that others use up may be established four times for one exchange")
+    func spendable() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        for _ in 0..<Machine.mostSpent {
+            expect(machine.head(.challenged()) { $0.carriesSpendable = true }, .discard)
+            _ = machine.complete()
+            _ = machine.ready()
+        }
+        expect(machine.head(.challenged()) { $0.carriesSpendable = true }, .deliver(provesSessions: false))
+    }
+
+    @Test("a challenge to a request that went without a session which was hidden meanwhile is answered again")
+    func hiddenMeanwhile() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        machine.goRound()
+        expect(machine.head(.challenged()) { $0.isHidden = true }, .discard)
+    }
+
+    @Test("NTLM that is asked for only with the body is not tried again")
+    func unbound() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        expect(machine.ended(.unbound), .send)
+        expect(machine.goesUnbound, true)
+        expect(machine.head(.challenged()) { $0.bindsConnection = true }, .deliver(provesSessions: true))
+    }
+
+    // MARK: Unverified sessions
+
+    @Test("an unverified session is accepted by any answer but the challenge again, and by none of a server in trouble")
+    func judged() {
+        let cases: [(Challenge, slot: Int, status: Int, SessionTable<ExchangeTicket>.Proof?)] = [
+            (.pass, 0, 200, .accepted), (.pass, 0, 404, .accepted), (.pass, 0, 503, .undecided),
+            (.pass, 0, 429, .undecided), (.challenged(), 0, 401, nil), (.challenged(), 1, 401, .accepted),
+            (.stale, 0, 401, .outdated), (.stale, 1, 401, .accepted), (.refused, 0, 401, nil),
+            (.refused, 1, 401, .accepted), (.needsBody, 0, 200, nil), (.replay, 0, 409, .accepted),
+        ]
+        for (challenge, slot, status, proof) in cases {
+            var machine = Machine()
+            machine.tryOut(0)
+            _ = machine.head(challenge, slot: slot, status: status)
+            expect(machine.takeJudgement()?.proof, proof, "\(challenge), \(slot), \(status)")
+        }
+    }
+
+    @Test("several unverified sessions of one request are judged, each by itself")
+    func judgedEach() {
+        var machine = Machine()
+        expect(machine.start(missing: 0), .logIn(slot: 0))
+        expect(machine.ready(missing: 1, isUnverified: true), .logIn(slot: 1))
+        expect(machine.ready(isUnverified: true), .send)
+        expect(machine.head(.challenged(), slot: 1, status: 401), .confirm(slot: 1))
+        expect(machine.takeJudgement(), SessionJudgement(slot: 0, proof: .accepted))
+        expect(machine.takeJudgement(), nil)
+        machine.confirmationIsAwaited()
+        expect(machine.sessionKept(), .deliver(provesSessions: false))
+        expect(machine.takeJudgement(), nil)
+    }
+
+    @Test("an exchange that ends before its answer leaves its unverified session undecided")
+    func undecided() {
+        let ends: [(inout Machine) -> Void] = [
+            { $0.cancelled() }, { _ = $0.failed(.bodyLost) }, { _ = $0.ended(.lost(.bodyLost)) },
+            { _ = $0.ended(.unbound) },
+        ]
+        for end in ends {
+            var machine = Machine()
+            machine.tryOut(4)
+            end(&machine)
+            expect(machine.takeJudgement(), SessionJudgement(slot: 4, proof: .undecided))
+        }
+    }
+
+    @Test("a 101 accepts the unverified session that it answers")
+    func switchAccepts() {
+        var machine = Machine()
+        machine.tryOut(0)
+        _ = machine.switched()
+        expect(machine.takeJudgement(), SessionJudgement(slot: 0, proof: .accepted))
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import HTTPWire
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("Challenges and sessions of an exchange with a fake upstream")
+struct ExchangeSessionTests {
+    private let login = HeldLogin()
+    private let corp = NamedDetector(name: "corp")
+
+    @Test("a challenge is read to its end, the login waited for, and the request sent again with its session")
+    func challenged() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        rig.get()
+        rig.stream?.answer("401 Unauthorized", "X-Login: corp", "Content-Length: 4", body: "12")
+        rig.settle()
+        #expect(login.count == 0)
+        rig.stream?.send("34")
+        rig.settle()
+        #expect(login.count == 1)
+        #expect(rig.sendings == 1)
+        login.end(.success(.named("corp")))
+        rig.settle()
+        #expect(rig.sendings == 2)
+        #expect(rig.stream?.head == "GET / HTTP/1.1\r\nHost: bank\r\nX-corp: corp\r\n\r\n")
+        rig.stream?.answerWhole("200 OK", body: "in")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
+        #expect(rig.exchange.rounds == 1)
+        #expect(rig.exchange.awaitedLogin == "corp")
+    }
+
+    @Test("a request that has effects waits for its session before any of it is sent")
+    func loginFirst() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        rig.post("12")
+        #expect(rig.sendings == 0)
+        #expect(login.count == 1)
+        login.end(.success(.named("corp")))
+        rig.settle()
+        #expect(rig.sendings == 1)
+        #expect(rig.stream?.body == "12")
+    }
+
+    @Test("a login that fails is told with its reason, and the request is not sent again")
+    func loginFails() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        let failure = LoginFailure(.rejected, challenge: "corp", detail: "The password was rejected.")
+        login.end(.failure(failure))
+        rig.settle()
+        #expect(rig.caller.error == ExchangeError(failure))
+        #expect(rig.sendings == 1)
+    }
+
+    @Test("a login that hangs ends at timeouts.login, for the exchange that waits as for itself")
+    func loginHangs() throws {
+        let rig = try ExchangeRig(
+            logins: [login.standing("corp", detector: corp)], timeouts: .init(login: .seconds(30)))
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.pass(.milliseconds(29_999))
+        #expect(rig.caller.events.isEmpty)
+        rig.pass(.milliseconds(1))
+        let code: ExchangeError.Kind? = rig.caller.error?.kind
+        switch code {
+        case .loginTimeout: break
+        case .login(let failure): #expect(failure.code == .timedOut)
+        default: Issue.record("\(String(describing: code))")
+        }
+    }
+
+    @Test("a challenge for a body that is gone ends the exchange, and the login runs for the next sending")
+    func gone() throws {
+        let rig = try ExchangeRig(
+            logins: [login.standing("corp", detector: corp)], replay: ReplayTiers(memory: 4))
+        // A session is held, so the body is not held back.
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+        rig.post("", framing: .length(200_000), isComplete: false)
+        rig.send(String(repeating: "x", count: 100_000))
+        rig.settle()
+        rig.stream?.answer("100 Continue")
+        rig.stream?.takeBody()
+        rig.settle()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        #expect(rig.caller.error == .bodyNotReplayable)
+        #expect(login.count == 1)
+        #expect(rig.sendings == 1)
+    }
+
+    @Test("a challenge on a session that can be confirmed is held for that, and passes where the session works")
+    func confirmed() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp, confirms: true)])
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+        rig.get("/secret")
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 401", "body no", "ended"])
+        #expect(login.count == 0)
+        #expect(rig.services.gate.held(rig.key("corp")) != nil)
+    }
+
+    @Test("a session that its confirmation finds over is won anew, and the request sent again once")
+    func over() throws {
+        let login = HeldLogin(confirmation: .over)
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp, confirms: true)])
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("old"), wonAt: ExchangeRig.now)
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
+        rig.settle()
+        #expect(login.count == 1)
+        login.end(.success(.named("new")))
+        rig.settle()
+        #expect(rig.sendings == 2)
+        rig.stream?.answerWhole("200 OK")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "ended"])
+    }
+
+    @Test("two unverified sessions of one request are tried together, and each is judged")
+    func twoUnverified() throws {
+        let (first, second) = (HeldLogin(), HeldLogin())
+        let rig = try ExchangeRig(logins: [
+            first.standing("first", detector: NamedDetector(name: "first")),
+            second.standing("second", detector: NamedDetector(name: "second")),
+        ])
+        rig.post("12")
+        first.end(.success(.named("first", isUnverified: true)))
+        rig.settle()
+        second.end(.success(.named("second", isUnverified: true)))
+        rig.settle()
+        #expect(rig.sendings == 1)
+        #expect(rig.stream?.head.contains("X-first: first\r\nX-second: second\r\n") == true)
+        rig.stream?.answerWhole("200 OK")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "ended"])
+        #expect(rig.services.gate.held(rig.key("first")) != nil)
+        #expect(rig.services.gate.held(rig.key("second")) != nil)
+        #expect(first.count == 1)
+        #expect(second.count == 1)
+    }
+
+    @Test("an unverified session whose first request ends without a word is tried by the next one")
+    func undecided() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        rig.post("12")
+        login.end(.success(.named("corp", isUnverified: true)))
+        rig.settle()
+        rig.exchange.cancel()
+        #expect(rig.services.gate.held(rig.key("corp")) == nil)
+        rig.post("34")
+        #expect(rig.stream?.body == "34")
+        rig.stream?.answerWhole("204 No Content")
+        rig.settle()
+        #expect(rig.services.gate.held(rig.key("corp")) != nil)
+        #expect(login.count == 1)
+    }
+
+    @Test("an auth request is answered with the fields of its sessions, and nothing is sent")
+    func authRequest() throws {
+        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        rig.begin(ExchangeRequest(method: .get, framing: .none, isSubrequest: true))
+        login.end(.success(.named("corp")))
+        rig.settle()
+        #expect(rig.caller.takeEvents().last == "ended")
+        #expect(rig.sendings == 0)
+    }
+
+    @Test("a page that trickles in is judged after two seconds by what is there")
+    func trickle() throws {
+        let rig = try ExchangeRig(logins: [login.standing("page", detector: WordDetector())])
+        rig.get()
+        rig.stream?.answer("200 OK", "Content-Type: text/html", "Content-Length: 99", body: "<p>log")
+        rig.pass(.milliseconds(1_999))
+        #expect(rig.caller.events.isEmpty)
+        rig.pass(.milliseconds(1))
+        #expect(rig.caller.takeEvents() == ["head 200", "body <p>log"])
+    }
+
+    @Test("a page that is a login page goes to nobody")
+    func page() throws {
+        let rig = try ExchangeRig(logins: [login.standing("page", detector: WordDetector())])
+        rig.get()
+        rig.stream?.answerWhole("200 OK", "Content-Type: text/html", body: "<p>log in")
+        rig.settle()
+        #expect(login.count == 1)
+        login.end(.success(.named("page")))
+        rig.settle()
+        rig.stream?.answerWhole("200 OK", "Content-Type: text/html", body: "<p>welcome")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "body <p>welcome", "ended"])
+    }
+}
+
+/// Finds a login page by two words.
+private struct WordDetector: ChallengeDetector {
+    let kind = "page"
+    var filter: ResponseFilter { .everything }
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard let body = response.body else { return .needsBody }
+        return String(decoding: body, as: UTF8.self).contains("log in") ? .challenged() : .pass
+    }
+}
+
+extension ExchangeRig {
+    func key(_ name: String) -> SessionKey {
+        SessionKey(origin: Origin(scheme: .http, host: "127.0.0.1", port: 1), challenge: name, credential: name)
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import EventLoop
+import HTTPTypes
+import HTTPWire
+import Secrets
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ChallengeClient
+
+/// One exchange between a fake caller and fake streams, on a loop and a clock that the test turns by hand. No socket, no thread.
+final class ExchangeRig {
+    let clock = ManualLoopClock()
+    let loop: EventLoop
+    let services: ClientServices
+    let runtime: ClientRuntime
+    let streams: FakeStreams
+    let client: UpstreamClient
+    let caller = FakeCaller()
+    let exchange: Exchange
+    /// The wall clock, in milliseconds since 1970.
+    static let now: Int64 = 1_795_276_800_000
+
+    init(
+        logins: [Authenticator] = [], timeouts: UpstreamPlan.Timeouts = .init(),
+        replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), waiters: Int = 1024
+    ) throws {
+        loop = try EventLoop(clock: clock)
+        loop.turnOnce()
+        services = ClientServices(
+            gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), now: { Self.now }),
+            credentials: NoCredentials(), state: MemoryStore(), wallClock: { Self.now }, chance: { 0.5 },
+            observer: LoginNotes())
+        runtime = try ClientRuntime(loop: loop, worker: 0, services: services, connections: 1)
+        streams = FakeStreams(driver: runtime.driver)
+        var standing = Authenticators()
+        for login in logins { standing.stand(login) }
+        let plan = UpstreamPlan(
+            name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: 1), path: "/"),
+            timeouts: timeouts, replay: replay, logins: standing)
+        client = UpstreamClient(plan: plan, runtime: runtime, streams: streams)
+        exchange = Exchange(runtime: runtime, caller: caller)
+    }
+
+    deinit { exchange.close() }
+
+    /// The stream that was asked for last.
+    var stream: FakeStream? { streams.all.last }
+    /// The number of times that the request was sent.
+    var sendings: Int { streams.all.count }
+
+    /// Turns the loop until it has nothing left to do at the present time.
+    func settle() {
+        var before: UInt64
+        repeat {
+            before = clock.workCount
+            for _ in 0..<4 { loop.turnOnce() }
+        } while clock.workCount != before
+    }
+
+    /// Lets time pass.
+    func pass(_ duration: Duration) {
+        settle()
+        clock.advance(by: duration)
+        settle()
+    }
+
+    /// A request without a body begins.
+    func get(_ path: String = "/") { begin(ExchangeRequest(method: .get, framing: .none), path) }
+
+    /// A request with a body begins; `isComplete`: all of it is here.
+    func post(
+        _ body: String, framing: BodyFraming? = nil, method: RequestMethod = .post, expects: Bool = false,
+        isComplete: Bool = true
+    ) {
+        let framing = framing ?? .length(UInt64(body.utf8.count))
+        exchange.begin(
+            ExchangeRequest(method: method, framing: framing, expectsContinue: expects), path: "/".utf8.span, to: client
+        )
+        if !body.isEmpty { send(body) }
+        if isComplete { exchange.receiveBodyEnd() }
+        exchange.start()
+        settle()
+    }
+
+    func send(_ body: String) { exchange.receiveBody(body.utf8.span) }
+
+    func begin(_ request: ExchangeRequest, _ path: String = "/") {
+        exchange.begin(request, path: path.utf8.span, to: client)
+        exchange.start()
+        settle()
+    }
+}
+
+/// No credentials.
+private struct NoCredentials: CredentialProvider {
+    func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
+}
+
+/// Notes nothing.
+private struct LoginNotes: LoginObserver {
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {}
+    func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {}
+}
+
+/// A login whose end the test brings about, each time that it runs.
+final class HeldLogin: Sendable {
+    private let running = Mutex<[CheckedContinuation<Result<Session, LoginFailure>, Never>]>([])
+    private let runs = Atomic<Int>(0)
+    private let confirmation: SessionConfirmation
+
+    init(confirmation: SessionConfirmation = .stillGood) { self.confirmation = confirmation }
+
+    /// The number of times that it was begun.
+    var count: Int { runs.load(ordering: .relaxed) }
+
+    func end(_ result: Result<Session, LoginFailure>) {
+        let running = running.withLock { running in
+            defer { running = [] }
+            return running
+        }
+        for login in running { login.resume(returning: result) }
+    }
+
+    /// The login as it stands at the upstream of a rig, under `name`.
+    func standing(
+        _ name: String, detector: any ChallengeDetector, confirms: Bool = false, isAhead: Bool = false
+    ) -> Authenticator {
+        Authenticator(
+            name: name, trigger: .detected(detector), isAhead: isAhead,
+            key: SessionKey(
+                origin: Origin(scheme: .http, host: "127.0.0.1", port: 1), challenge: name, credential: name),
+            credentials: [], confirmsSessions: confirms
+        ) { [self] _ in Run(login: self, confirmation: confirmation) }
+    }
+
+    private func wait() async -> Result<Session, LoginFailure> {
+        runs.wrappingAdd(1, ordering: .relaxed)
+        return await withCheckedContinuation { continuation in running.withLock { $0.append(continuation) } }
+    }
+
+    private struct Run: SessionLogin {
+        let login: HeldLogin
+        let confirmation: SessionConfirmation
+
+        func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+            try await login.wait().get()
+        }
+
+        func confirm(_ session: Session, _ conversation: Conversation) async -> SessionConfirmation { confirmation }
+    }
+}
+
+/// Finds the challenge of the login whose name the field `X-Login` has.
+struct NamedDetector: ChallengeDetector {
+    let name: String
+    let kind = "test"
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard let field = HTTPField.Name("X-Login"), response.fields[field] == name else { return .pass }
+        return .challenged()
+    }
+}
+
+extension Session {
+    /// A session that injects `X-Session: NAME`. `isUnverified`: nobody has accepted it yet.
+    static func named(_ name: String, isUnverified: Bool = false) -> Session {
+        let fields = [InjectedField(name: HTTPField.Name("X-\(name)") ?? .authorization, value: Secret(name))]
+        guard isUnverified else { return Session(fields: fields) }
+        let key = LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: name, credential: name)
+        return Session(
+            unproven: CredentialUse(key: key, credential: Credential(name: name, fields: ["password": Secret(name)])),
+            fields: fields)
+    }
+}

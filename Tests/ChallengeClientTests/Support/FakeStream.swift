@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Curl
+import HTTPWire
+
+@testable import ChallengeClient
+
+/// A stream without a connection: notes what is sent, and answers what a test has it answer.
+final class FakeStream: UpstreamStream {
+    let transfer: Transfer
+    /// The head that was sent, with the framing's fields.
+    private(set) var head = ""
+    /// As much of the request's body as was taken.
+    private(set) var body = ""
+    private(set) var trailers: [String] = []
+    /// True if all of the body was taken.
+    private(set) var isBodyComplete = false
+    /// True if the body could not be had.
+    private(set) var isBodyBroken = false
+    /// True if the exchange has let go of it.
+    private(set) var isReleased = false
+    private(set) var resumedReceiving = 0
+    /// True if the body is taken as soon as it comes.
+    var takesBody = true
+    var hasWaited: Bool? = false
+    /// True if its connection had ended before the request came.
+    var isStale = false
+
+    init(driver: CurlDriver) {
+        transfer = Transfer(driver: driver)
+        transfer.stream = self
+    }
+
+    // MARK: What the exchange does
+
+    func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {
+        if request.expectsContinue, request.hasBody { head.append(name: "Expect", value: "100-continue") }
+        head.end(request.framing)
+        var bytes = ByteQueue()
+        head.take(into: &bytes)
+        self.head = bytes.text
+        if request.hasBody, takesBody, !request.expectsContinue { takeBody() }
+    }
+
+    func resumeSending() {
+        if takesBody { takeBody() }
+    }
+
+    func resumeReceiving() { resumedReceiving += 1 }
+
+    func appendTrailer(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
+        trailers.append("\(name.text(.all(of: name))): \(value.text(.all(of: value)))")
+    }
+
+    func failure(_ error: CurlError) -> TransferFailure {
+        var failure = TransferFailure(error)
+        failure.mayNotBeTaken = isStale
+        return failure
+    }
+
+    func release() {
+        isReleased = true
+        transfer.reset()
+    }
+
+    // MARK: What the upstream does
+
+    /// Takes of the body what is there, at most `most` bytes.
+    func takeBody(atMost most: Int = .max) {
+        var space = [UInt8](repeating: 0, count: 16 * 1024)
+        var left = most
+        while left > 0 {
+            let count = min(left, space.count)
+            let supply = unsafe space.withUnsafeMutableBytes {
+                unsafe transfer.supplyBody(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<count]))
+            }
+            switch supply {
+            case .bytes(let count):
+                body += String(decoding: space[..<count], as: UTF8.self)
+                left -= count
+                continue
+            case .pause: break
+            case .end: isBodyComplete = true
+            case .abort: isBodyBroken = true
+            }
+            break
+        }
+        transfer.driver.wake()
+    }
+
+    /// A whole head, final or interim, with `body` behind it.
+    func answer(_ status: String, _ fields: String..., body: String = "") {
+        let head =
+            Array(
+                ([
+                    "HTTP/1.1 \(status)"
+                ] + fields).map { $0 + "\r\n" }.joined().utf8) + [13, 10]
+        _ = unsafe head.withUnsafeBytes { unsafe transfer.head.append($0, upTo: Transfer.headLimit) }
+        switch transfer.scanHead() {
+        case .interim: break
+        case .final: transfer.beginBody()
+        case .refused: return end(.writeError)
+        }
+        if body.isEmpty { transfer.driver.wake() } else { send(body) }
+    }
+
+    /// An answer with `Content-Length`, and the end of its transfer.
+    func answerWhole(_ status: String, _ fields: String..., body: String = "") {
+        answer(status, (fields + ["Content-Length: \(body.utf8.count)"]).joined(separator: "\r\n"), body: body)
+        if transfer.owner != nil, transfer.upload.isComplete { end() }
+    }
+
+    /// More of the answer's body.
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = unsafe bytes.withUnsafeBytes { unsafe transfer.take(body: $0) }
+        transfer.driver.wake()
+    }
+
+    /// The transfer ends.
+    func end(_ error: CurlError? = nil) {
+        transfer.end(error, isUnannounced: false)
+        transfer.driver.wake()
+    }
+}
+
+/// The source of fake streams, in the order in which the exchange asks for them.
+final class FakeStreams: StreamSource {
+    private let driver: CurlDriver
+    private(set) var all: [FakeStream] = []
+    /// What each new stream is to be like.
+    var prepare: (FakeStream) -> Void = { _ in }
+
+    init(driver: CurlDriver) { self.driver = driver }
+
+    func stream(
+        for request: ExchangeRequest, at group: ConnectionGroup, sessions: SessionFields
+    ) throws(CurlError) -> any UpstreamStream {
+        let stream = FakeStream(driver: driver)
+        prepare(stream)
+        all.append(stream)
+        return stream
+    }
+
+    func closeBound() {}
+    func close() {}
+}
+
+extension ByteRange {
+    static func all(of bytes: Span<UInt8>) -> ByteRange { ByteRange(start: 0, end: bytes.count) }
+}
