@@ -35,7 +35,7 @@ extension Exchange {
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
             awaitedLogin = route.slots[slot].key.challenge
-            runtime.wait(self, ticket: ticket)
+            runtime.waiters.add(self, ticket)
         case .no(let failure):
             if isOptional(slot) { goWithout(slot) } else { perform(machine.sessionFailed(ExchangeError(failure))) }
         case .overloaded: perform(machine.sessionFailed(.tooManyWaiters))
@@ -46,7 +46,7 @@ extension Exchange {
         _ slot: Int, rejected: UInt64?, _ isChallenged: Bool, of client: UpstreamClient, at route: RouteSessions
     ) -> SessionTable<ExchangeTicket>.Answer {
         let refusedUse = refusedUse(of: slot)
-        let answer = runtime.requestSession(
+        let answer = runtime.logins.request(
             route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket, of: client,
             challenge: isChallenged ? challenge : nil,
             target: isChallenged ? nil : address(at: client), cause: loginCause)
@@ -118,7 +118,7 @@ extension Exchange {
             // Only who sees the answer to a request can say what it proves. The other proxy sends the request without this session,
             // and hands the challenge that it meets to a listener which forwards.
             isPartial = true
-            runtime.judge(route.slots[slot].key, generation: session.generation, .undecided, ticket: ticket)
+            runtime.logins.judge(route.slots[slot].key, generation: session.generation, .undecided, ticket: ticket)
             return perform(machine.sessionReady(.init(isNew: false), missing: nil))
         }
         sessions.tryOut(session, in: slot)
@@ -164,7 +164,7 @@ extension Exchange {
         guard let client, let route = sessions.route else { return }
         runtime.services.replay?.figures.wasNotReplayable()
         guard route.slots[slot].login.refusal == nil else { return }
-        runtime.winUnawaited(
+        runtime.logins.winUnawaited(
             route, slot: slot, rejected: sessions.sent(slot), ticket: ticket, of: client, challenge: challenge,
             cause: loginCause)
     }
@@ -189,7 +189,7 @@ extension Exchange {
                 use, by: slot.login, challenge: challenge, address: client.plan.address(of: target),
                 isSafe: request.method == .get || request.method == .head, now: runtime.wallClock())
         }
-        runtime.judge(slot.key, generation: session.generation, judgement.proof, ticket: ticket)
+        runtime.logins.judge(slot.key, generation: session.generation, judgement.proof, ticket: ticket)
     }
 
     /// This route, as refusals of the session of `slot` are remembered for it.
@@ -212,7 +212,7 @@ extension Exchange {
     /// Asks if the session of `slot` still works.
     func confirm(_ slot: Int) {
         guard let client, let route = sessions.route else { return }
-        let doubt = runtime.doubtSession(
+        let doubt = runtime.confirmations.doubt(
             route.slots[slot], generation: sessions.sent(slot) ?? 0, ticket: ticket, at: client.plan,
             challenge: challenge, cause: loginCause)
         switch doubt {
@@ -225,7 +225,7 @@ extension Exchange {
             machine.confirmationIsAwaited()
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
-            runtime.wait(self, ticket: ticket)
+            runtime.waiters.add(self, ticket)
         }
     }
 
@@ -240,7 +240,7 @@ extension Exchange {
         case .kept(_, let isConfirmed): goOn { $0.perform($0.keepSession(isConfirmed: isConfirmed)) }
         case .prove(let key, let session):
             // Another session is there already; whoever needs it next tries it.
-            runtime.judge(key, generation: session.generation, .undecided, ticket: ticket)
+            runtime.logins.judge(key, generation: session.generation, .undecided, ticket: ticket)
             goOn { $0.perform($0.machine.sessionOver(canReplay: $0.body.canReplay)) }
         case .won: goOn { $0.perform($0.machine.sessionOver(canReplay: $0.body.canReplay)) }
         }
@@ -248,7 +248,7 @@ extension Exchange {
 
     /// Nobody waits any longer for the confirmation: the answer goes to the caller.
     func giveUpConfirmation() {
-        if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
+        if let waitingFor { runtime.waiters.remove(ticket, for: waitingFor) }
         waitingFor = nil
         goOn { $0.perform($0.keepSession(isConfirmed: false)) }
     }
@@ -277,7 +277,7 @@ extension Exchange {
         // The snapshot is fresh: it was asked a moment ago what is missing in it.
         let now = runtime.wallClock()
         if !client.plan.carriesSecrets, !route.fields.isEmpty { return breakOff(.plaintext(of: client.plan)) }
-        if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
+        if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
         do throws(LoginFailure) {
             let signing = signing(
                 at: client, body: request.method.isSafe || request.method == .delete ? .none : .unread)

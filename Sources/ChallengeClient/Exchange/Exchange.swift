@@ -183,7 +183,7 @@ package final class Exchange {
         timer.disarm()
         releaseTransfer()
         if request.hasBody { body.discard() }
-        if let waitingFor { runtime.stopWaiting(ticket, for: waitingFor) }
+        if let waitingFor { runtime.waiters.remove(ticket, for: waitingFor) }
         waitingFor = nil
         settleNews()
         challenge = nil
@@ -217,7 +217,7 @@ package final class Exchange {
         let now = runtime.wallClock()
         let fields = sessions.load(from: runtime.gate, now: now, goesUnbound: machine.goesUnbound)
         if !client.plan.carriesSecrets, !fields.isEmpty { return breakOff(.plaintext(of: client.plan)) }
-        if now >= route.renewAt { runtime.renew(route, of: client, now: now) }
+        if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
         request.expectsContinue = machine.expectsContinue
         request.goesUnbound = machine.goesUnbound
         // Read once: each look at the property copies it.

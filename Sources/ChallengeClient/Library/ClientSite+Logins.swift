@@ -15,7 +15,7 @@ extension ClientSite {
     /// Has the session of `login` for `scope` used or won.
     func requestSession(of login: Authenticator, scope: Scope, _ finish: @escaping @Sendable (LoginOutcome) -> Void) {
         let slot = RouteSessions.Slot(login: login, scope: scope)
-        runtime.requestSession(
+        runtime.logins.request(
             slot, rejected: nil, at: shared.plan(for: login.key.origin), challenge: nil, cause: LoginCause(.command),
             finish: finish)
     }
@@ -29,8 +29,8 @@ extension ClientSite {
         let now = runtime.wallClock()
         switch gate.change({ $0.ask(for: slot.key, rejected: nil, waiter: ticket, now: now) }) {
         case .go:
-            runtime.wait(ticket: ticket, finish)
-            runtime.startLogin(
+            runtime.waiters.add(ticket, finish)
+            runtime.logins.start(
                 slot, at: shared.plan(for: login.key.origin), challenge: nil, LoginCause(.command))
         case .no(let failure): finish(.failed(failure))
         case .overloaded, .prove, .use, .wait:
@@ -49,7 +49,7 @@ extension ClientSite {
         let services = shared.services
         let conversation = services.conversation(
             for: login.key, credentials: services.credentials,
-            sideRequests: runtime.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
+            sideRequests: runtime.logins.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
         let logins = shared.logins
         logins.began()
         Task(executorPreference: loop) {

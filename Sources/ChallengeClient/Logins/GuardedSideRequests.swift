@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import ChallengeHandling
+internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPTypes
 
@@ -40,7 +40,7 @@ struct GuardedSideRequests: SideRequests {
         if let generation = met.generation, met.slot.login.confirmsSessions {
             let isOver = await withCheckedContinuation { continuation in
                 loop.execute {
-                    runtime.value.doubtSession(
+                    runtime.value.confirmations.doubt(
                         met.slot, generation: generation, at: plan, challenge: met.challenge, cause: cause
                     ) { continuation.resume(returning: $0) }
                 }
@@ -50,7 +50,7 @@ struct GuardedSideRequests: SideRequests {
         }
         let outcome = await withCheckedContinuation { continuation in
             loop.execute {
-                runtime.value.requestSession(
+                runtime.value.logins.request(
                     met.slot, rejected: met.generation, at: plan, challenge: met.challenge, cause: cause
                 ) { continuation.resume(returning: $0) }
             }
@@ -102,17 +102,5 @@ struct GuardedSideRequests: SideRequests {
         return plan.logins.standing(at: Location(url)).filter { $0.isLoginPage && $0.refusal == nil }.map {
             RouteSessions.Slot(login: $0, scope: $0.defaultScope)
         }
-    }
-}
-
-extension ClientRuntime {
-    /// The side requests of a login of `standing` at the upstream of `plan`, to which `cause` led; on the loop's thread.
-    package func sideRequests(
-        for standing: Authenticator, at plan: UpstreamPlan, cause: LoginCause
-    ) -> any SideRequests {
-        guard !standing.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
-            return LoopSideRequests(runtime: self, plan: plan)
-        }
-        return GuardedSideRequests(runtime: self, plan: plan, cause: cause)
     }
 }

@@ -25,22 +25,3 @@ package struct PendingLogout: Sendable {
         return pending
     }
 }
-
-extension ClientRuntime {
-    /// Ends a session at its server, and calls `done`, whatever came of it.
-    func carryOut(_ pending: PendingLogout, _ done: @escaping @Sendable () -> Void) {
-        let services = services
-        let conversation = services.conversation(
-            for: pending.key, credentials: services.credentials,
-            sideRequests: LoopSideRequests(runtime: self, plan: pending.plan))
-        Task(executorPreference: loop) {
-            do throws(LoginFailure) {
-                try await pending.logout.end(pending.session, conversation)
-                services.observer.logoutEnded(pending.key, nil)
-            } catch {
-                services.observer.logoutEnded(pending.key, error)
-            }
-            done()
-        }
-    }
-}

@@ -6,7 +6,7 @@ package import Curl
 package import EventLoop
 internal import HTTPWire
 
-/// The client on one worker: its loop, its libcurl, the exchanges there that wait for a login.
+/// The client on one worker: its loop, its libcurl, its upstreams and its logins.
 package final class ClientRuntime {
     /// The loop.
     package let loop: EventLoop
@@ -29,8 +29,12 @@ package final class ClientRuntime {
     /// others in a slower way from then on, and each request counts its upstream's client many times.
     private var clients: [ObjectIdentifier: ListedClient] = [:]
     private var lastExchange: UInt64 = 0
-    private var waiting: [UInt64: Exchange] = [:]
-    private var waitingLogins: [UInt64: (SessionTable<ExchangeTicket>.Outcome) -> Void] = [:]
+    /// The logins that run here.
+    package private(set) lazy var logins = LoginRunner(self)
+    /// The sessions that are in doubt.
+    private(set) lazy var confirmations = ConfirmationRunner(self)
+    /// Those that wait for either.
+    private(set) lazy var waiters = LoginWaiters(self)
 
     /// A runtime on `loop`, made on its thread; throws when libcurl is out of memory.
     package init(loop: EventLoop, worker: Int, services: ClientServices, connections: Int) throws(CurlError) {
@@ -83,33 +87,13 @@ package final class ClientRuntime {
         return ExchangeTicket(worker: worker, exchange: lastExchange)
     }
 
-    // MARK: Waiting
-
-    func wait(_ exchange: Exchange, ticket: ExchangeTicket) { waiting[ticket.exchange] = exchange }
-
-    /// The same for a login that stands behind another; `finish` is called once, with the outcome.
-    func wait(ticket: ExchangeTicket, _ finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void) {
-        waitingLogins[ticket.exchange] = finish
+    /// The id of what `ticket` names.
+    package func id(of ticket: ExchangeTicket) -> ExchangeID {
+        ExchangeID(process: services.processTag, ticket: ticket)
     }
 
-    func stopWaiting(_ ticket: ExchangeTicket, for key: SessionKey) {
-        guard waiting.removeValue(forKey: ticket.exchange) != nil else { return }
-        gate.change { $0.sessions.leave(key, waiter: ticket) }
-    }
-
-    func tell(_ outcomes: SharedAttemptGate.Outcomes) {
-        for (ticket, outcome) in outcomes {
-            if let exchange = waiting.removeValue(forKey: ticket.exchange) {
-                exchange.loginEnded(outcome)
-                continue
-            }
-            waitingLogins.removeValue(forKey: ticket.exchange)?(outcome)
-            if case .prove(let key, let trial) = outcome {
-                // It was given up meanwhile: another is to try.
-                judge(key, generation: trial.generation, .undecided, ticket: ticket)
-            }
-        }
-    }
+    /// An id for a request that no exchange begins for.
+    package func nextID() -> ExchangeID { id(of: nextTicket()) }
 }
 
 /// A client, which takes itself off the list at its end.

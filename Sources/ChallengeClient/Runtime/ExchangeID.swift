@@ -20,13 +20,3 @@ package struct ExchangeID: Sendable, Hashable, CustomStringConvertible {
         return String(repeating: "0", count: max(0, 8 - tag.utf8.count)) + "\(tag)-\(ticket.worker)-\(ticket.exchange)"
     }
 }
-
-extension ClientRuntime {
-    /// The id of what `ticket` names.
-    package func id(of ticket: ExchangeTicket) -> ExchangeID {
-        ExchangeID(process: services.processTag, ticket: ticket)
-    }
-
-    /// An id for a request that no exchange begins for.
-    package func nextID() -> ExchangeID { id(of: nextTicket()) }
-}

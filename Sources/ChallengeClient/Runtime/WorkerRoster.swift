@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 package import EventLoop
 import Synchronization
 
@@ -30,15 +30,21 @@ package final class WorkerRoster: Sendable {
     /// The loop of some worker, for what has none of its own.
     package var loop: EventLoop? { workers.withLock { $0.values.first?.loop } }
 
-    /// Has some worker try the failed logins of these upstreams again; see `ClientRuntime.recover`.
+    /// Has some worker try the failed logins of these upstreams again; see `LoginRunner.recover`.
     package func recover(_ plans: [UpstreamPlan]) {
-        onSomeWorker { for plan in plans { $0.recover(plan) } }
+        onSomeWorker { for plan in plans { $0.logins.recover(plan) } }
     }
 
-    /// Has some worker see to the sessions that these upstreams keep; see `ClientRuntime.keep`.
+    /// Has some worker see to the sessions that these upstreams keep; see `LoginRunner.keep`.
     package func keep(_ plans: [UpstreamPlan]) {
         guard plans.contains(where: { $0.logins.all.contains(where: \.isKept) }) else { return }
-        onSomeWorker { for plan in plans { $0.keep(plan) } }
+        onSomeWorker { for plan in plans { $0.logins.keep(plan) } }
+    }
+
+    /// Has some worker win the sessions of these keys anew, at those of `plans` that hold them; see
+    /// `LoginRunner.replaceOutdated`.
+    package func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
+        onSomeWorker { $0.logins.replaceOutdated(keys, at: plans) }
     }
 
     /// Has every worker let go of sessions that are not held any more.
@@ -57,7 +63,7 @@ package final class WorkerRoster: Sendable {
     /// Has some worker end these sessions at their servers, all at once, and calls `done` for each that is over.
     package func logOut(_ sessions: [PendingLogout], _ done: @escaping @Sendable () -> Void = {}) {
         guard !sessions.isEmpty else { return }
-        onSomeWorker { for session in sessions { $0.carryOut(session, done) } }
+        onSomeWorker { for session in sessions { $0.logins.end(session, done) } }
     }
 
     func tell(_ outcomes: SharedAttemptGate.Outcomes) {
@@ -66,7 +72,7 @@ package final class WorkerRoster: Sendable {
         for (number, worker) in workers {
             let own = outcomes.filter { $0.waiter.worker == number }
             guard !own.isEmpty else { continue }
-            worker.loop.execute { worker.runtime.value.tell(own) }
+            worker.loop.execute { worker.runtime.value.waiters.tell(own) }
         }
     }
 }

@@ -24,18 +24,19 @@ package struct ConnectionProbe: Sendable {
     package let certificates: [ShownCertificate]
 }
 
-extension ClientRuntime {
-    /// Connects to `origin` as the transfers of `plan` do, and calls `finish` once, on the loop's thread. `checks`: whether the
+extension ConnectionProbe {
+    /// Connects to `origin` on the loop of `runtime`, as the transfers of `plan` do, and calls `finish` once, on the loop's thread. `checks`: whether the
     /// server's certificate must be right; without that the chain can be looked at which is not.
-    package func probe(
-        _ origin: Origin, of plan: UpstreamPlan, checks: Bool, finish: @escaping (ConnectionProbe) -> Void
+    package static func run(
+        _ origin: Origin, of plan: UpstreamPlan, on runtime: ClientRuntime, checks: Bool,
+        finish: @escaping (ConnectionProbe) -> Void
     ) {
         let isUpstream = origin == plan.base.origin
         let settings = isUpstream ? plan.connections : plan.connections.elsewhere()
         do throws(CurlError) {
             let run = try ProbeRun(origin, settings, finish)
             try run.prepare(plan.timeouts.connect, checks: checks)
-            try run.start(connections())
+            try run.start(runtime.connections())
         } catch {
             finish(ConnectionProbe(failure: .init(TransferFailure(error)), certificates: []))
         }

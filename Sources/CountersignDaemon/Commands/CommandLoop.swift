@@ -26,7 +26,7 @@ struct CommandLoop: Sendable {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
                 continuation.resume(
-                    returning: runtime.value.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
+                    returning: runtime.value.logins.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
             }
         }
     }
@@ -44,7 +44,9 @@ struct CommandLoop: Sendable {
     func probe(_ origin: Origin, of plan: UpstreamPlan, checks: Bool) async -> ConnectionProbe {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
-                runtime.value.probe(origin, of: plan, checks: checks) { continuation.resume(returning: $0) }
+                ConnectionProbe.run(origin, of: plan, on: runtime.value, checks: checks) {
+                    continuation.resume(returning: $0)
+                }
             }
         }
     }

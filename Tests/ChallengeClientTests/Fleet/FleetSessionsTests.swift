@@ -169,7 +169,7 @@ struct FleetSessionsTests {
         let race = Race<SessionTable<ExchangeTicket>.Outcome>()
         let (loop, runtime) = (host.thread.loop, host.runtime)
         loop.execute {
-            runtime?.value.requestSession(
+            runtime?.value.logins.request(
                 RouteSessions.Slot(login: login, scope: .empty), rejected: nil, at: plan, challenge: nil,
                 cause: LoginCause(.command)
             ) { race.end($0) }

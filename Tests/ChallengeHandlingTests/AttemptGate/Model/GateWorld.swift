@@ -8,7 +8,7 @@ import TestSupport
 
 /// One schedule: callers, logins, a server, an operator and restarts take steps in a random order, and after each step the rules hold.
 ///
-/// It drives an `AttemptGate` as the client does (`ClientRuntime+Logins`, `Exchange+Sessions`), one step of a conversation at a time,
+/// It drives an `AttemptGate` as the client does (`LoginRunner`, `Exchange+Sessions`), one step of a conversation at a time,
 /// so that anything can happen between two.
 struct GateWorld {
     private static let limits = SessionLimits(waiters: 12, keys: 8)

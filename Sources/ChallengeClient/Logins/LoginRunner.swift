@@ -1,35 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 internal import EventLoop
 
-// Who starts a login: an exchange that needs its session, a session that nears its end, whoever asks after one that failed.
-extension ClientRuntime {
+/// The logins of one worker: begun when it is this worker's turn, run on its loop, told to all who wait.
+package final class LoginRunner {
+    private unowned let runtime: ClientRuntime
+    private let services: ClientServices
+    private let loop: EventLoop
+
+    /// The runner of `runtime`, which outlives it.
+    init(_ runtime: ClientRuntime) {
+        self.runtime = runtime
+        services = runtime.services
+        loop = runtime.loop
+    }
+
+    private var gate: SharedAttemptGate { services.gate }
+
+    // MARK: Asking
+
     /// Asks for the session of a slot and starts the login where it is this exchange's turn.
-    func requestSession(
+    func request(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
         of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
         cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Answer {
         let slot = route.slots[slot]
-        let now = wallClock()
+        let now = services.wallClock()
         let answer = gate.change {
             $0.ask(for: slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
         }
-        if answer == .go { startLogin(slot, at: client.plan, challenge: challenge, target: target, cause()) }
+        if answer == .go { start(slot, at: client.plan, challenge: challenge, target: target, cause()) }
         return answer
     }
 
     /// The same for a login whose server stands behind another's page: `finish` is called once, when the session is there or
     /// cannot be had.
-    func requestSession(
+    func request(
         _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse?,
         cause: LoginCause,
         finish: @escaping (SessionTable<ExchangeTicket>.Outcome) -> Void
     ) {
-        let ticket = nextTicket()
-        let now = wallClock()
+        let ticket = runtime.nextTicket()
+        let now = services.wallClock()
         switch gate.change({ $0.ask(for: slot.key, rejected: rejected, waiter: ticket, now: now) }) {
         case .use(let held): finish(.won(held))
         case .no(let failure): finish(.failed(failure))
@@ -39,10 +54,10 @@ extension ClientRuntime {
         case .prove(let trial):
             judge(slot.key, generation: trial.generation, .undecided, ticket: ticket)
             finish(.askAgain)
-        case .wait: wait(ticket: ticket, finish)
+        case .wait: runtime.waiters.add(ticket, finish)
         case .go:
-            wait(ticket: ticket, finish)
-            startLogin(slot, at: plan, challenge: challenge, cause)
+            runtime.waiters.add(ticket, finish)
+            start(slot, at: plan, challenge: challenge, cause)
         }
     }
 
@@ -52,7 +67,7 @@ extension ClientRuntime {
         challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) {
         let key = route.slots[slot].key
-        let decision = requestSession(
+        let decision = request(
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: cause())
         if case .prove(let trial) = decision {
             judge(key, generation: trial.generation, .undecided, ticket: ticket)
@@ -68,6 +83,8 @@ extension ClientRuntime {
         services.tell(gate.change { $0.sessions.judge(key, generation: generation, proof, by: ticket) })
     }
 
+    // MARK: Without a request
+
     /// Starts the renewals that are due on a route whose sessions still serve.
     func renew(_ route: RouteSessions, of client: UpstreamClient, now: Int64) {
         // Looked at again in a second, whoever does it.
@@ -76,18 +93,18 @@ extension ClientRuntime {
             guard let due = gate.held(slot.key)?.renewAt, now >= due,
                 gate.change({ $0.sessions.beginRenewal(slot.key, now: now) })
             else { continue }
-            startLogin(slot, at: client.plan, challenge: nil, LoginCause(.renewal))
+            start(slot, at: client.plan, challenge: nil, LoginCause(.renewal))
         }
     }
 
     /// Tries the logins of `plan` again that have failed a while ago. What was rejected is not sent again: its latch is
     /// closed until the value changes.
     func recover(_ plan: UpstreamPlan) {
-        let now = wallClock()
+        let now = services.wallClock()
         for login in plan.logins.all {
             for key in gate.read({ $0.sessions.failing(like: login.key, now: now) })
             where gate.change({ $0.sessions.beginRecovery(key, now: now) }) {
-                startLogin(
+                start(
                     .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, LoginCause(.recovery))
             }
         }
@@ -98,21 +115,61 @@ extension ClientRuntime {
     func keep(_ plan: UpstreamPlan) {
         for login in plan.logins.all where login.isKept {
             let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
-            let now = wallClock()
+            let now = services.wallClock()
             let begins = gate.change { gate in
                 gate.sessions.beginKeeping(slot.key, now: now) || gate.sessions.beginRecovery(slot.key, now: now)
             }
             guard begins else { continue }
             let isHeld = gate.held(slot.key) != nil
-            startLogin(slot, at: plan, challenge: nil, LoginCause(isHeld ? .renewal : .start))
+            start(slot, at: plan, challenge: nil, LoginCause(isHeld ? .renewal : .start))
         }
     }
+
+    /// Wins the sessions of `keys` anew, with the present value of their credential; until that is done the old ones serve.
+    /// Where no session is held, a pause after the old value's failure ends.
+    func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
+        let now = services.wallClock()
+        let standings = gate.read { $0.sessions.standings(now: now) }
+        for key in keys {
+            switch standings[key] ?? .cold {
+            case .winning: continue
+            case .cold: services.ledger?.forget(key)
+            case .failing:
+                services.fleet?.forgetFailures()
+                gate.change { $0.sessions.forgetFailures(of: key.challenge) }
+                services.ledger?.forget(key)
+            case .held: replace(key, at: plans, now: now)
+            }
+        }
+    }
+
+    private func replace(_ key: SessionKey, at plans: [UpstreamPlan], now: Int64) {
+        for plan in plans {
+            guard let login = plan.logins.all.first(where: { $0.key.isSibling(of: key) }) else { continue }
+            // Otherwise one runs already, or its last try failed a moment ago: the next look comes back to it.
+            guard gate.change({ $0.sessions.beginRenewal(key, now: now) }) else { return }
+            start(
+                RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
+                LoginCause(.change), replacing: replaced(key, login, at: plan))
+            return
+        }
+        services.ledger?.forget(key)
+    }
+
+    /// The session that is held now, where its login ends sessions at the server. One logout for all scopes would end the new one as
+    /// well: there the server's own session stays the same.
+    private func replaced(_ key: SessionKey, _ login: Authenticator, at plan: UpstreamPlan) -> PendingLogout? {
+        guard let logout = login.logout, !logout.endsAllScopes, let held = gate.held(key) else { return nil }
+        return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
+    }
+
+    // MARK: Running
 
     /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone. Where it wins a
     /// session, `replaced` is ended at its server after that.
     ///
     /// It is over after `timeouts.login` at the latest, whatever hangs in it. What it wins after that is nobody's.
-    func startLogin(
+    func start(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, target: WebURL? = nil,
         _ cause: LoginCause, replacing replaced: PendingLogout? = nil
     ) {
@@ -141,7 +198,49 @@ extension ClientRuntime {
             }
             guard let result = won else { return services.tell(services.gate.change { $0.sessions.abandon(key) }) }
             services.tell(services.gate.finish(key, with: result))
-            if let replaced, case .success = result { services.roster.onSomeWorker { $0.endLater(replaced) } }
+            if let replaced, case .success = result { services.roster.onSomeWorker { $0.logins.endLater(replaced) } }
         }
     }
+
+    /// The side requests of a login of `standing` at the upstream of `plan`, to which `cause` led; on the loop's thread.
+    package func sideRequests(
+        for standing: Authenticator, at plan: UpstreamPlan, cause: LoginCause
+    ) -> any SideRequests {
+        guard !standing.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
+            return LoopSideRequests(runtime: runtime, plan: plan)
+        }
+        return GuardedSideRequests(runtime: runtime, plan: plan, cause: cause)
+    }
+
+    // MARK: Logging out
+
+    /// Ends a session at its server, and calls `done`, whatever came of it.
+    func end(_ pending: PendingLogout, _ done: @escaping @Sendable () -> Void) {
+        let services = services
+        let conversation = services.conversation(
+            for: pending.key, credentials: services.credentials,
+            sideRequests: LoopSideRequests(runtime: runtime, plan: pending.plan))
+        Task(executorPreference: loop) {
+            do throws(LoginFailure) {
+                try await pending.logout.end(pending.session, conversation)
+                services.observer.logoutEnded(pending.key, nil)
+            } catch {
+                services.observer.logoutEnded(pending.key, error)
+            }
+            done()
+        }
+    }
+
+    /// Ends a session that another has taken the place of, once what was sent with it has had time to be answered.
+    func endLater(_ pending: PendingLogout) {
+        let timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [unowned self] in
+            // It holds itself up to here.
+            timer.onExpiry = nil
+            end(pending) {}
+        }
+        timer.arm(at: loop.now + Self.grace)
+    }
+
+    private static var grace: Duration { .seconds(2) }
 }

@@ -4,40 +4,51 @@
 internal import ChallengeHandling
 internal import EventLoop
 
-// Held sessions in doubt: one confirmation for all exchanges that met their challenge in spite of them, on whatever worker.
-extension ClientRuntime {
+/// Held sessions in doubt: one confirmation for all exchanges that met their challenge in spite of them, on whatever worker.
+final class ConfirmationRunner {
+    private unowned let runtime: ClientRuntime
+    private let services: ClientServices
+    private let loop: EventLoop
+
+    /// The runner of `runtime`, which outlives it.
+    init(_ runtime: ClientRuntime) {
+        self.runtime = runtime
+        services = runtime.services
+        loop = runtime.loop
+    }
+
     /// Doubts the session of a slot, and starts its confirmation if it is this exchange's turn.
-    func doubtSession(
+    func doubt(
         _ slot: RouteSessions.Slot, generation: UInt64, ticket: ExchangeTicket, at plan: UpstreamPlan,
         challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Doubt {
-        let now = wallClock()
-        let doubt = gate.change {
+        let now = services.wallClock()
+        let answer = services.gate.change {
             $0.sessions.doubt(slot.key, generation: generation, waiter: ticket, now: now)
         }
-        if case .confirm(let held) = doubt { startConfirmation(slot, held, at: plan, challenge: challenge, cause()) }
-        return doubt
+        if case .confirm(let held) = answer { startConfirmation(slot, held, at: plan, challenge: challenge, cause()) }
+        return answer
     }
 
     /// Doubts the session of a login page that stands in front of another login's server. Calls `finish` once with the answer if the
     /// session is over.
-    func doubtSession(
+    func doubt(
         _ slot: RouteSessions.Slot, generation: UInt64, at plan: UpstreamPlan, challenge: ExaminedResponse,
         cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
     ) {
-        let ticket = nextTicket()
-        switch doubtSession(
+        let ticket = runtime.nextTicket()
+        switch doubt(
             slot, generation: generation, ticket: ticket, at: plan, challenge: challenge, cause: cause)
         {
         case .over: finish(true)
         case .keep, .overloaded: finish(false)
         case .confirm, .wait:
-            wait(ticket: ticket) { [unowned self] outcome in
+            runtime.waiters.add(ticket) { [unowned self] outcome in
                 switch outcome {
                 case .failed, .kept: finish(false)
                 case .prove, .won: finish(true)
                 case .askAgain:
-                    doubtSession(
+                    doubt(
                         slot, generation: generation, at: plan, challenge: challenge, cause: cause, finish: finish)
                 }
             }
@@ -53,7 +64,8 @@ extension ClientRuntime {
         let services = services
         let key = slot.key
         let conversation = Conversation(
-            sideRequests: sideRequests(for: slot.login, at: plan, cause: cause), credentials: services.credentials,
+            sideRequests: runtime.logins.sideRequests(for: slot.login, at: plan, cause: cause),
+            credentials: services.credentials,
             attempts: services.gate, state: services.state, now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {
