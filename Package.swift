@@ -42,8 +42,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "Admin", "ChallengeClient", "ChallengeHandling", "Proxy", "HTTPWire", "Redis", "Secrets", "Settings",
-    "SettingsReading", httpTypes,
+    "Admin", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Proxy", "HTTPWire", "Redis", "Secrets",
+    "Settings", "SettingsReading", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
 

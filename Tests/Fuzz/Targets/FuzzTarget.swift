@@ -27,6 +27,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "frames", run: fuzzFrames),
         FuzzTarget(name: "numbers", run: fuzzNumbers),
         FuzzTarget(name: "connections", run: fuzzConnections),
+        FuzzTarget(name: "answers", run: fuzzAnswers),
     ]
 }
 
