@@ -5,13 +5,15 @@ internal import HTTPWire
 
 /// The request's body on its way from the caller to a transfer, kept from its beginning so that it can be sent again.
 ///
-/// Its first bytes stay in memory, those that follow go through a window from which they pass to a file when the window
-/// is full: in a body that flows, each byte is written once there and read back only for a replay. What goes beyond both
-/// tiers is streamed: sent bytes are dropped, and the body can no longer be replayed. The same happens where no file can
-/// be had. Never holds more in memory than `tiers.memory` and two windows.
+/// Its first bytes stay in memory, those that follow wait there until they are a large piece, which is written to a file: in a body
+/// that flows, each byte is written once there and read back only for a replay, and a body that is accepted before a piece has come
+/// together is not written at all. What goes beyond both tiers is streamed: sent bytes are dropped, and the body can no longer
+/// be replayed. The same happens if no file can be had. Never holds more in memory than `tiers.memory` and `recentLimit`.
 package struct ReplayBuffer: ~Copyable {
-    /// How much unsent body is taken from the caller ahead of the transfer, in bytes.
+    /// The most unsent body that is taken from the caller ahead of the transfer, in bytes.
     package static let window = 64 * 1024
+    /// The most that waits in memory to be written, in bytes: with a window unsent, pieces have three quarters of that or more.
+    package static let recentLimit = 256 * 1024
 
     private var tiers: ReplayTiers
     private var spool: ReplaySpool?
@@ -108,7 +110,7 @@ package struct ReplayBuffer: ~Copyable {
         }
         let rest = data.count - used
         guard rest > 0 else { return }
-        if isKeeping, recent.count > Self.window - rest { makeRoom(for: rest) }
+        if isKeeping { makeRoom(for: rest) }
         recent.append(data.extracting(used..<data.count))
     }
 
@@ -121,13 +123,18 @@ package struct ReplayBuffer: ~Copyable {
         dropTaken()
     }
 
-    /// Moves the window's oldest bytes to the file: those that the transfer has, which nobody will read before a replay,
-    /// and others only where too much of them would pile up. Not few at a time, however slowly the transfer goes on.
+    /// Sees to it that `count` bytes fit after those that wait in memory. If there are too many, the oldest go to the file: those
+    /// that the transfer has, which nobody will read before a replay, and others only where too much of them would pile up.
     private mutating func makeRoom(for count: Int) {
-        let sent = taken - kept.count - fileCount
-        let excess = recent.count + count - 2 * Self.window
-        let moved = min(recent.count, max(excess, sent))
-        guard excess > 0 || sent >= Self.window / 4 else { return }
+        let excess = recent.count + count - Self.recentLimit
+        guard excess > 0 else {
+            // Once it is no short body, its memory is made for the largest piece and not doubled beyond it.
+            if recent.count + count > Self.window, recent.capacity < Self.recentLimit {
+                recent.reserve(Self.recentLimit - recent.count)
+            }
+            return
+        }
+        let moved = min(recent.count, max(excess, taken - kept.count - fileCount))
         if file == nil { file = spool?.makeFile() }
         let isWritten = recent.withSpan { bytes in
             unsafe bytes.extracting(0..<moved).withUnsafeBytes { unsafe file?.write($0, at: fileCount) ?? false }

@@ -7,17 +7,21 @@ internal import Glibc
 /// nobody but the daemon's own user can come by it.
 ///
 /// Its calls block the loop. The directory is the runtime directory, which lies in memory (tmpfs) wherever systemd or
-/// XDG provide it: a call is then a copy of at most a window, some ten microseconds. On a disk it is a copy into the
-/// page cache, until the kernel slows down whoever has written too much that is not on the disk yet. A thread for it
-/// would cost each window two hand-overs, and the caller would be held back all the same.
+/// XDG provide it: a call is then a copy of at most `ReplayBuffer.recentLimit`, some fifty microseconds. On a disk it is a copy
+/// into the page cache, until the kernel slows down whoever has written too much that is not on the disk yet. A thread for it
+/// would cost each piece two hand-overs, and the caller would be held back all the same.
 package final class UnnamedFile: ReplayFile {
     /// Where a file system knows no unnamed files, the name for the moment between opening and unlinking. Always the
     /// same: one that a crash left behind goes when the next file is made.
     private static let briefName = ".countersign-replay"
     /// This part of the file system stays free: others live in `/run`, and get into trouble when it is full.
     private static let reserve = 8
+    /// The bytes after which the file system is asked again if it has room.
+    private static let stride = 4 * 1024 * 1024
 
     private let descriptor: Int32
+    /// The bytes that may be written before the file system is asked again.
+    private var allowance = 0
 
     /// A file in `directory`, which is made if only it is missing and not its parent. `isNamed`: by way of a name, as
     /// on file systems that know no other.
@@ -63,12 +67,22 @@ package final class UnnamedFile: ReplayFile {
         }
     }
 
+    /// Returns whether `count` bytes more leave enough of the file system to others, by one look for each `stride` of them while there
+    /// is plenty.
     private func hasRoom(for count: Int) -> Bool {
+        if count <= allowance {
+            allowance -= count
+            return true
+        }
+        allowance = 0
         var system = statvfs()
         // A tmpfs without a limit says that it has no blocks.
         guard unsafe fstatvfs(descriptor, &system) == 0, system.f_blocks > 0, system.f_frsize > 0 else { return true }
-        let (left, isLess) = (system.f_bavail &* system.f_frsize).subtractingReportingOverflow(UInt(count))
-        return !isLess && left / system.f_frsize >= system.f_blocks / UInt(Self.reserve)
+        guard system.leaves(aPartOf: Self.reserve, after: count) else { return false }
+        if count < Self.stride, system.leaves(aPartOf: Self.reserve, after: Self.stride) {
+            allowance = Self.stride - count
+        }
+        return true
     }
 
     private static func open(_ directory: String, isNamed: Bool) throws(ReplayFileError) -> Int32 {
@@ -93,5 +107,13 @@ package final class UnnamedFile: ReplayFile {
             guard number == EEXIST else { throw ReplayFileError(number) }
         }
         throw ReplayFileError(EEXIST)
+    }
+}
+
+extension statvfs {
+    /// Returns whether a `part`-th of the file system is free after `count` bytes more.
+    fileprivate func leaves(aPartOf part: Int, after count: Int) -> Bool {
+        let (left, isLess) = (f_bavail &* f_frsize).subtractingReportingOverflow(UInt(count))
+        return !isLess && left / f_frsize >= f_blocks / UInt(part)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The body kept on disk")
 struct DiskTierTests {
-    private let window = ReplayBuffer.window
+    private let piece = ReplayBuffer.recentLimit
     private let disk = FakeDisk()
 
     /// Bytes that tell where they stand.
@@ -52,30 +52,53 @@ struct DiskTierTests {
             #expect(again == whole)
         }
         #expect(disk.state.withLock { $0.opened } == 1)
-        #expect(body.heldInMemory <= memory + 2 * window)
+        #expect(body.heldInMemory <= memory + piece)
         body.discard()
         #expect(disk.state.withLock { $0.files } == 0)
         #expect(spool.figures.bytesInUse == 0)
         #expect(spool.figures.bytesFromMemory + spool.figures.bytesFromDisk == 2_000_000)
-        #expect(spool.figures.bytesFromDisk >= 2 * (1_000_000 - memory - 2 * window))
+        #expect(spool.figures.bytesFromDisk >= 2 * (1_000_000 - memory - piece))
     }
 
-    @Test("in a body that flows, each byte is written in pieces of a window, and none is read back")
+    @Test("in a body that flows, each byte is written once, in large pieces, and none is read back")
     func economy() {
+        // Pieces as they come over the loopback interface, and larger ones.
+        for arrival in [1400, 40_000, 65_536] {
+            let (spool, _) = disk.spool()
+            let body = TestBody(memory: 65_536, disk: 4_000_000, spool: spool)
+            // No read would work.
+            disk.state.withLock {
+                $0.isUnreadable = true
+                $0.writes = 0
+            }
+            #expect(stream(body, count: 2_000_000, piece: arrival) == bytes(0..<2_000_000))
+            #expect(disk.state.withLock { $0.writes } <= 2_000_000 / (piece - 65_536) + 1)
+        }
+    }
+
+    @Test("a body that is accepted before a piece has come together opens no file, and nothing is written later")
+    func accepted() {
         let (spool, _) = disk.spool()
         let body = TestBody(memory: 65_536, disk: 4_000_000, spool: spool)
-        // No read would work.
-        disk.state.withLock { $0.isUnreadable = true }
-        #expect(stream(body, count: 2_000_000, piece: 1400) == bytes(0..<2_000_000))
-        #expect(disk.state.withLock { $0.writes } <= 2_000_000 / window + 1)
+        #expect(stream(body, count: 65_536 + piece) == bytes(0..<65_536 + piece))
+        #expect(body.canReplay)
+        let open = TestBody(memory: 65_536, disk: 4_000_000, spool: spool)
+        var taken: [UInt8] = []
+        for start in stride(from: 0, to: 2_000_000, by: 50_000) {
+            if start == 250_000 { open.stopKeeping() }
+            open.append(bytes(start..<start + 50_000))
+            taken += open.take(65_536)
+        }
+        #expect(taken == bytes(0..<2_000_000))
+        #expect(disk.state.withLock { $0.opened } == 0)
     }
 
     @Test("a body of exactly both tiers is kept, one of a byte more is not")
     func bothTiers() {
         for excess in [0, 1] {
             let (spool, _) = disk.spool()
-            let body = TestBody(memory: 1000, disk: 200_000, spool: spool)
-            #expect(stream(body, count: 201_000 + excess).count == 201_000 + excess)
+            let body = TestBody(memory: 1000, disk: 1_000_000, spool: spool)
+            #expect(stream(body, count: 1_001_000 + excess).count == 1_001_000 + excess)
             #expect(body.canReplay == (excess == 0))
             #expect(body.rewind() == (excess == 0))
             // What cannot be sent again takes no room.
@@ -93,7 +116,7 @@ struct DiskTierTests {
         #expect(disk.state.withLock { $0.files } == 0)
         #expect(spool.figures.bytesInUse == 0)
         #expect(told.all == [.writing(28)])
-        #expect(body.heldInMemory <= 2 * window)
+        #expect(body.heldInMemory <= 2 * 65_536)
     }
 
     @Test("a disk that fills up while the body is read from the file again loses nothing of it")

@@ -46,7 +46,7 @@ struct ReplayBufferModelTests {
             default:
                 break
             }
-            #expect(body.heldInMemory <= memory + 2 * ReplayBuffer.window)
+            #expect(body.heldInMemory <= memory + ReplayBuffer.recentLimit)
             if lost, taken > 0 { #expect(!body.canReplay) }
             if furthest == 0 { #expect(body.canReplay) }
             if body.canReplay, furthest > 0 { #expect(sent <= memory + room) }

@@ -21,7 +21,9 @@ struct ReplaySpoolTests {
         return disk.spool(limit: limit, now: { clock.now })
     }
 
-    /// A body of which `count` bytes, whole windows of them, are to go to disk, and all were taken.
+    private static let piece = ReplayBuffer.recentLimit
+
+    /// A body of which `count` bytes, whole pieces of them, are to go to disk, and all were taken.
     private func body(_ spool: ReplaySpool, onDisk count: Int) -> TestBody {
         let body = TestBody(memory: 0, disk: 100_000_000, spool: spool)
         var left = count + ReplayBuffer.window
@@ -36,18 +38,18 @@ struct ReplaySpoolTests {
 
     @Test("bodies share one budget, and what one gives back another takes")
     func shared() {
-        let (spool, told) = spool(limit: 300_000)
-        var first: TestBody? = body(spool, onDisk: 65_536 * 3)
+        let (spool, told) = spool(limit: 400_000)
+        var first: TestBody? = body(spool, onDisk: Self.piece)
         #expect(first?.canReplay == true)
-        #expect(spool.figures.bytesInUse == 65_536 * 3)
-        #expect(spool.room == 300_000 - 65_536 * 3)
-        #expect(!body(spool, onDisk: 65_536 * 3).canReplay)
-        #expect(told.all == [.budget(300_000)])
+        #expect(spool.figures.bytesInUse == Self.piece)
+        #expect(spool.room == 400_000 - Self.piece)
+        #expect(!body(spool, onDisk: Self.piece).canReplay)
+        #expect(told.all == [.budget(400_000)])
         // Its own share came back with it.
-        #expect(spool.figures.bytesInUse == 65_536 * 3)
+        #expect(spool.figures.bytesInUse == Self.piece)
         first = nil
         #expect(spool.figures.bytesInUse == 0)
-        #expect(body(spool, onDisk: 65_536 * 3).canReplay)
+        #expect(body(spool, onDisk: Self.piece).canReplay)
     }
 
     @Test("another limit is in force at once, and what is there stays")
@@ -56,7 +58,7 @@ struct ReplaySpoolTests {
         let first = body(spool, onDisk: 600_000)
         spool.limit = 500_000
         #expect(spool.room == 0)
-        #expect(!body(spool, onDisk: 65_536).canReplay)
+        #expect(!body(spool, onDisk: Self.piece).canReplay)
         #expect(first.rewind())
     }
 
@@ -81,17 +83,17 @@ struct ReplaySpoolTests {
         let (spool, told) = spool()
         disk.state.withLock { $0.isFull = true }
         for _ in 0..<5 {
-            #expect(!body(spool, onDisk: 65_536).canReplay)
+            #expect(!body(spool, onDisk: Self.piece).canReplay)
             clock.advance(by: 1_000)
         }
         #expect(told.all == [.writing(28)])
         disk.state.withLock { $0.isFull = false }
-        #expect(body(spool, onDisk: 65_536).canReplay)
+        #expect(body(spool, onDisk: Self.piece).canReplay)
         #expect(told.all.count == 1)
         clock.advance(by: 30_000)
-        #expect(body(spool, onDisk: 65_536).canReplay)
+        #expect(body(spool, onDisk: Self.piece).canReplay)
         #expect(told.all == [.writing(28), nil])
-        #expect(body(spool, onDisk: 65_536).canReplay)
+        #expect(body(spool, onDisk: Self.piece).canReplay)
         #expect(told.all.count == 2)
     }
 
@@ -99,12 +101,12 @@ struct ReplaySpoolTests {
     func anotherKind() {
         let (spool, told) = spool()
         disk.state.withLock { $0.isFull = true }
-        _ = body(spool, onDisk: 65_536)
+        _ = body(spool, onDisk: Self.piece)
         disk.state.withLock { $0.isMissing = true }
-        _ = body(spool, onDisk: 65_536)
+        _ = body(spool, onDisk: Self.piece)
         #expect(told.all == [.writing(28)])
         clock.advance(by: 30_000)
-        _ = body(spool, onDisk: 65_536)
+        _ = body(spool, onDisk: Self.piece)
         #expect(told.all == [.writing(28), .opening(2)])
     }
 
@@ -113,7 +115,7 @@ struct ReplaySpoolTests {
         let (spool, _) = spool(limit: 500_000)
         disk.state.withLock { $0.isMissing = true }
         #expect(spool.room == 500_000)
-        _ = body(spool, onDisk: 65_536)
+        _ = body(spool, onDisk: Self.piece)
         #expect(spool.room == 0)
         clock.advance(by: 1_000)
         #expect(spool.room == 500_000)

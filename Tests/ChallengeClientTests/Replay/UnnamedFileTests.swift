@@ -96,22 +96,22 @@ final class UnnamedFileTests {
         #expect(throws: ReplayFileError(ENOTDIR)) { try UnnamedFile(directory: directory + "/file") }
     }
 
-    @Test("a file system is left an eighth of its room", .enabled(if: geteuid() == 0))
-    func full() throws {
+    @Test("a file system is left an eighth of its room", .enabled(if: geteuid() == 0), arguments: [1, 16])
+    func full(size: Int) throws {
         // Where an administrator may not mount either, as in some containers, there is nothing to try.
-        guard unsafe mount("none", directory, "tmpfs", 0, "size=1m") == 0 else { return }
+        guard unsafe mount("none", directory, "tmpfs", 0, "size=\(size)m") == 0 else { return }
         defer { unsafe umount2(directory, Int32(MNT_DETACH)) }
         let file = try UnnamedFile(directory: directory)
         let piece = [UInt8](repeating: 1, count: 65_536)
         var count = 0
         let error = #expect(throws: ReplayFileError.self) {
-            while count < 32 {
+            while count < 32 * size {
                 try self.write(piece, to: file, at: count * piece.count)
                 count += 1
             }
         }
         #expect(error == ReplayFileError(ENOSPC))
-        #expect(count == 14)
-        #expect(try read(piece.count, of: file, at: 13 * piece.count) == piece)
+        #expect(count == 14 * size)
+        #expect(try read(piece.count, of: file, at: (14 * size - 1) * piece.count) == piece)
     }
 }
