@@ -123,7 +123,7 @@ package struct ReplayBuffer: ~Copyable {
         dropTaken()
     }
 
-    /// Sees to it that `count` bytes fit after those that wait in memory. If there are too many, the oldest go to the file: those
+    /// Makes room in memory for `count` bytes after those that wait there. If there are too many, the oldest go to the file: those
     /// that the transfer has, which nobody will read before a replay, and others only where too much of them would pile up.
     private mutating func makeRoom(for count: Int) {
         let excess = recent.count + count - Self.recentLimit

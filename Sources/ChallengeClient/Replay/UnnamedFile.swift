@@ -67,8 +67,8 @@ package final class UnnamedFile: ReplayFile {
         }
     }
 
-    /// Returns whether `count` bytes more leave enough of the file system to others, by one look for each `stride` of them while there
-    /// is plenty.
+    /// Returns whether `count` bytes more leave enough of the file system to others. While there is plenty, the file system is asked
+    /// once for each `stride` of them.
     private func hasRoom(for count: Int) -> Bool {
         if count <= allowance {
             allowance -= count

@@ -102,7 +102,7 @@ final class ScriptedClient: UpstreamStream, TransferOwner {
         return machine.rest()
     }
 
-    /// Changes the machine behind the client's back.
+    /// Changes the machine alone, without carrying anything out.
     func change(_ body: (inout HTTP1ClientMachine) -> Void) { body(&machine) }
 
     private func advance() {

@@ -100,7 +100,11 @@ private struct FuzzedServer: ~Copyable {
         case .refuseBody:
             facts.append(5)
             isAwaited = false
-            if machine.breakOff() == .refuse { answer() }
+            switch machine.breakOff() {
+            case .refuse: answer()
+            case .finish: finish(6)
+            case .reset: machine.close()
+            }
         }
         return true
     }
