@@ -4,6 +4,7 @@
 /// What can be appended to a queue besides single bytes.
 extension ByteQueue {
     /// Appends the bytes of a span.
+    @inlinable
     public mutating func append(_ bytes: Span<UInt8>) {
         unsafe bytes.withUnsafeBytes { source in
             guard let base = source.baseAddress else { return }
@@ -24,7 +25,9 @@ extension ByteQueue {
         return true
     }
 
-    /// Appends a literal.
+    /// Appends a literal, whose length the compiler knows: a few stores, and no call.
+    @inlinable
+    @inline(__always)
     public mutating func append(_ text: StaticString) {
         guard text.hasPointerRepresentation else {
             append(String(describing: text))
@@ -39,6 +42,10 @@ extension ByteQueue {
         append(text.utf8)
     }
 
+    /// Appends the bytes of an array.
+    @inlinable
+    public mutating func append(_ bytes: [UInt8]) { append(bytes.span) }
+
     /// Appends the bytes of a collection.
     public mutating func append(_ bytes: some Collection<UInt8>) {
         let copied: Void? = bytes.withContiguousStorageIfAvailable { buffer in
@@ -51,11 +58,19 @@ extension ByteQueue {
 
     /// Appends a number in decimal digits.
     public mutating func append(decimal value: UInt64) {
-        var divisor: UInt64 = 1
-        while value / divisor >= 10 { divisor *= 10 }
-        while divisor > 0 {
-            append(UInt8(truncatingIfNeeded: 48 + value / divisor % 10))
-            divisor /= 10
+        var (digits, bound): (Int, UInt64) = (1, 10)
+        // The greatest number has 20 digits.
+        while digits < 20, value >= bound {
+            digits += 1
+            bound &*= 10
+        }
+        unsafe withUnsafeFreeSpace(minimum: digits) { room in
+            var rest = value
+            for index in stride(from: digits - 1, through: 0, by: -1) {
+                unsafe room[index] = UInt8(truncatingIfNeeded: 48 + rest % 10)
+                rest /= 10
+            }
+            return digits
         }
     }
 

@@ -121,6 +121,7 @@ public struct ByteQueue: ~Copyable {
     }
 
     /// Appends what `count` bytes at `source` hold.
+    @inlinable
     @inline(__always)
     mutating func append(from source: UnsafeRawPointer, count: Int) {
         makeRoom(for: count)

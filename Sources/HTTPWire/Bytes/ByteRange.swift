@@ -10,13 +10,15 @@ public struct ByteRange: Hashable, Sendable {
 
     /// The positions from `start` up to, but not including, `end`. An `end` before `start` makes an empty range.
     @inlinable
+    @inline(__always)
     public init(start: Int, end: Int) {
         lower = UInt32(clamping: start)
         upper = max(lower, UInt32(clamping: end))
     }
 
     /// An empty range at the very beginning.
-    public static let empty = ByteRange(start: 0, end: 0)
+    @inlinable
+    public static var empty: ByteRange { ByteRange(start: 0, end: 0) }
 
     /// The first position.
     @inlinable

@@ -32,7 +32,9 @@ extension Span<UInt8> {
     func isFieldValue(from start: Int, to end: Int) -> Bool {
         guard start >= 0, end <= count else { return false }
         var index = start
-        while index &+ 8 <= end {
+        while index < end, end &- start >= 8 {
+            // The last eight may be looked at a second time.
+            index = Swift.min(index, end &- 8)
             let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             // The high bit of a byte is set by one below 0x20, and by 0x7F; a byte above may be accused with it, so that the
             // eight are then looked at one by one, as they are for a tab.

@@ -25,11 +25,22 @@ extension Span<UInt8> {
             return false
         }
         let (start, length) = (range.start, range.count)
-        let expected = unsafe literal.utf8Start
+        let expected = unsafe UnsafeRawPointer(literal.utf8Start)
         var index = 0
-        // The range was checked above, and the literal is as long.
-        while index < length, unsafe self[unchecked: start &+ index].lowercased == expected[index] { index &+= 1 }
-        return index == length
+        // The range was checked above, and the literal is as long. Eight at a time, the last eight perhaps a second time.
+        while length >= 8, index < length {
+            let position = Swift.min(index, length &- 8)
+            let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: start &+ position, as: UInt64.self)
+            let wanted = unsafe expected.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+            guard (word ^ wanted) & ~wanted.capitalBits == 0 else { return false }
+            index = position &+ 8
+        }
+        while index < length {
+            let wanted = unsafe expected.load(fromByteOffset: index, as: UInt8.self)
+            guard unsafe self[unchecked: start &+ index].lowercased == wanted else { return false }
+            index &+= 1
+        }
+        return true
     }
 
     /// Returns whether the bytes in `range` are exactly those of `literal`.
@@ -79,5 +90,15 @@ extension Span<UInt8> {
             value = sum
         }
         return value
+    }
+}
+
+extension UInt64 {
+    /// The bit in which capital and small letters differ, in each of the eight bytes that is a small ASCII letter; none may be above 0x7F.
+    fileprivate var capitalBits: UInt64 {
+        // The sums set the high bit of a byte from `a` on, and of one beyond `z`; they do not reach the next byte.
+        let fromA = self &+ 0x1F1F_1F1F_1F1F_1F1F
+        let beyondZ = self &+ 0x0505_0505_0505_0505
+        return (fromA & ~beyondZ & 0x8080_8080_8080_8080) >> 2
     }
 }

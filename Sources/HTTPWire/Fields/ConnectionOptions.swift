@@ -63,11 +63,12 @@ struct ConnectionOptions: Equatable, Sendable {
         }
     }
 
+    @inline(__always)
     mutating func removeAll() {
         close = false
         keepAlive = false
         upgrade = false
         count = 0
-        nominated.removeAll(keepingCapacity: true)
+        if !nominated.isEmpty { nominated.removeAll(keepingCapacity: true) }
     }
 }

@@ -6,6 +6,7 @@ extension RequestHead {
     private static let methodLimit = 64
 
     /// `method SP request-target SP HTTP-version` with exactly one space each (RFC 9112 section 3), without its CRLF.
+    @inline(__always)
     mutating func parseRequestLine(_ bytes: Span<UInt8>, from start: Int, to end: Int) throws(WireErrorCode) {
         let index = bytes.endOfToken(from: start, to: end)
         guard index > start, index < end, bytes[index] == .space else { throw .requestLineInvalid }
@@ -17,6 +18,7 @@ extension RequestHead {
     }
 
     /// RFC 9112 section 2.3: `HTTP/`, in capitals, a digit, a dot, a digit.
+    @inline(__always)
     private static func version(
         _ bytes: Span<UInt8>, from start: Int, to end: Int
     ) throws(WireErrorCode) -> HTTPVersion {

@@ -63,6 +63,7 @@ public struct RequestHeadParser: Sendable {
         }
     }
 
+    @inline(__always)
     private mutating func advance(_ bytes: Span<UInt8>) throws(WireErrorCode) -> Int? {
         while true {
             if case .emptyLines = stage {
@@ -95,6 +96,7 @@ public struct RequestHeadParser: Sendable {
 
     /// RFC 9112 section 2.2: at least one empty line before the request line should be ignored, since old clients send one
     /// after a body. Two are; a third is not, nor is any other white space.
+    @inline(__always)
     private mutating func skipEmptyLines(_ bytes: Span<UInt8>) throws(WireErrorCode) -> Bool {
         while scanned < bytes.count {
             let byte = bytes[scanned]

@@ -35,8 +35,10 @@ public struct RequestTarget: Equatable, Sendable {
     public let isSecure: Bool
 
     /// An empty target, before there is one.
-    static let none = RequestTarget(
-        form: .origin, range: .empty, authority: nil, pathAndQuery: .empty, path: .empty, isSecure: false)
+    static var none: RequestTarget {
+        RequestTarget(
+            form: .origin, range: .empty, authority: nil, pathAndQuery: .empty, path: .empty, isSecure: false)
+    }
 }
 
 extension RequestTarget {
@@ -105,6 +107,7 @@ extension RequestTarget {
     }
 
     /// `path [ "?" query ]` from `start` to the space that must follow.
+    @inline(__always)
     private static func path(
         _ bytes: Span<UInt8>, from start: Int, to end: Int
     ) throws(WireErrorCode) -> (whole: ByteRange, path: ByteRange) {

@@ -27,6 +27,7 @@ public struct ResponseHeadScanner: Sendable {
         }
     }
 
+    @inline(__always)
     private mutating func lines(of bytes: Span<UInt8>) throws(WireErrorCode) {
         guard bytes.count <= limits.head else { throw .headTooLarge }
         var position = 0
@@ -52,6 +53,7 @@ public struct ResponseHeadScanner: Sendable {
         guard head.status > 0 else { throw .statusLineInvalid }
     }
 
+    @inline(__always)
     private mutating func finish(in bytes: Span<UInt8>) throws(WireErrorCode) {
         if head.isChunked {
             // RFC 9112 section 6.1: framing that HTTP/1.0 does not have. Section 6.3: both might be response splitting.
@@ -65,6 +67,7 @@ public struct ResponseHeadScanner: Sendable {
 extension ResponseHead {
     /// `HTTP/1.1 SP 3DIGIT SP [ reason ]` (RFC 9112 section 4). The space behind the digits may be missing, as many
     /// servers have it. libcurl writes `HTTP/2` and `HTTP/3` for the later versions.
+    @inline(__always)
     fileprivate mutating func parseStatusLine(_ bytes: Span<UInt8>, to end: Int) throws(WireErrorCode) {
         guard end >= 10, bytes.matches(ByteRange(start: 0, end: 5), exactly: "HTTP/"), bytes[5].isDigit else {
             throw .statusLineInvalid
@@ -112,6 +115,7 @@ extension ResponseHead {
     }
 
     /// RFC 9110 section 8.6: identical repeats, as lines or as a list, may be taken for one; anything else is invalid.
+    @inline(__always)
     private mutating func addLength(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) {
         var elements = ListElements(value)
         var count = 0

@@ -88,7 +88,9 @@ public enum ResponseWriter {
 
     /// `Content-Length` (RFC 9110 section 8.6). Not with 1xx or 204, nor beside `transferEncodingChunked`.
     public static func contentLength(_ length: UInt64, to queue: inout ByteQueue) {
-        field("Content-Length", decimal: length, to: &queue)
+        queue.append("Content-Length: ")
+        queue.append(decimal: length)
+        queue.append("\r\n")
     }
 
     /// `Transfer-Encoding: chunked`; for callers of HTTP/1.1 only (RFC 9112 section 6.1).
@@ -98,6 +100,7 @@ public enum ResponseWriter {
 
     /// What a caller of that version has to be told about the connection (RFC 9112 section 9.3): `close` where it ends,
     /// `keep-alive` where a caller of HTTP/1.0 asked for it and gets it, nothing to one of HTTP/1.1 who expects it.
+    @inlinable
     public static func connection(keepsAlive: Bool, to version: HTTPVersion, in queue: inout ByteQueue) {
         if !keepsAlive {
             field("Connection", "close", to: &queue)
@@ -107,6 +110,7 @@ public enum ResponseWriter {
     }
 
     /// The empty line behind the fields.
+    @inlinable
     public static func endOfHead(to queue: inout ByteQueue) {
         queue.append("\r\n")
     }

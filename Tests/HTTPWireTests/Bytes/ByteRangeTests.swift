@@ -43,6 +43,23 @@ func comparisons() {
     #expect(exactly("Ab"))
 }
 
+@Test(
+    "any byte at any place of a long name is compared as by itself",
+    arguments: ["content-length", "z{a`@[-_", "~09!az|^}"] as [StaticString])
+func longComparisons(literal: StaticString) {
+    let name = Array("\(literal)".utf8)
+    for position in name.indices {
+        for byte in UInt8.min...UInt8.max {
+            var bytes = [0xFF] + name + [0xFF]
+            bytes[position + 1] = byte
+            let isSame = bytes.span.matches(ByteRange(start: 1, end: name.count + 1), ignoringCase: literal)
+            let lower = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+            guard isSame != (lower == name[position]) else { continue }
+            Issue.record("\(byte) at \(position) of \(literal)")
+        }
+    }
+}
+
 @Test("a literal is found wherever it stands")
 func contained() {
     func contains(_ text: String, _ literal: StaticString) -> Bool { latin1(text).span.contains(literal) }
