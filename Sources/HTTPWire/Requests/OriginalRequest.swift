@@ -65,12 +65,13 @@ extension RequestHead {
         }
         guard let method, let target, let host else { throw .fieldsIncomplete }
         guard !method.isEmpty, method.count <= 64, bytes.endOfToken(from: method.start, to: method.end) == method.end,
-            let parsed = RequestTarget(value: target, in: bytes), Authority(bytes, host) != nil
+            let parsed = RequestTarget(value: target, in: bytes), let authority = Authority(bytes, host)
         else { throw .fieldInvalid }
         methodRange = method
         self.method = RequestMethod(bytes, method)
         self.target = parsed
         self.host = host
+        hostName = authority.host
     }
 
     /// One that `Connection` names is as good as absent, and one that is there twice might be read as either.

@@ -9,8 +9,8 @@ extension RequestHead {
         case .host:
             // RFC 9112 section 3.2: more than one, or an invalid one, is 400. In every version: nobody sends two in earnest.
             guard host == nil else { throw .hostRepeated }
-            guard Authority(bytes, line.value) != nil else { throw .hostInvalid }
-            host = line.value
+            guard let authority = Authority(bytes, line.value) else { throw .hostInvalid }
+            (host, hostName) = (line.value, authority.host)
         case .contentLength:
             // RFC 9112 section 6.3 allows to take identical repeats for one; strict framing has no use for them.
             guard !hasLength else { throw .contentLengthRepeated }
@@ -35,6 +35,7 @@ extension RequestHead {
     }
 
     /// Decides what only the whole head tells.
+    @inline(__always)
     mutating func finish(in bytes: Span<UInt8>) throws(WireErrorCode) {
         if hasTransferEncoding {
             // RFC 9112 section 6.1: HTTP/1.0 knows no transfer codings, so somebody on the way took the message wrongly.

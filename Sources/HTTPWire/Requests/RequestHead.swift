@@ -22,6 +22,8 @@ public struct RequestHead: Sendable {
     public internal(set) var fields: [FieldLine] = []
     /// The value of `Host`, checked; nil only in HTTP/1.0.
     public internal(set) var host: ByteRange?
+    /// The host in `Host`, without a port.
+    var hostName: ByteRange?
     /// How long the body is.
     public internal(set) var body = BodyFraming.none
     /// What `Expect` asks for, whatever the version.
@@ -37,6 +39,12 @@ public struct RequestHead: Sendable {
     /// Host and port that the request is for: those of an absolute target before those of `Host`, which must then be
     /// ignored (RFC 9112 section 3.2.2).
     public var authority: ByteRange? { target.authority ?? host }
+
+    /// The host of `authority`, without a port; an IPv6 address with its brackets. `bytes`: those of the head.
+    public func authorityHost(in bytes: Span<UInt8>) -> ByteRange? {
+        guard let authority = target.authority else { return hostName }
+        return Authority(bytes, authority)?.host
+    }
 
     /// True if the caller means to send another request on this connection (RFC 9112 section 9.3): `close` ends it in
     /// every version, and HTTP/1.0 has to ask for `keep-alive`.
@@ -69,16 +77,21 @@ public struct RequestHead: Sendable {
         return nil
     }
 
-    /// Empties the head but keeps the memory of its table.
+    /// Empties the head but keeps the memory of its tables: hence one by one.
+    @inline(__always)
     mutating func reset() {
-        var fields = fields
-        self.fields = []
         fields.removeAll(keepingCapacity: true)
-        var connection = connection
-        self.connection = ConnectionOptions()
         connection.removeAll()
-        self = RequestHead()
-        self.fields = fields
-        self.connection = connection
+        method = .other
+        methodRange = .empty
+        target = .none
+        version = .http11
+        (host, hostName) = (nil, nil)
+        body = .none
+        expectation = .none
+        acceptsTrailers = false
+        hasLength = false
+        hasTransferEncoding = false
+        hasUpgrade = false
     }
 }

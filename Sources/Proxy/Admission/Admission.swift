@@ -53,10 +53,12 @@ enum Admission {
     }
 
     /// Looks at `Max-Forwards` last: whoever answers in the upstream's place is to know that it would have got there.
+    @inline(__always)
     private static func admit(
         _ head: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination
     ) -> Verdict {
-        switch MaxForwards(head, in: bytes) {
+        guard head.method == .options else { return .admitted(destination) }
+        return switch MaxForwards(head, in: bytes) {
         case .unlimited: .admitted(destination)
         case .left(0): .answered(LocalAnswer(status: 200, contentType: "", body: [], fields: [("Allow", methods)]))
         case .left: .admitted(destination)
@@ -73,12 +75,15 @@ enum Admission {
         "The kernel does not tell which user this caller is: it calls from another machine or another network "
         + "namespace, or has closed its side."
 
+    @inline(__always)
     private static func refusal(
         _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?, isUnixSocket: Bool
     ) -> LocalReply? {
         // HTTP/1.0 callers may lack Host; they are no browsers. Nor does one reach a Unix socket, unless through another proxy.
         let isHostFree = isUnixSocket && !plan.isAuthority && !plan.router.usesHosts
-        if !isHostFree, let authority = head.authority, !plan.hosts.accepts(authority, in: bytes) {
+        if !isHostFree, head.authority != nil,
+            !plan.hosts.accepts(host: head.authorityHost(in: bytes) ?? .empty, in: bytes)
+        {
             return LocalReply(
                 .hostNotAllowed,
                 detail: """
@@ -170,8 +175,10 @@ private struct Signs {
     /// How often it has come through countersign.
     var passes = 0
 
+    @inline(__always)
     init(_ head: RequestHead, in bytes: Span<UInt8>) {
-        for line in head.fields {
+        for index in head.fields.indices {
+            let line = head.fields[index]
             if line.kind == .via { passes += LoopGuard.passes(line.value, in: bytes) } else { metadata.take(line) }
         }
     }

@@ -26,13 +26,18 @@ package struct HostPolicy: Sendable {
     /// forwarded port, such as that of a container, has another number.
     package func accepts(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard let parsed = Authority(bytes, authority) else { return false }
-        let host = bytes.extracting(parsed.host.bounds)
-        for name in spelled where Self.isSame(name.span, host) { return true }
-        return accepts(host: bytes.text(parsed.host))
+        return accepts(host: parsed.host, in: bytes)
+    }
+
+    /// Returns whether a request for `host`, which is one without a port, is served.
+    func accepts(host: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        let spelling = bytes.extracting(host.bounds)
+        for index in spelled.indices where Self.isSame(spelled[index], spelling) { return true }
+        return accepts(host: bytes.text(host))
     }
 
     /// Returns whether `host` spells `name`, which is in lower case.
-    private static func isSame(_ name: Span<UInt8>, _ host: Span<UInt8>) -> Bool {
+    private static func isSame(_ name: [UInt8], _ host: Span<UInt8>) -> Bool {
         guard name.count == host.count else { return false }
         for index in name.indices {
             let byte = host[index]
