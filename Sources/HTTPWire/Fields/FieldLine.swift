@@ -12,6 +12,11 @@ public struct FieldLine: Equatable, Sendable {
     /// True if `Connection` names it, so that it goes no further (RFC 9110 section 7.6.1).
     public internal(set) var isNominated = false
 
+    /// Returns whether the line stands in `bytes` as it is written: a blank between colon and value, or nothing where there is none.
+    public func isPlain(in bytes: Span<UInt8>) -> Bool {
+        value.isEmpty || value.start == name.end + 2 && value.end <= bytes.count && bytes[name.end + 1] == .space
+    }
+
     /// True if the line must not be forwarded: it concerns the connection by what it is, or because `Connection` says so.
     public var isHopByHop: Bool { isNominated || kind.isHopByHop }
 }

@@ -49,6 +49,18 @@ public final class FieldSink {
         append(name: name, value: value.utf8.span)
     }
 
+    /// Adds whole lines, which are right as they stand in the source; each ends in CR LF.
+    public func append(lines: StaticString) {
+        RequestWriter.makeRoom(for: lines.utf8CodeUnitCount, in: &bytes)
+        bytes.append(lines)
+    }
+
+    /// Adds lines of a head that was parsed, one behind the other there, as they are.
+    public func append(_ lines: FieldRun, of head: Span<UInt8>) {
+        RequestWriter.makeRoom(for: lines.count, in: &bytes)
+        lines.append(of: head, to: &bytes)
+    }
+
     /// Ends the head, with the fields that say how long the body is.
     public func end(_ framing: BodyFraming) {
         switch framing {

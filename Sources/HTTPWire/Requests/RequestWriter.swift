@@ -29,7 +29,7 @@ public enum RequestWriter {
         else { return false }
         let isBlank = isBlank(value)
         let length = name.count + (isBlank ? 3 : value.count + 4)
-        if queue.capacity - queue.count < length { move(&queue, toRoomFor: length) }
+        makeRoom(for: length, in: &queue)
         unsafe queue.withUnsafeFreeSpace(minimum: length) { room in
             unsafe name.withUnsafeBytes { unsafe room.copyMemory(from: $0) }
             unsafe room[name.count] = UInt8(ascii: ":")
@@ -44,6 +44,12 @@ public enum RequestWriter {
             return length
         }
         return true
+    }
+
+    /// Sees to it that `length` bytes fit; memory that is too small for them is overwritten when it is given up.
+    @inline(__always)
+    static func makeRoom(for length: Int, in queue: inout ByteQueue) {
+        if queue.capacity - queue.count < length { move(&queue, toRoomFor: length) }
     }
 
     private static func isBlank(_ value: Span<UInt8>) -> Bool {

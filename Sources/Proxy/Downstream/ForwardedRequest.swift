@@ -12,8 +12,8 @@ enum ForwardedRequest {
         var policy = ForwardingPolicy()
         /// True if the caller's own `Authorization` goes, and no session's.
         var keepsCredentials = false
-        /// The caller; asked for only where the upstream is to know.
-        var peer = SocketName.nameless
+        /// The caller's socket, by which the kernel knows the caller's address; it is asked only where the upstream is to know.
+        var socket: Int32 = -1
     }
 
     /// Writes the fields of `head` (in `bytes`) that are forwarded, and those that a proxy adds.
@@ -26,13 +26,21 @@ enum ForwardedRequest {
         overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: FieldSink
     ) {
         let policy = terms.policy
-        if policy.host == .pass, let host = passedHost(head) {
+        let passesHost =
+            switch policy.host {
+            case .pass: true
+            case .upstream: false
+            }
+        if passesHost, let host = passedHost(head) {
             fields.append(name: "Host", value: bytes.extracting(host.bounds))
         } else {
             fields.append(name: "Host", value: authority.span)
         }
         var callersCookies: [[UInt8]] = []
-        for line in head.fields {
+        // The lines that go as they came, and are not written yet.
+        var run = FieldRun()
+        for index in head.fields.indices {
+            let line = head.fields[index]
             if line.isHopByHop {
                 // What may follow the body (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, head.body == .chunked else { continue }
@@ -42,12 +50,14 @@ enum ForwardedRequest {
                 // Ours: the upstream's authority (RFC 9110 §7.2), the framing, our own answer to Expect.
                 continue
             case .authorization where terms.keepsCredentials:
+                fields.append(run.taken(), of: bytes)
                 fields.append(name: "Authorization", value: bytes.extracting(line.value.bounds))
                 continue
             case .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto:
                 if CallerFields.owns(line.kind, as: policy.caller) { continue }
             case .maxForwards where head.method == .options:
                 guard let left = MaxForwards.reduced(line.value, in: bytes) else { continue }
+                fields.append(run.taken(), of: bytes)
                 fields.append(name: "Max-Forwards", value: "\(left)")
                 continue
             default: break
@@ -62,30 +72,40 @@ enum ForwardedRequest {
                 continue
             }
             if line.kind == .acceptEncoding, sessions.limitsCodings {
+                fields.append(run.taken(), of: bytes)
                 fields.append(name: "Accept-Encoding", value: ReadableCodings.among(bytes.text(line.value)))
                 continue
             }
             if line.kind == .cookie, let restored = LocalCookie.restored(value) {
+                fields.append(run.taken(), of: bytes)
                 fields.append(name: bytes.extracting(line.name.bounds), value: restored.span)
                 continue
             }
-            fields.append(name: bytes.extracting(line.name.bounds), value: value)
+            if line.isPlain(in: bytes) {
+                if !run.add(line) { fields.append(run.taken(by: line), of: bytes) }
+            } else {
+                fields.append(run.taken(), of: bytes)
+                fields.append(name: bytes.extracting(line.name.bounds), value: value)
+            }
         }
+        fields.append(run, of: bytes)
         if let cookies {
             cookies.write(mergedWith: callersCookies, to: fields)
         } else if !callersCookies.isEmpty {
             fields.append(name: "Cookie", value: RequestCookies.joined(callersCookies).span)
         }
-        if policy.caller != .none {
+        switch policy.caller {
+        case .none: break
+        case .forwarded, .xForwarded:
             CallerFields.write(
-                head, in: bytes, from: terms.peer, as: policy.caller, overriddenBy: sessions, to: fields)
+                head, in: bytes, from: SocketName.peer(of: terms.socket), as: policy.caller, overriddenBy: sessions,
+                to: fields)
         }
         // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
-        fields.append(name: "Via", value: head.version == .http10 ? "1.0 countersign" : "1.1 countersign")
+        fields.append(lines: head.version == .http10 ? "Via: 1.0 countersign\r\n" : "Via: 1.1 countersign\r\n")
         // RFC 9110 §10.1.4; to a caller of HTTP/1.0 they could not be passed on.
         if head.acceptsTrailers, head.version == .http11 {
-            fields.append(name: "TE", value: "trailers")
-            fields.append(name: "Connection", value: "TE")
+            fields.append(lines: "TE: trailers\r\nConnection: TE\r\n")
         }
     }
 

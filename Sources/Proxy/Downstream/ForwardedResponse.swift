@@ -7,7 +7,8 @@ internal import HTTPWire
 /// The response of one exchange on its way to the caller: which of the upstream's fields pass, and how the body is
 /// framed for this caller (RFC 9112 §6).
 struct ForwardedResponse {
-    private enum Framing {
+    /// The end of the body as the caller is told it (RFC 9112 §6).
+    enum Framing {
         /// No body, or none yet.
         case none
         /// As long as `Content-Length` says; libcurl sees to it that it is.
@@ -15,9 +16,27 @@ struct ForwardedResponse {
         case chunked
         /// Until the connection ends: for callers of HTTP/1.0, who know no chunks.
         case untilClose
+
+        /// True if pieces of the body go to the caller without anything between them.
+        var passesBodyAsItIs: Bool { self == .length || self == .untilClose }
+
+        /// Writes a piece of the body.
+        func write(_ bytes: Span<UInt8>, to output: inout ByteQueue) {
+            switch self {
+            case .none:
+                break
+            case .length, .untilClose:
+                output.append(bytes)
+            case .chunked:
+                guard !bytes.isEmpty else { return }
+                ResponseWriter.chunkHead(bytes.count, to: &output)
+                output.append(bytes)
+                ResponseWriter.chunkTail(to: &output)
+            }
+        }
     }
 
-    private var framing = Framing.none
+    private(set) var framing = Framing.none
     private var isHead = false
     private(set) var version = HTTPVersion.http11
     private var acceptsTrailers = false
@@ -70,8 +89,9 @@ struct ForwardedResponse {
             framing = .untilClose
             keepsAlive = false
         }
-        Self.writeStatusLine(head, in: bytes, to: &output)
-        writeFields(of: head, in: bytes, to: &output, addresses: addresses)
+        // Room for all that is added, too: nothing is moved then.
+        output.reserve(bytes.count + 256)
+        writeStatusAndFields(of: head, in: bytes, to: &output, addresses: addresses)
         // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
         // RFC 9110 §6.6.1: whoever forwards a response without one adds the time at which it came.
@@ -87,25 +107,31 @@ struct ForwardedResponse {
         return keepsAlive
     }
 
-    /// Writes the fields that pass, all but those that tell how the message is framed and what becomes of the connection.
-    func writeFields(
+    /// Writes the status line and the fields that pass, all but those that tell how the message is framed and what becomes of the
+    /// connection.
+    func writeStatusAndFields(
         of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> AddressMap?
     ) {
+        // What goes as it came, and is not written yet.
+        var run = FieldRun(statusLineOf: head)
+        if run.isEmpty { Self.writeStatusLine(head, in: bytes, to: &output) }
         // A refusal says what it wants (RFC 9110 §15.5.2); anything else that speaks of authentication is about our session.
         let hidesChallenge = hidesAuthentication && head.status != 401 && head.status != 403
         var map: AddressMap?
-        for line in head.fields {
+        for index in head.fields.indices {
+            let line = head.fields[index]
             if line.isHopByHop {
                 // Which fields may follow the body, where any may (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, takesTrailers else { continue }
             }
-            if held.contains(line) { continue }
             switch line.kind {
             case .contentLength:
                 continue
             case .contentLocation, .location, .refresh, .setCookie:
+                if held.contains(line) { continue }
                 if map == nil { map = addresses() }
                 guard let local = map?.local(line, in: bytes) else { break }
+                run.taken().append(of: bytes, to: &output)
                 output.append(bytes.extracting(line.name.start..<line.value.start))
                 output.append(local)
                 output.append("\r\n")
@@ -119,10 +145,9 @@ struct ForwardedResponse {
             default:
                 break
             }
-            // The scanner has checked both; this is one copy instead of two checked ones.
-            output.append(bytes.extracting(line.name.start..<line.value.end))
-            output.append("\r\n")
+            if !run.add(line) { run.taken(by: line).append(of: bytes, to: &output) }
         }
+        run.append(of: bytes, to: &output)
     }
 
     /// With the upstream's phrase, or the registered one where it has none, as in HTTP/2 (RFC 9113 §8.3.2): some callers do not
@@ -142,24 +167,6 @@ struct ForwardedResponse {
         case (3, _): "Via: 3 countersign\r\n"
         case (_, 0): "Via: 1.0 countersign\r\n"
         default: "Via: 1.1 countersign\r\n"
-        }
-    }
-
-    /// True if pieces of the body go to the caller without anything between them.
-    var passesBodyAsItIs: Bool { framing == .length || framing == .untilClose }
-
-    /// Writes a piece of the body.
-    func writeBody(_ bytes: Span<UInt8>, to output: inout ByteQueue) {
-        switch framing {
-        case .none:
-            break
-        case .length, .untilClose:
-            output.append(bytes)
-        case .chunked:
-            guard !bytes.isEmpty else { return }
-            ResponseWriter.chunkHead(bytes.count, to: &output)
-            output.append(bytes)
-            ResponseWriter.chunkTail(to: &output)
         }
     }
 

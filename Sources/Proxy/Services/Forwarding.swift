@@ -161,7 +161,7 @@ extension Forwarding: ExchangeCaller {
     func exchangeDelivers(headOf transfer: Transfer) {
         let answer = transfer.answer
         worker.log.answered(exchange?.upstreamName ?? "")
-        response.held = exchange?.heldCookies ?? HeldCookies()
+        if answer.first(.setCookie) != nil { response.held = exchange?.heldCookies ?? HeldCookies() }
         note(status: answer.status)
         var keepsAlive = connection.keepsAlive(after: answer.status)
         connection.write { output in
@@ -184,9 +184,10 @@ extension Forwarding: ExchangeCaller {
             guard output.count < CallerStream.outputWindow else { return }
             let isCopied =
                 !output.isEmpty && output.count < Self.copiedAtMost || transfer.body.count < Self.copiedAtMost
-            if isCopied || !response.passesBodyAsItIs {
+            let framing = response.framing
+            if isCopied || !framing.passesBodyAsItIs {
                 connection.accessNote?.bytes += transfer.body.count
-                transfer.body.withSpan { response.writeBody($0, to: &output) }
+                transfer.body.withSpan { framing.write($0, to: &output) }
                 transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
             } else if output.isEmpty {
                 connection.accessNote?.bytes += transfer.body.count

@@ -35,6 +35,7 @@ struct UpstreamRequest {
     init(caller: AcceptedCaller, worker: Worker) {
         self.caller = caller
         self.worker = worker
+        terms.socket = caller.descriptor
     }
 
     /// The exchange, while it is that of the present request.
@@ -83,6 +84,7 @@ struct UpstreamRequest {
     }
 
     /// The client of an upstream for this very caller.
+    @inline(__always)
     private func own(_ client: UpstreamClient) throws(Refusal) -> UpstreamClient {
         guard client.dependsOnCaller else { return client }
         if let user = caller.callerUser { return client.client(for: user) }
@@ -109,12 +111,12 @@ struct UpstreamRequest {
     }
 
     /// Takes up by what the request is forwarded.
+    @inline(__always)
     private mutating func setTerms(for request: RequestHead, of client: UpstreamClient) throws(Refusal) {
         upstream = client
         let policy = client.forwarding
         terms.policy = policy
         terms.keepsCredentials = false
-        if policy.caller != .none { terms.peer = SocketName.peer(of: caller.descriptor) }
         switch policy.callerCredentials {
         case .replace:
             break

@@ -12,8 +12,7 @@ extension ForwardedResponse {
         to output: inout ByteQueue, addresses: () -> AddressMap?
     ) throws(WireError) {
         try offer.check(head, in: bytes, askedBy: request)
-        Self.writeStatusLine(head, in: bytes, to: &output)
-        writeFields(of: head, in: bytes, to: &output, addresses: addresses)
+        writeStatusAndFields(of: head, in: bytes, to: &output, addresses: addresses)
         output.append(Self.via(head))
         Self.writeUpgrade(of: head, in: bytes, to: &output)
         ResponseWriter.endOfHead(to: &output)

@@ -82,7 +82,7 @@ private struct ResponseWay: ~Copyable {
         var goesOn = true
         for end in dice.arrivals(body.count) where goesOn && !body.isEmpty && !answer.isWhole {
             if case .taken = answer.take(body.extracting(start..<end), into: &queue) {} else { goesOn = false }
-            queue.withSpan { response.writeBody($0, to: &output) }
+            queue.withSpan { response.framing.write($0, to: &output) }
             queue.removeAll()
             start = end
         }

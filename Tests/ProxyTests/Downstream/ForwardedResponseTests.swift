@@ -23,7 +23,7 @@ struct ForwardedResponseTests {
         let stays = response.writeHead(
             scanner.head, in: bytes.span, keepsAlive: keepsAlive, to: &output,
             date: { "Sat, 21 Nov 2026 16:00:00 GMT" }, addresses: { nil })
-        for piece in body { response.writeBody(Array(piece.utf8).span, to: &output) }
+        for piece in body { response.framing.write(Array(piece.utf8).span, to: &output) }
         response.writeEnd(to: &output)
         return (output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }, stays)
     }
