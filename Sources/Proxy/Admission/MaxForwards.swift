@@ -14,7 +14,7 @@ enum MaxForwards: Equatable {
     case invalid
 
     /// What the request says.
-    init(_ head: RequestHead, in bytes: Span<UInt8>) {
+    init(_ head: borrowing RequestHead, in bytes: Span<UInt8>) {
         self = .unlimited
         guard head.method == .options else { return }
         for line in head.fields where line.kind == .maxForwards {

@@ -86,6 +86,7 @@ final class CallerStream {
     }
 
     /// Writes what the socket takes.
+    @inline(__always)
     func send() -> Sending {
         let waiting = output.count
         let failure = output.send(to: descriptor, keepingCapacity: 2 * Self.outputWindow)

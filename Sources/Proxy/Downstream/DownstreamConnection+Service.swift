@@ -7,12 +7,12 @@ internal import HTTPWire
 
 // The services' side of a connection.
 extension DownstreamConnection: ServedConnection {
-    var request: RequestHead { machine.parser.head }
-
-    func withRequestBytes<Result, Failure: Error>(
-        _ body: (Span<UInt8>) throws(Failure) -> Result
+    func withRequest<Result, Failure: Error>(
+        _ body: (_ request: RequestHead, _ bytes: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try head.withSpan(body)
+        try head.withSpan { (bytes) throws(Failure) in
+            try machine.withHead { (request) throws(Failure) in try body(request, bytes) }
+        }
     }
 
     // MARK: Answers of our own
@@ -35,11 +35,10 @@ extension DownstreamConnection: ServedConnection {
     }
 
     private func write(_ answer: LocalAnswer) {
-        let isHead = machine.parser.head.method == .head
+        let (isHead, version) = machine.withHead { ($0.method == .head, $0.version) }
         let keepsAlive = writesWholeResponse()
         answer.write(
-            isHead: isHead, version: machine.parser.head.version, date: worker.date(), keepsAlive: keepsAlive,
-            to: &stream.output)
+            isHead: isHead, version: version, date: worker.date(), keepsAlive: keepsAlive, to: &stream.output)
         accessNote?.status = answer.status
         accessNote?.bytes = isHead ? 0 : answer.body.count
         requestEnded(isBroken: false)
@@ -128,7 +127,7 @@ extension DownstreamConnection: ServedConnection {
         guard let note = accessNote else { return }
         accessNote = nil
         note.write(for: caller, on: worker, exchange: service?.exchange) { describe in
-            head.withSpan { describe(service?.loggedRequest(machine.parser.head, in: $0) ?? machine.parser.head, $0) }
+            withRequest { describe(service?.loggedRequest($0, in: $1) ?? $0, $1) }
         }
     }
 }

@@ -184,8 +184,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     /// Hands over the fields behind the body, which the last step found in the input. Those go no further that `Connection` names.
     private func take(_ trailers: [FieldLine]) {
-        let request = machine.parser.head
-        head.withSpan { head in
+        withRequest { request, head in
             stream.input.withSpan { bytes in
                 for line in trailers
                 where !request.nominates(trailer: bytes.extracting(line.name.bounds), in: head) {
@@ -202,8 +201,10 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     }
 
     private func ownAnswer() -> LocalAnswer? {
-        guard machine.parser.head.target.form == .asterisk else { return nil }
-        return head.withSpan { Admission.ownAnswer(to: machine.parser.head, in: $0, for: caller) }
+        withRequest { request, bytes in
+            guard case .asterisk = request.target.form else { return nil }
+            return Admission.ownAnswer(to: request, in: bytes, for: caller)
+        }
     }
 
     /// The service of the listener as of the last reload.

@@ -22,8 +22,8 @@ struct HTTP1ServerMachine: ~Copyable {
     }
 
     private var state = State.head
-    /// Its head is that of the present request. Read it in place: a copy costs the memory of its table at the next request.
-    private(set) var parser: RequestHeadParser
+    /// Its head is that of the present request.
+    private var parser: RequestHeadParser
     /// Apart from the state, which is copied wherever it is looked at.
     private var decoder = BodyDecoder(framing: .none)
     private var limits: HeadLimits
@@ -61,6 +61,10 @@ struct HTTP1ServerMachine: ~Copyable {
     var isMidHead: Bool { awaitsHead && !parser.isIdle }
     /// True if a service answers the present request.
     var isServed: Bool { responder == .service }
+    /// Lends the head of the present request: a copy would cost the memory of its table at the next request.
+    borrowing func withHead<Result, Failure: Error>(_ body: (RequestHead) throws(Failure) -> Result) throws(Failure)
+        -> Result
+    { try body(parser.head) }
     var isBodyComplete: Bool { if case .request(let request) = state { request.isBodyComplete } else { true } }
     private var responder: HTTP1ServerRequest.Responder? {
         if case .request(let request) = state { request.responder } else { nil }

@@ -42,7 +42,8 @@ struct HTTP1ServerRequest {
     var isWatched = false
 
     /// A request whose head is `head`.
-    init(_ head: RequestHead) {
+    @inline(__always)
+    init(_ head: borrowing RequestHead) {
         isBodyComplete = head.body.isEmpty
         // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests. Nor is it
         // certain that what follows a HEAD with a body is one (RFC 9110 §9.3.2).

@@ -29,21 +29,16 @@ final class Forwarding: Service {
     // MARK: Requests
 
     func begin() {
-        guard prepare() else { return }
-        run.exchange?.start()
-        run.tally.handedOver(by: worker.loop)
-    }
-
-    /// Makes the exchange ready; `false`: the request was answered. Apart from the start, at which the answer may be there: until
-    /// then a copy holds the memory of the parser's table.
-    private func prepare() -> Bool {
-        let request = connection.request
-        response.reset(
-            isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
-        // A reply lets go of the bytes: hence behind.
-        switch connection.withRequestBytes({ admit(request, in: $0) }) {
+        // A reply lets go of the head and its bytes: hence behind.
+        switch connection.withRequest({ admit($0, in: $1) }) {
         case .begun:
-            return true
+            connection.accept()
+            // Nothing behind a request for another protocol is read as a request: it may be the other protocol already, from a
+            // caller who does not wait for the 101, and what is that to one reader and a request to another is how requests are
+            // smuggled. So the connection ends with any other answer.
+            if offer != nil { connection.endAfterRequest() }
+            run.exchange?.start()
+            run.tally.handedOver(by: worker.loop)
         case .answered(let answer):
             connection.deliver(answer)
         case .refused(let refusal):
@@ -53,7 +48,6 @@ final class Forwarding: Service {
         case .withoutExchange(let refusal):
             refuse(refusal.reply, of: refusal.upstream)
         }
-        return false
     }
 
     private enum Beginning {
@@ -64,6 +58,8 @@ final class Forwarding: Service {
     }
 
     private func admit(_ request: RequestHead, in bytes: Span<UInt8>) -> Beginning {
+        response.reset(
+            isHead: request.method == .head, version: request.version, acceptsTrailers: request.acceptsTrailers)
         let caller = caller
         switch Admission.decide(
             request, in: bytes, plan: caller.listener, user: caller.user, isUnixSocket: caller.isUnixSocket)
@@ -81,14 +77,10 @@ final class Forwarding: Service {
         }
     }
 
+    @inline(__always)
     private func forward(_ request: RequestHead, in bytes: Span<UInt8>) {
-        connection.accept()
-        // Nothing behind a request for another protocol is read as a request: it may be the other protocol already, from a
-        // caller who does not wait for the 101, and what is that to one reader and a request to another is how requests are
-        // smuggled. So the connection ends with any other answer.
         let takesUpgrade = request.requestsUpgrade && run.upstream?.takesUpgrades == true
         offer = takesUpgrade ? UpgradeOffer(request, in: bytes) : nil
-        if offer != nil { connection.endAfterRequest() }
         // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
         let outbound = ExchangeRequest(
             method: request.method, otherMethod: request.method == .other ? bytes.text(request.methodRange) : "",
@@ -137,10 +129,9 @@ extension Forwarding: ExchangeCaller {
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) {
         guard let upstream = run.upstream else { return }
-        let request = connection.request
         // The answer speaks of authentication to whom the credentials belong that go up.
         response.hidesAuthentication = !sessions.isEmpty && !run.terms.keepsCredentials
-        connection.withRequestBytes { bytes in
+        connection.withRequest { request, bytes in
             ForwardedRequest.write(
                 request, in: bytes, authority: upstream.authority, terms: run.terms, overriddenBy: sessions,
                 cookies: cookies, to: fields)
@@ -238,7 +229,7 @@ extension Forwarding: ExchangeCaller {
         var failure: WireError?
         connection.write { output in
             do throws(WireError) {
-                try connection.withRequestBytes { (request) throws(WireError) in
+                try connection.withRequest { (_, request) throws(WireError) in
                     try transfer.head.withSpan { (bytes) throws(WireError) in
                         try response.writeSwitch(
                             transfer.answer, in: bytes, to: offer, askedBy: request, to: &output,
@@ -260,9 +251,8 @@ extension Forwarding: ExchangeCaller {
     /// set a cookie.
     private func addressMap() -> AddressMap? {
         guard let upstream = run.upstream else { return nil }
-        return connection.withRequestBytes {
-            AddressMap(
-                for: caller, of: connection.request, in: $0, stripped: run.stripped, from: upstream, worker: worker)
+        return connection.withRequest {
+            AddressMap(for: caller, of: $0, in: $1, stripped: run.stripped, from: upstream, worker: worker)
         }
     }
 }

@@ -23,14 +23,12 @@ final class LocalAnswers: Service {
     }
 
     func begin() {
-        let request = connection.request
         let caller = connection.caller
-        let refusal = connection.withRequestBytes {
-            Admission.refusal(
-                ofLocal: request, in: $0, plan: caller.listener, isUnixSocket: caller.isUnixSocket)
+        let refusal = connection.withRequest {
+            Admission.refusal(ofLocal: $0, in: $1, plan: caller.listener, isUnixSocket: caller.isUnixSocket)
         }
         if let refusal { return refuse(refusal) }
-        let parsed = connection.withRequestBytes { LocalRequest(request, in: $0, isUnixSocket: caller.isUnixSocket) }
+        let parsed = connection.withRequest { LocalRequest($0, in: $1, isUnixSocket: caller.isUnixSocket) }
         if let later = service.later(parsed) {
             connection.deliver(later)
         } else {

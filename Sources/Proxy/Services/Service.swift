@@ -51,11 +51,10 @@ extension Service {
 /// A caller's connection as a service sees it: the present request, and all that may be done about it.
 protocol ServedConnection: AnyObject {
     var caller: AcceptedCaller { get }
-    /// The present request. Not to be kept: a copy costs the memory of its table at the next request.
-    var request: RequestHead { get }
-    /// Lends the bytes that the ranges of `request` mean.
-    func withRequestBytes<Result, Failure: Error>(
-        _ body: (Span<UInt8>) throws(Failure) -> Result
+    /// Lends the present request, and the bytes that its ranges mean. The head is read in place, not copied, so `body` may not
+    /// call what tells the connection something: that is exclusive.
+    func withRequest<Result, Failure: Error>(
+        _ body: (_ request: RequestHead, _ bytes: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result
     /// The notes for the access log; `nil` if there is none.
     var accessNote: AccessNote? { get }

@@ -246,12 +246,10 @@ private final class FakeConnection: ServedConnection {
     /// All that is written.
     var text: String { output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
 
-    var request: RequestHead { parser.head }
-
-    func withRequestBytes<Result, Failure: Error>(
-        _ body: (Span<UInt8>) throws(Failure) -> Result
+    func withRequest<Result, Failure: Error>(
+        _ body: (_ request: RequestHead, _ bytes: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try head.withSpan(body)
+        try head.withSpan { (bytes) throws(Failure) in try body(parser.head, bytes) }
     }
 
     func noteAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?) {}

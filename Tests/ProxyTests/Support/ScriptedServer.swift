@@ -35,7 +35,7 @@ struct ScriptedServer: ~Copyable {
         switch action {
         case .wait: return false
         case .takeHead(let length):
-            let method = input.withSpan { $0.text(machine.parser.head.methodRange) }
+            let method = input.withSpan { bytes in machine.withHead { bytes.text($0.methodRange) } }
             input.consume(length)
             note(method)
             if method == "PUT" {

@@ -27,9 +27,8 @@ final class AuthRequests: Service {
 
     /// Makes the exchange ready; `false`: the request was answered. Apart from the start, as in `Forwarding`.
     private func prepare() -> Bool {
-        let question = connection.request
         let caller = connection.caller
-        let refusal: UpstreamRequest.Refusal? = connection.withRequestBytes { bytes in
+        let refusal: UpstreamRequest.Refusal? = connection.withRequest { question, bytes in
             if let refusal = Admission.refusal(ofQuestion: question, in: bytes, by: caller) {
                 return UpstreamRequest.Refusal(reply: refusal)
             }
@@ -41,16 +40,18 @@ final class AuthRequests: Service {
             }
             do throws(UpstreamRequest.Refusal) {
                 try run.admit(subrequest: original, in: bytes)
-                connection.accept()
                 run.begin(subrequest: original, in: bytes, for: self)
                 return nil
             } catch {
                 return error
             }
         }
-        guard let refusal else { return true }
-        refuse(refusal.reply, of: refusal.upstream)
-        return false
+        if let refusal {
+            refuse(refusal.reply, of: refusal.upstream)
+            return false
+        }
+        connection.accept()
+        return true
     }
 
     func refuse(_ reply: LocalReply) { refuse(reply, of: nil) }
@@ -90,8 +91,7 @@ extension AuthRequests: SubrequestCaller {
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) {
-        let question = connection.request
-        connection.withRequestBytes { bytes in
+        connection.withRequest { question, bytes in
             run.writeFields(of: question, in: bytes, into: fields, overriddenBy: sessions, cookies: cookies)
         }
     }
@@ -100,14 +100,13 @@ extension AuthRequests: SubrequestCaller {
     func exchangeAuthorizes(_ answer: SubrequestAnswer) {
         run.tally.status = 200
         connection.accessNote?.status = 200
-        let request = connection.request
-        let cookies = connection.withRequestBytes { bytes in
-            answer.cookies.flatMap { $0.field(with: request, in: bytes) }
+        let (version, cookies) = connection.withRequest { request, bytes in
+            (request.version, answer.cookies.flatMap { $0.field(with: request, in: bytes) })
         }
         // A body is not read.
         let keepsAlive = connection.writesWholeResponse()
         let writer = SubrequestResponse(
-            browsers: connection.caller.listener.browsers, policy: run.terms.policy, version: request.version,
+            browsers: connection.caller.listener.browsers, policy: run.terms.policy, version: version,
             keepsAlive: keepsAlive)
         connection.write { writer.write(answer, cookies: cookies, date: worker.date(), to: &$0) }
         connection.responseIsWhole()
