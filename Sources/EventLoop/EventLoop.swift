@@ -26,7 +26,7 @@ public final class EventLoop: @unchecked Sendable {
     private var hooks: [any WaitHook] = []
     /// The clock that is turned by hand; `nil`: the time is the system's.
     private let manualClock: ManualLoopClock?
-    private var time: LoopInstant
+    @usableFromInline var time: LoopInstant
     /// How far the present turn has come, where the time is turned by hand: it takes none but what its own thread advances.
     private var turnEnd = LoopInstant(nanoseconds: 0)
     /// How many events the last wait brought, and how many were ever delivered.
@@ -103,8 +103,9 @@ public final class EventLoop: @unchecked Sendable {
     // MARK: On the loop's thread
 
     /// The time as of this turn.
+    @inlinable
     public var now: LoopInstant {
-        assertOnLoop()
+        assert(isOnLoop, "not on the loop's thread")
         return time
     }
 
@@ -229,8 +230,12 @@ public final class EventLoop: @unchecked Sendable {
                 mailbox.empty(into: &queue)
             }
         }
+        if poller.hasRefused { deliverRefused() }
+        if timers.earliest <= time { fireTimers() }
+    }
+
+    private func deliverRefused() {
         while let delivery = poller.takeRefused() { delivery.handler.ready(delivery.descriptor, delivery.events) }
-        fireTimers()
     }
 
     /// The time of the turn that begins: one that is turned by hand passes no timer by.
@@ -254,7 +259,7 @@ public final class EventLoop: @unchecked Sendable {
         var isQuiet = false
         var round = 0
         while !isQuiet, round < Self.roundsPerTurn {
-            runJobs(atMost: Self.jobsPerTurn / Self.roundsPerTurn)
+            if !queue.isEmpty { runJobs(atMost: Self.jobsPerTurn / Self.roundsPerTurn) }
             deadline = .never
             isQuiet = true
             var index = 0
@@ -332,7 +337,8 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     /// Handlers trust this where it is checked only in debug builds; `LoopBound` and the executor always check.
-    private func assertOnLoop() {
-        assert(isCurrent || isAtRest, "not on the loop's thread")
-    }
+    private func assertOnLoop() { assert(isOnLoop, "not on the loop's thread") }
+
+    /// True on the loop's thread, and while no thread turns the loop.
+    @usableFromInline var isOnLoop: Bool { isCurrent || isAtRest }
 }

@@ -9,6 +9,7 @@ public struct LoopInstant: Sendable, Hashable, Comparable {
     public var nanoseconds: UInt64
 
     /// The moment `nanoseconds` after the clock's zero.
+    @inlinable
     public init(nanoseconds: UInt64) {
         self.nanoseconds = nanoseconds
     }
@@ -28,7 +29,8 @@ public struct LoopInstant: Sendable, Hashable, Comparable {
     }
 
     /// A moment that never comes.
-    public static let never = LoopInstant(nanoseconds: .max)
+    @inlinable
+    public static var never: LoopInstant { LoopInstant(nanoseconds: .max) }
 
     /// The moment that many milliseconds later; a negative number counts as none.
     public func advanced(byMilliseconds milliseconds: Int) -> LoopInstant {

@@ -68,6 +68,7 @@ struct Poller: ~Copyable {
     // The next ones give back the handler that goes: its `deinit` may call the loop, hence must not run while this value
     // is being changed.
 
+    @inline(__always)
     mutating func watch(
         _ fd: Int32, for interest: Interest, handler: any ReadinessHandler
     ) -> (any ReadinessHandler)? {
@@ -154,6 +155,7 @@ struct Poller: ~Copyable {
         return Delivery(handler: handler, descriptor: Int32(index), events: Readiness(rawValue: told))
     }
 
+    @inline(__always)
     private mutating func want(_ wanted: UInt32, at index: Int) {
         records[index].wanted = wanted
         let kernel = records[index].kernel

@@ -24,8 +24,9 @@ final class AccessNote {
     }
 
     /// The note of a request of `caller`, whose head was read, or could not be; `nil` where no log wants it.
+    @inline(__always)
     static func begin(_ caller: AcceptedCaller, on worker: Worker, hasHead: Bool) -> AccessNote? {
-        guard worker.accessLog != nil, !caller.listener.isLocal else { return nil }
+        guard worker.hasAccessLog, !caller.listener.isLocal else { return nil }
         return AccessNote(begun: worker.loop.now, hasHead: hasHead)
     }
 

@@ -30,7 +30,11 @@ final class Worker: WaitHook {
     let log: ExchangeLog
     /// Where access records go, if anywhere.
     private(set) var accessLog: (any AccessRecorder)?
+    /// True if there is one; for each request, as a look at the value itself copies it.
+    private(set) var hasAccessLog = false
     private var clients: [String: UpstreamClient] = [:]
+    /// The upstream that was asked for last: mostly the next request is for it, too, and no name is hashed.
+    private var latest: UpstreamClient?
     private var acceptors: [Int32: Acceptor] = [:]
     /// The upstreams that this worker asks whether they serve: the first one does, for all.
     private var checks: [UpstreamCheck] = []
@@ -78,6 +82,8 @@ final class Worker: WaitHook {
     /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
     func apply(_ plan: ProxyPlan, sockets: [ListenSocket]) {
         accessLog = plan.accessLog
+        hasAccessLog = accessLog != nil
+        latest = nil
         var former = clients
         clients = Dictionary(
             plan.upstreams.map { plan in
@@ -108,7 +114,11 @@ final class Worker: WaitHook {
         for check in checks { check.start() }
     }
 
-    func client(named name: String) -> UpstreamClient? { clients[name] }
+    func client(named name: String) -> UpstreamClient? {
+        if let latest, latest.plan.name == name { return latest }
+        latest = clients[name]
+        return latest
+    }
 
     // MARK: Connections
 
@@ -146,8 +156,9 @@ final class Worker: WaitHook {
         var turn: [any WorkerConnection] = []
         swap(&turn, &spare)
         swap(&turn, &noted)
-        for connection in turn { connection.turn() }
-        turn.removeAll(keepingCapacity: true)
+        for index in turn.indices { turn[index].turn() }
+        // One by one: for the few that there are, it takes less than to remove all.
+        while turn.popLast() != nil {}
         swap(&turn, &spare)
         return WaitAdvice(didWork: true)
     }
