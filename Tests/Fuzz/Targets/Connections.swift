@@ -115,7 +115,7 @@ private struct FuzzedServer: ~Copyable {
     }
 
     private mutating func begin() {
-        let target = machine.parser.head.target.pathAndQuery
+        let target = machine.withHead { $0.target.pathAndQuery }
         facts += [1, target.end - target.start]
         switch (target.end - target.start) % 3 {
         case 0: answer()
