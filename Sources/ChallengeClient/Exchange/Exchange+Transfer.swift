@@ -181,7 +181,7 @@ extension Exchange: TransferOwner {
         // The answer is there and asks for another request; its end is still to come.
         guard !machine.state.isSettling, !machine.state.isHolding, let stream else { return .pause }
         if let isHonored = machine.bodyIsTaken(
-            wasContinued: stream.transfer.upload.wasContinued, hasWaited: stream.hasWaited ?? false)
+            wasContinued: stream.transfer.upload.wasContinued, hasWaited: stream.hasWaited)
         {
             client?.expectations.note(isHonored: isHonored, at: runtime.loop.now)
         }

@@ -91,7 +91,7 @@ final class CurlStream: UpstreamStream {
     }
 
     /// libcurl waits by the system's clock, and says nothing of it.
-    var hasWaited: Bool? {
+    var hasWaited: Bool {
         driver.systemNow >= askedAt.advanced(byMilliseconds: ExpectationMemory.waitMilliseconds)
     }
 

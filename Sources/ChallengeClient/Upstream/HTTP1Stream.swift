@@ -62,7 +62,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     // MARK: UpstreamStream
 
-    var hasWaited: Bool? { machine.hasWaited }
+    var hasWaited: Bool { machine.hasWaited }
 
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {
         let awaitsContinue = request.expectsContinue && request.hasBody

@@ -32,7 +32,7 @@ protocol UpstreamStream: AnyObject {
     /// The request under way, and its answer.
     var transfer: Transfer { get }
     /// True if the body has waited for 100 in vain, where it waits.
-    var hasWaited: Bool? { get }
+    var hasWaited: Bool { get }
 
     /// Sends a request. `head` holds all its fields but those that say how long its body is. Nothing is told from within this call.
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError)

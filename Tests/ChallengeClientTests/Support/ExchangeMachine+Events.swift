@@ -42,11 +42,3 @@ extension ExchangeMachine {
         expect(ready(isUnverified: true), .send)
     }
 }
-
-/// Holds one value against another. `#expect` copies what it shows, and a machine cannot be copied.
-func expect<Value: Equatable>(
-    _ value: Value, _ expected: Value, _ comment: @autoclosure () -> Comment? = nil,
-    at location: SourceLocation = #_sourceLocation
-) {
-    #expect(value == expected, comment(), sourceLocation: location)
-}

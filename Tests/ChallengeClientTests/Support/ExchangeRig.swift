@@ -46,7 +46,11 @@ final class ExchangeRig {
         exchange = Exchange(runtime: runtime, caller: caller)
     }
 
-    deinit { exchange.close() }
+    deinit {
+        exchange.close()
+        // The two hold each other.
+        services.roster.dismiss(worker: 0)
+    }
 
     /// The stream that was asked for last.
     var stream: FakeStream? { streams.all.last }

@@ -23,7 +23,7 @@ final class FakeStream: UpstreamStream {
     private(set) var resumedReceiving = 0
     /// True if the body is taken as soon as it comes.
     var takesBody = true
-    var hasWaited: Bool? = false
+    var hasWaited = false
     /// True if its connection had ended before the request came.
     var isStale = false
 

@@ -169,10 +169,3 @@ struct HTTP1ClientMachineTests {
         #expect(client.outcome.fault == .headTooLarge && client.outcome.end == .failed(.writeError))
     }
 }
-
-/// Like `#expect`, which takes no call on a value that cannot be copied.
-func expect<Value: Equatable>(
-    _ value: Value, _ expected: Value, _ comment: Comment? = nil, at location: SourceLocation = #_sourceLocation
-) {
-    #expect(value == expected, comment, sourceLocation: location)
-}

@@ -8,7 +8,7 @@ import HTTPWire
 @testable import ChallengeClient
 
 /// Carries out what a machine decides, as `HTTP1Stream` does but without a socket, and notes what its owner is told.
-final class ScriptedClient: UpstreamStream, TransferOwner {
+final class ScriptedClient: UpstreamStream {
     /// All that came of a request.
     struct Outcome: Equatable {
         var interims: [Int] = []
@@ -54,7 +54,7 @@ final class ScriptedClient: UpstreamStream, TransferOwner {
     /// Begins a request; on a new connection that is made at once, if `connects`.
     func begin(_ request: ExchangeRequest, connects: Bool = true) {
         outcome = Outcome()
-        transfer.owner = self
+        transfer.owner = Owner(self)
         transfer.isUpgrade = request.isUpgrade
         transfer.begin(request)
         transfer.mayMeetIdleTimeout = machine.isResting && request.mayGoAgain
@@ -179,7 +179,7 @@ final class ScriptedClient: UpstreamStream, TransferOwner {
 
     // MARK: UpstreamStream
 
-    var hasWaited: Bool? { machine.hasWaited }
+    var hasWaited: Bool { machine.hasWaited }
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {}
     func resumeReceiving() { advance() }
     func resumeSending() {
@@ -193,36 +193,49 @@ final class ScriptedClient: UpstreamStream, TransferOwner {
     func failure(_ error: CurlError) -> TransferFailure { TransferFailure(error) }
     func release() {}
 
-    // MARK: TransferOwner
+    /// The owner of the transfer, which holds it, and so must not be what holds the transfer.
+    private final class Owner: TransferOwner {
+        private unowned let client: ScriptedClient
 
-    func transferHasInterims(_ transfer: Transfer) {
-        transfer.takeInterims { head, _ in outcome.interims.append(head.status) }
-    }
-    func transferHasHead(_ transfer: Transfer) { outcome.status = transfer.answer.status }
-    func transferHasBody(_ transfer: Transfer) {
-        outcome.body += transfer.body.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
-        transfer.body.removeAll()
-    }
-    func transferHasAll(_ transfer: Transfer) {}
-    func transferTookBody(_ transfer: Transfer) {}
-    func transferEnded(_ transfer: Transfer, error: CurlError?) {
-        transfer.forEachTrailer { name, value in
-            outcome.trailers.append("\(name.copied): \(value.copied)")
+        init(_ client: ScriptedClient) { self.client = client }
+
+        func transferHasInterims(_ transfer: Transfer) {
+            transfer.takeInterims { head, _ in client.outcome.interims.append(head.status) }
         }
-        outcome.fault = transfer.fault?.code
-        outcome.setback = transfer.setback
-        if let error { outcome.end = .failed(error) }
-    }
-    func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
-        guard !supply.isEmpty else { return .pause }
-        guard let piece = supply.removeFirst() else {
-            for name in trailers { try? appendTrailer(name: name.utf8.span, value: "t".utf8.span) }
-            return .end
+
+        func transferHasHead(_ transfer: Transfer) { client.outcome.status = transfer.answer.status }
+
+        func transferHasBody(_ transfer: Transfer) {
+            client.outcome.body += transfer.body.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
+            transfer.body.removeAll()
         }
-        unsafe buffer.copyBytes(from: piece.utf8)
-        return .bytes(piece.utf8.count)
+
+        func transferHasAll(_ transfer: Transfer) {}
+        func transferTookBody(_ transfer: Transfer) {}
+
+        func transferEnded(_ transfer: Transfer, error: CurlError?) {
+            transfer.forEachTrailer { name, value in
+                client.outcome.trailers.append("\(name.copied): \(value.copied)")
+            }
+            client.outcome.fault = transfer.fault?.code
+            client.outcome.setback = transfer.setback
+            if let error { client.outcome.end = .failed(error) }
+        }
+
+        func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
+            guard !client.supply.isEmpty else { return .pause }
+            guard let piece = client.supply.removeFirst() else {
+                for name in client.trailers {
+                    try? client.appendTrailer(name: name.utf8.span, value: "t".utf8.span)
+                }
+                return .end
+            }
+            unsafe buffer.copyBytes(from: piece.utf8)
+            return .bytes(piece.utf8.count)
+        }
+
+        func mayResend() -> Bool { false }
     }
-    func mayResend() -> Bool { false }
 }
 
 extension Span<UInt8> {

@@ -28,6 +28,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "numbers", run: fuzzNumbers),
         FuzzTarget(name: "connections", run: fuzzConnections),
         FuzzTarget(name: "answers", run: fuzzAnswers),
+        FuzzTarget(name: "exchanges", run: fuzzExchanges),
     ]
 }
 

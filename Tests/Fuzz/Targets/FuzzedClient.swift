@@ -200,7 +200,7 @@ final class FuzzedClient: UpstreamStream, TransferOwner {
 
     // MARK: UpstreamStream
 
-    var hasWaited: Bool? { machine.hasWaited }
+    var hasWaited: Bool { machine.hasWaited }
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {}
     func resumeReceiving() { if machine.isRunning { advance() } }
     func resumeSending() {
