@@ -66,7 +66,7 @@ struct CarriedSessions {
             for slot in generations.indices where route.slots[slot].login.bindsConnections { generations[slot] = 0 }
         }
         attentive = fields.isAttentive ? fields : nil
-        heldCookies = HeldCookies()
+        if !heldCookies.isEmpty { heldCookies = HeldCookies() }
         if !checks.isEmpty { checks = [] }
         return fields
     }

@@ -28,21 +28,23 @@ extension Exchange: TransferOwner {
     /// Has the head examined: it goes to the caller, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route = sessions.route else { return }
-        guard passesChecks(transfer, of: client) else { return }
+        if !sessions.checks.isEmpty, !passesChecks(transfer, of: client) { return }
         if let attentive = sessions.attentive {
             sessions.heldCookies = attentive.learn(
                 from: transfer, of: client.plan, target: target, now: runtime.wallClock())
         }
         if transfer.isUpgrade, transfer.answer.status == 101 { return perform(machine.switched()) }
-        guard !route.slots.isEmpty, !request.keepsCredentials, let response = response(of: transfer, at: route) else {
+        // Most responses are shown to nobody, which costs the hot path a few comparisons.
+        guard !route.slots.isEmpty, !request.keepsCredentials, transfer.passes(route.filter) else {
             return perform(machine.headReceived(ExaminedAnswer(.pass, status: transfer.answer.status)))
         }
-        examine(response, of: client, at: route)
+        examine(response(of: transfer, at: client), of: client, at: route)
     }
 
     /// Judges an answer by the beginning of its body, as far as it is here.
     func look(at transfer: Transfer) {
-        guard let client, let route = sessions.route, var response = response(of: transfer, at: route) else { return }
+        guard let client, let route = sessions.route else { return }
+        var response = response(of: transfer, at: client)
         response.body = ContentCoding.undone(
             transfer.body.withSpan { bytes in
                 bytes.copy(ByteRange(start: 0, end: min(bytes.count, ExaminedResponse.bodyLimit)))
@@ -50,10 +52,8 @@ extension Exchange: TransferOwner {
         examine(response, of: client, at: route)
     }
 
-    /// The final head as detectors take it, with the target of the request; `nil` for a response that none of the route's is shown, which
-    /// costs the hot path a few comparisons.
-    private func response(of transfer: Transfer, at route: RouteSessions) -> ExaminedResponse? {
-        guard let client, transfer.passes(route.filter) else { return nil }
+    /// The final head as detectors take it, with the target of the request.
+    private func response(of transfer: Transfer, at client: UpstreamClient) -> ExaminedResponse {
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         return ExaminedResponse(
             status: head.status, fields: head.fields, method: HTTPRequest.Method(request.methodName) ?? .get,
@@ -85,7 +85,6 @@ extension Exchange: TransferOwner {
 
     /// Returns whether the answer proves what it has to; if not, the exchange is over.
     private func passesChecks(_ transfer: Transfer, of client: UpstreamClient) -> Bool {
-        guard !sessions.checks.isEmpty else { return true }
         let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0) }
         for check in sessions.checks {
             guard let fault = check.fault(status: head.status, fields: head.fields) else { continue }
@@ -97,7 +96,7 @@ extension Exchange: TransferOwner {
 
     /// Carries out what becomes of an answer whose head is here.
     func perform(_ action: ExchangeMachine.AnswerAction) {
-        settleNews()
+        if machine.hasNews { settleNews() }
         switch action {
         case .wait: return
         case .confirm(let slot): confirm(slot)
@@ -165,13 +164,13 @@ extension Exchange: TransferOwner {
     package func transferHasAll(_ transfer: Transfer) {
         if machine.state == .looking { look(at: transfer) }
         guard self.transfer === transfer, !machine.state.isHolding else { return }
-        deliverTrailers(of: transfer)
+        if transfer.hasTrailers { deliverTrailers(of: transfer) }
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
     }
 
     /// Trailers go where the answer went.
     private func deliverTrailers(of transfer: Transfer) {
-        if machine.state.isDelivering, transfer.hasTrailers { caller?.exchangeDelivers(trailersOf: transfer) }
+        if machine.state.isDelivering { caller?.exchangeDelivers(trailersOf: transfer) }
     }
 
     // MARK: The request's body
@@ -213,7 +212,7 @@ extension Exchange: TransferOwner {
         if machine.state == .looking { look(at: transfer) }
         guard let client, let stream, self.transfer === transfer, !machine.state.isHolding else { return }
         let end = end(of: transfer, stream, error, at: client)
-        if end == .complete { deliverTrailers(of: transfer) }
+        if end == .complete, transfer.hasTrailers { deliverTrailers(of: transfer) }
         perform(
             machine.transferEnded(end, canReplay: body.canReplay, isIdempotent: request.method.isIdempotent))
     }
@@ -239,7 +238,7 @@ extension Exchange: TransferOwner {
 
     /// Carries out what follows the end of an answer, or of a transfer.
     private func perform(_ action: ExchangeMachine.EndAction) {
-        settleNews()
+        if machine.hasNews { settleNews() }
         switch action {
         case .wait: return
         case .complete: caller?.exchangeHasAll()

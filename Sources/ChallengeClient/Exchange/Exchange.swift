@@ -141,7 +141,7 @@ package final class Exchange {
 
     /// Carries out the next step on the way to a transfer.
     func perform(_ action: ExchangeMachine.BeginAction) {
-        settleNews()
+        if machine.hasNews { settleNews() }
         switch action {
         case .wait: return
         case .logIn(let slot): logIn(slot)
@@ -181,11 +181,11 @@ package final class Exchange {
     /// Frees all that the exchange held, with the transfer in whatever state it is.
     func end() {
         timer.disarm()
-        releaseTransfer()
+        if stream != nil { releaseTransfer() }
         if request.hasBody { body.discard() }
         if let waitingFor { runtime.waiters.remove(ticket, for: waitingFor) }
         waitingFor = nil
-        settleNews()
+        if machine.hasNews { settleNews() }
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
         if sessions.end() { body.forgetDigests() }
@@ -210,7 +210,7 @@ package final class Exchange {
 
     func send() {
         guard let client, let route = sessions.route, let caller else { return }
-        releaseTransfer()
+        if stream != nil { releaseTransfer() }
         let isWhole = body.rewind()
         assert(isWhole, "the machine lets nothing be sent again that is not held")
         finding = Finding()

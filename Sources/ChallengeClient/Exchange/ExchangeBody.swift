@@ -10,6 +10,8 @@ struct ExchangeBody: ~Copyable {
     private var buffer = ReplayBuffer(tiers: .none, isEmpty: true)
     private var trailers = TrailerLines()
     private var reading = BodyReading()
+    /// True if the last request had one, so that `buffer` is not what it was at the beginning.
+    private var isUsed = false
     /// True if the body is known to be longer than what is kept.
     private(set) var isTooLong = false
 
@@ -19,10 +21,12 @@ struct ExchangeBody: ~Copyable {
     ) {
         trailers.removeAll()
         guard request.hasBody else {
+            if isUsed { buffer.reset(tiers: .none, spool: nil, isEmpty: true) }
+            isUsed = false
             isTooLong = false
-            buffer.reset(tiers: .none, spool: nil, isEmpty: true)
             return
         }
+        isUsed = true
         let keeping = tiers.keeping(bodyOf: request, canBeChallenged: canBeChallenged, spool: spool)
         isTooLong = keeping.isTooLong
         buffer.reset(tiers: keeping.tiers, spool: spool, isEmpty: false)

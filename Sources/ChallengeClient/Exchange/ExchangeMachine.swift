@@ -47,6 +47,9 @@ package struct ExchangeMachine: ~Copyable {
         self.trapsMisuse = trapsMisuse
     }
 
+    /// True if an event has decided something of a session that was tried, or of a challenge that was met.
+    package var hasNews: Bool { concluded != nil || tried.hasJudgements }
+
     /// Hands out what the last event has decided of a session that was tried; to be asked before its action is carried out.
     package mutating func takeJudgement() -> SessionJudgement? { tried.takeJudgement() }
 
@@ -154,7 +157,7 @@ package struct ExchangeMachine: ~Copyable {
         }
         var answer = answer
         answer.weigh(tried: tried, wonSlot: wonSlot, rounds: rounds, goesUnbound: goesUnbound)
-        tried.judge(by: answer)
+        if !tried.isEmpty { tried.judge(by: answer) }
         switch answer.challenge {
         case .needsBody where isFirst:
             state = .looking
@@ -168,9 +171,12 @@ package struct ExchangeMachine: ~Copyable {
             conflicts += 1
             state = .settling(then: .resend, swallowed: 0)
             return .discard
-        case .needsBody, .pass, .replay:
+        case .pass:
             state = .passing
-            return .deliver(provesSessions: answer.challenge == .pass && !answer.saysNothing)
+            return .deliver(provesSessions: !answer.saysNothing)
+        case .needsBody, .replay:
+            state = .passing
+            return .deliver(provesSessions: false)
         }
     }
 

@@ -24,6 +24,11 @@ struct TriedSessions {
     private var slots: [Int] = []
     private var judgements: [SessionJudgement] = []
 
+    /// True if none is tried.
+    var isEmpty: Bool { slots.isEmpty }
+    /// True if a judgement has not been handed out yet.
+    var hasJudgements: Bool { !judgements.isEmpty }
+
     /// Returns whether the session of `slot` is among them.
     func contains(_ slot: Int) -> Bool { slots.contains(slot) }
 
@@ -37,7 +42,7 @@ struct TriedSessions {
 
     /// Judges all by an answer. What is not the challenge again proves a session, unless the server judged nothing at all.
     mutating func judge(by answer: ExaminedAnswer) {
-        guard !slots.isEmpty, answer.challenge != .needsBody else { return }
+        guard answer.challenge != .needsBody else { return }
         for slot in slots {
             switch answer.challenge {
             case .refused where slot == answer.slot: continue

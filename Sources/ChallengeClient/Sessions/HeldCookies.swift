@@ -12,6 +12,9 @@ package struct HeldCookies {
     /// No line.
     package init() {}
 
+    /// True if there is no such line.
+    var isEmpty: Bool { starts.isEmpty }
+
     /// Returns whether `line`, of the response that was examined, stays here.
     package func contains(_ line: FieldLine) -> Bool {
         line.kind == .setCookie && !starts.isEmpty && starts.contains(line.value.start)

@@ -51,7 +51,7 @@ final class UpstreamStreams: StreamSource {
     func stream(
         for request: ExchangeRequest, at group: ConnectionGroup, sessions: SessionFields
     ) throws(CurlError) -> any UpstreamStream {
-        let pool = try pool(of: group)
+        let pool = group.isCommon ? common : try pool(of: group)
         // One that asks for another protocol has a connection of its own, which goes with it.
         if request.isUpgrade { return try makeHTTP1Stream(in: pool, isUpgrade: true) }
         if let credential = sessions.connection, !request.keepsCredentials, !request.goesUnbound {
@@ -99,7 +99,6 @@ final class UpstreamStreams: StreamSource {
     }
 
     private func pool(of group: ConnectionGroup) throws(CurlError) -> TransferPool {
-        if group.isCommon { return common }
         if let known = bound[group] { return known }
         let made = plan.pool(of: try runtime.driver(of: group), on: runtime)
         bound[group] = made
