@@ -96,6 +96,21 @@ struct ExchangeSessionTests {
         #expect(rig.sendings == 1)
     }
 
+    @Test("libcurl may send a request on another connection only if that does no harm and its body is held")
+    func mayResend() throws {
+        let cases: [(RequestMethod, memory: Int, Bool)] = [(.put, 64, true), (.post, 64, false), (.put, 0, false)]
+        for (method, memory, isAllowed) in cases {
+            // A body is held where a challenge may come.
+            let rig = try ExchangeRig(
+                logins: [login.standing("corp", detector: corp)], replay: ReplayTiers(memory: memory))
+            _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+            rig.post("12", method: method)
+            if rig.stream?.body.isEmpty == true { rig.stream?.takeBody() }
+            #expect(rig.stream?.body == "12")
+            #expect(rig.exchange.mayResend() == isAllowed, "\(method), \(memory)")
+        }
+    }
+
     @Test("a challenge on a session that can be confirmed is held for that, and passes where the session works")
     func confirmed() throws {
         let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp, confirms: true)])
