@@ -90,10 +90,9 @@ public final class ChallengeClient: Sendable {
     public func shutdown() async {
         await withCheckedContinuation { continuation in life.close { continuation.resume() } }
     }
-}
 
-// Handlers of gateways and of challenges of HTTP.
-extension ChallengeClient {
+    // MARK: Handlers of gateways and of challenges of HTTP
+
     /// Has `handler` answer its gateway's login page at the locations of `patterns`, or at every server without any, from the
     /// next request on.
     ///

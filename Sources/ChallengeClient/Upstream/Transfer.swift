@@ -132,7 +132,8 @@ package final class Transfer {
         }
         // Unless the request asked for another protocol, nobody did (RFC 9110 §15.2.2).
         guard scanner.head.status >= 200 || isUpgrade else { return refuse(.switchUnasked) }
-        if scanner.head.status == 417, upload.awaitsContinue, !upload.isComplete {
+        // Not by an upstream that has said 100 before: with that it has met the expectation.
+        if scanner.head.status == 417, upload.awaitsContinue, !upload.wasContinued, !upload.isComplete {
             // libcurl would send the request again by itself, as another one on this handle.
             setback = .expectation
             return .refused

@@ -168,6 +168,17 @@ struct ExchangeTests {
         #expect(rig.caller.takeEvents().last == "ended")
     }
 
+    @Test("a 417 of an upstream that has said 100 before is the caller's")
+    func refusedAfterContinue() throws {
+        let rig = try ExchangeRig()
+        rig.post("12", expects: true)
+        rig.stream?.answer("100 Continue")
+        rig.stream?.answer("417 Expectation Failed", "Content-Length: 0")
+        rig.settle()
+        #expect(rig.sendings == 1)
+        #expect(rig.caller.events.contains("head 417"))
+    }
+
     @Test("trailers go up behind the body, in the order in which they came")
     func trailers() throws {
         let rig = try ExchangeRig()

@@ -48,6 +48,9 @@ final class ExchangeRig {
 
     deinit {
         exchange.close()
+        // The driver holds a transfer whose news nobody was told, and that holds the driver.
+        runtime.driver.wake()
+        loop.turnOnce()
         // The two hold each other.
         services.roster.dismiss(worker: 0)
     }

@@ -49,6 +49,13 @@ final class ScriptedClient: UpstreamStream {
         transfer.stream = self
     }
 
+    deinit {
+        // The driver holds a transfer whose news nobody was told, and that holds the driver.
+        transfer.owner = nil
+        driver.wake()
+        _ = driver.beforeWait(now: loop.now)
+    }
+
     // MARK: The way of a request
 
     /// Begins a request; on a new connection that is made at once, if `connects`.
