@@ -20,7 +20,7 @@ struct CarriedSessions {
     private(set) var trials: [(slot: Int, session: HeldSession)] = []
     /// The fields that the request was sent with, if something is to be learned from its answer.
     private(set) var attentive: SessionFields?
-    /// What the answer has to prove.
+    /// The proofs that the answer has to bring.
     var checks: [any AnswerCheck] = []
     /// The slot of a refused session because of which a login has begun that the gate knows of.
     var refusedSlot: Int?

@@ -5,7 +5,7 @@ package import ChallengeHandling
 
 /// A final response head, or what was looked at behind it, as the logins of the route see it, and what the request carried.
 package struct ExaminedAnswer: Sendable, Equatable {
-    /// What it asks for, first by itself, then in the light of what the exchange has done.
+    /// The demand of the answer: first by itself, then in the light of what the exchange has done.
     package var challenge: Challenge
     /// The slot of the login that it asks; of no meaning where it passes.
     package var slot = 0

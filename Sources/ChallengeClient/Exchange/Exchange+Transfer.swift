@@ -7,7 +7,7 @@ internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 
-// What the running transfer tells: the answer, room for the body, the end.
+// The news of the running transfer: the answer, room for the body, the end.
 extension Exchange: TransferOwner {
     /// Passes interim responses on. 100 is the caller's only if nobody here asked for it: else it is told by
     /// `exchangeWantsBody` (RFC 9110 §15.2).

@@ -29,7 +29,7 @@ package final class Exchange {
     var sessions = CarriedSessions()
     /// The challenge that was met last, for the login that it leads to.
     var challenge: ExaminedResponse?
-    /// What was found in the answer to the request as it was last sent.
+    /// The finding in the answer to the request as it was last sent.
     var finding = Finding()
     /// True if an auth request is answered without a session that nobody has proven yet.
     var isPartial = false

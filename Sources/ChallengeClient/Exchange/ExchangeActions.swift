@@ -60,7 +60,7 @@ extension ExchangeMachine {
         case wait
     }
 
-    /// What becomes of an answer whose head is here.
+    /// The next step with an answer whose head is here.
     package enum AnswerAction: Sendable, Equatable {
         /// Keep the answer, and ask if the session of that slot still works.
         case confirm(slot: Int)
@@ -77,7 +77,7 @@ extension ExchangeMachine {
         case wait
     }
 
-    /// What follows the end of an answer, or of a transfer.
+    /// The next step after the end of an answer, or of a transfer.
     package enum EndAction: Sendable, Equatable {
         /// Tell the caller that the answer is whole; the request's body still goes upstream.
         case complete
@@ -119,7 +119,7 @@ extension ExchangeMachine {
     package struct ConcludedChallenge: Sendable, Equatable {
         /// The slot of its login.
         package let slot: Int
-        /// What came of it.
+        /// The outcome.
         package let outcome: ChallengeCount.Outcome
 
         /// A challenge.

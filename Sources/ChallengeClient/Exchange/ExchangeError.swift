@@ -77,7 +77,7 @@ package struct ExchangeError: Error, Sendable, Equatable {
             look into its log.
             """)
 
-    /// What the server sent to prove who it is proves something else (RFC 4559 §5).
+    /// The server's proof of who it is proves something else (RFC 4559 §5).
     static func unproven(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
         ExchangeError(
             .upstreamProtocol,

@@ -6,7 +6,7 @@ internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
 
-/// What another proxy is to add to a request that it asks about, and sends itself.
+/// The fields that another proxy is to add to a request which it asks about, and sends itself.
 package struct SubrequestAnswer {
     private let sessions: SessionFields
     private let keepsCredentials: Bool

@@ -3,11 +3,11 @@
 
 package import ChallengeHandling
 
-/// What the answer to a request says of an unverified session that it carried.
+/// The word of an answer on an unverified session that its request carried.
 package struct SessionJudgement: Sendable, Equatable {
     /// The place of its login in the route's list.
     package let slot: Int
-    /// What the server made of it.
+    /// The server's view of it.
     package let proof: SessionTable<ExchangeTicket>.Proof
 
     /// A judgement.
