@@ -15,6 +15,7 @@ QUICK ?=
 ONLY ?=
 SECONDS_EACH ?=
 RUNS ?=
+WRITE ?=
 TARGETS ?=
 JOBS ?=
 IDS ?=
@@ -99,4 +100,4 @@ clean: ## remove everything that was built
 	@rm -rf .build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

@@ -29,6 +29,9 @@ let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "s
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
+// A part of the package, for sanitizers and the like; see the end.
+let part = Context.environment["COUNTERSIGN_PART"]
+
 /// A target of the program; dependencies point downward only (see CONTRIBUTING.md).
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
@@ -42,7 +45,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "Admin", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Proxy", "HTTPWire", "Redis", "Secrets",
+    "Admin", "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Proxy", "HTTPWire", "Redis",
+    "Secrets",
     "Settings", "SettingsReading", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
@@ -77,26 +81,31 @@ let package = Package(
         // The version: a file of its own, so that no other is built anew because of it.
         .target(name: "CVersion", publicHeadersPath: ".", cSettings: versionSettings),
 
+        // The floor: values that everything else counts on.
+        module("Basics"),
+        module("System", ["Basics", "CLinux"]),
+
         // Mechanism.
         module("Secrets"),
-        module("HTTPWire"),
-        module("EventLoop", ["CLinux"]),
-        module("Curl", ["CCurl"]),
+        module("HTTPWire", ["Basics"]),
+        module("EventLoop", ["Basics", "CLinux", "System"]),
+        module("Curl", ["Basics", "CCurl"]),
         .target(
-            name: "Redis", dependencies: ["CHiredis"], swiftSettings: settings,
+            name: "Redis", dependencies: ["Basics", "CHiredis"], swiftSettings: settings,
             // The archive, as for YAML.
             linkerSettings: [.linkedLibrary(":libhiredis.a")]),
-        module("Systemd", ["CLinux", "CSystemd"]),
+        module("Systemd", ["CLinux", "CSystemd", "System"]),
 
         // Challenges and what answers them.
-        module("SettingsReading"),
-        module("ChallengeHandling", ["Secrets", "SettingsReading", httpTypes]),
+        module("SettingsReading", ["Basics"]),
+        module("ChallengeHandling", ["Basics", "Secrets", "SettingsReading", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
-        module("Credentials", ["Secrets", "ChallengeHandling", "CLinux", crypto, cryptoExtras]),
+        module(
+            "Credentials", ["Basics", "Secrets", "ChallengeHandling", "CLinux", "System", crypto, cryptoExtras]),
         .target(
             name: "ChallengeClient",
             dependencies: [
-                "ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "Redis", "CZlib", httpTypes,
+                "Basics", "ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "System", "CZlib", httpTypes,
             ],
             swiftSettings: settings,
             // The archive, as for YAML.
@@ -107,15 +116,23 @@ let package = Package(
             name: "LoginExamples", dependencies: ["ChallengeClient", "ChallengeHandling", httpTypes],
             path: "Examples/Sources/LoginExamples", swiftSettings: settings),
 
-        // The session engine as a value, for tests: simulated fleets run on it, real engines are compared with it.
+        // Sessions shared by several nodes, through a session store.
         .target(
-            name: "EngineModel", dependencies: ["ChallengeHandling"], path: "Tests/EngineModel", swiftSettings: settings
-        ),
+            name: "SharedSessions",
+            dependencies: [
+                "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Redis", "Secrets",
+            ] + (part == nil ? ["Credentials", crypto] : []),
+            // The keys need swift-crypto, which a part lacks.
+            exclude: part == nil ? [] : ["Sharing/SharingKeys.swift"], swiftSettings: settings),
+        // The session store as a value, for tests: simulated groups of nodes run on it, real session stores are compared with it.
+        .target(
+            name: "SessionStoreModel", dependencies: ["Basics", "ChallengeHandling", "SharedSessions"],
+            path: "Tests/SessionStoreModel", swiftSettings: settings),
 
         // What tests of several targets have in common.
         .target(
-            name: "TestSupport", dependencies: ["ChallengeHandling", "EventLoop", "Secrets"], path: "Tests/TestSupport",
-            swiftSettings: settings),
+            name: "TestSupport", dependencies: ["ChallengeHandling", "EventLoop", "Secrets", "System"],
+            path: "Tests/TestSupport", swiftSettings: settings),
         // Servers that tests log in at. They share no code with the program, so that they cannot share its mistakes.
         .target(
             name: "FakeServers", dependencies: [crypto, cryptoExtras], path: "Tests/FakeServers",
@@ -123,20 +140,30 @@ let package = Package(
 
         // The daemon.
         module(
-            "Proxy", ["ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", logging]),
-        module("Admin", ["Proxy", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop"]),
+            "Proxy",
+            [
+                "Basics", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", "System",
+                logging,
+            ]),
+        module(
+            "Admin", ["Basics", "Proxy", "ChallengeClient", "ChallengeHandling", "HTTPWire", "EventLoop", "System"]),
         .target(
-            name: "Settings", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", "CYAML", httpTypes],
+            name: "Settings",
+            dependencies: [
+                "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "HTTPWire", "Proxy", "Secrets",
+                "SettingsReading",
+                "SharedSessions", "System", "CYAML", httpTypes, logging,
+            ],
             swiftSettings: settings,
             // The archive, so that the binary needs no library that its Debian package does not name.
             linkerSettings: [.linkedLibrary(":libyaml.a")]),
-        module("DemoUpstream", ["ChallengeHandling", "HTTPWire", crypto]),
+        module("DemoUpstream", ["Basics", "ChallengeHandling", "HTTPWire", "System", crypto]),
         .target(
             name: "CountersignDaemon",
             dependencies: [
-                "Admin", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
+                "Admin", "Basics", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
                 "DemoUpstream", "EventLoop", "Proxy", "HTTPWire", "Kerberos", "Secrets", "Settings",
-                "SettingsReading", "Systemd",
+                "SettingsReading", "SharedSessions", "System", "Systemd",
                 arguments, logging, httpTypes,
             ],
             swiftSettings: settings),
@@ -144,20 +171,29 @@ let package = Package(
             name: "countersign", dependencies: ["CountersignDaemon"], swiftSettings: settings,
             linkerSettings: archiveSettings),
 
+        tests("Basics"),
+        tests("System", ["TestSupport"]),
         tests("Secrets"),
-        tests("HTTPWire", ["TestSupport"]),
+        tests("HTTPWire", ["Basics", "TestSupport"]),
         tests("EventLoop", ["TestSupport"]),
         tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
         tests("Redis"),
         tests("ChallengeHandling", ["Secrets", "TestSupport", httpTypes]),
-        tests("Credentials", ["Secrets", "ChallengeHandling", "TestSupport", httpTypes, crypto, cryptoExtras]),
+        tests(
+            "Credentials",
+            ["Secrets", "ChallengeHandling", "System", "TestSupport", httpTypes, crypto, cryptoExtras]),
         tests(
             "ChallengeClient",
             [
-                "ChallengeHandling", "Curl", "EngineModel", "EventLoop", "HTTPWire", "Redis", "Secrets", "TestSupport",
-                httpTypes,
+                "Basics", "ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Secrets", "TestSupport", httpTypes,
             ]),
+        .testTarget(
+            name: "SharedSessionsTests",
+            dependencies: [
+                "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Redis", "Secrets",
+                "SessionStoreModel", "SharedSessions", "TestSupport", httpTypes,
+            ], exclude: part == nil ? [] : ["Sealing"], swiftSettings: settings),
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [
@@ -173,7 +209,12 @@ let package = Package(
         tests(
             "Admin",
             ["Proxy", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Secrets", "TestSupport", httpTypes]),
-        tests("Settings", ["ChallengeHandling", "Secrets", "SettingsReading", "TestSupport", httpTypes]),
+        tests(
+            "Settings",
+            [
+                "ChallengeClient", "ChallengeHandling", "Curl", "Proxy", "Secrets", "SettingsReading", "SharedSessions",
+                "TestSupport", httpTypes, logging,
+            ]),
         tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
         tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
         tests(
@@ -182,7 +223,7 @@ let package = Package(
                 "ChallengeClient", "ChallengeHandling", "Credentials", "InventedKind", "Kerberos", "Secrets",
                 "Settings",
                 "SettingsReading",
-                "Systemd",
+                "System", "Systemd",
                 "TestSupport", httpTypes, logging, arguments,
             ]),
         .testTarget(
@@ -190,9 +231,12 @@ let package = Package(
             exclude: unfuzzed + ["Driver"],
             swiftSettings: settings),
         .testTarget(
-            name: "FleetSimulationTests",
-            dependencies: ["ChallengeHandling", "EngineModel", "Secrets", "TestSupport", httpTypes],
-            path: "Tests/FleetSimulation", exclude: ["run"], swiftSettings: settings),
+            name: "SharedSessionSimulationTests",
+            dependencies: [
+                "Basics", "ChallengeHandling", "SessionStoreModel", "Secrets", "SharedSessions", "TestSupport",
+                httpTypes,
+            ],
+            path: "Tests/SharedSessionSimulation", exclude: ["run"], swiftSettings: settings),
         // A kind of challenge that the program does not have, and a program that has it.
         .target(
             name: "InventedKind", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", httpTypes],
@@ -212,10 +256,10 @@ let package = Package(
 
 // Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
-if let part = Context.environment["COUNTERSIGN_PART"] {
+if let part {
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
-        "FakeServers", "FleetSimulation", "Invented", "LoginExamples", "Systemd", "countersign",
+        "FakeServers", "SharedSessionSimulation", "Invented", "LoginExamples", "Systemd", "countersign",
     ]
     let everything = package.targets
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }
@@ -232,12 +276,17 @@ if let part = Context.environment["COUNTERSIGN_PART"] {
     if part == "unit" {
         // What needs no C library of the system.
         let kept = [
-            "CLinux", "ChallengeHandling", "EngineModel", "EventLoop", "FleetSimulation", "HTTPWire", "Secrets",
-            "SettingsReading",
-            "TestSupport",
+            "Basics", "CLinux", "ChallengeHandling", "EventLoop", "HTTPWire", "Secrets", "SessionStoreModel",
+            "SettingsReading", "SharedSessionSimulation", "SharedSessions", "System", "TestSupport",
         ]
         package.products = []
         package.targets = everything.filter { target in kept.contains { [$0, "\($0)Tests"].contains(target.name) } }
+        for target in package.targets where target.name.hasPrefix("SharedSessions") {
+            target.sources = ["Lease"]
+            target.exclude = []
+            target.dependencies =
+                ["Basics", "ChallengeHandling"] + (target.type == .test ? ["SharedSessions", "TestSupport"] : [])
+        }
         package.dependencies.removeAll { dependency in
             guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
             return !location.hasSuffix("/swift-http-types")

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+internal import ChallengeClient
 internal import ChallengeHandling
 package import Proxy
+internal import Synchronization
 
-/// The admin listener: health, readiness, metrics, status; and over the Unix socket the calls that change something.
+/// The admin listener: health, readiness, metrics and status; over the Unix socket also changes.
 package struct AdminService: LocalService {
-    /// What the service asks of the process.
+    /// The functions of the process that the service uses.
     package struct Sources: Sendable {
-        /// How everything stands now.
+        /// Returns the present state of the daemon.
         package var report: @Sendable () -> HealthReport
-        /// Asks the workers for their figures; what it is given is called when all have answered, which may be never.
+        /// Asks the workers for their readings. The callback is called when all have answered, which may be never.
         package var ask: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
-        /// All figures, those of the workers as they were told last.
+        /// Returns all metrics, with the last reading of each worker.
         package var metrics: @Sendable () -> MetricsReport
-        /// The page for people, of the same figures.
+        /// Returns the status page of the same metrics.
         package var page: @Sendable () -> StatusPage
-        /// Opens the latches of a challenge; returns how many those were.
-        package var unlatch: @Sendable (_ challenge: String) -> Int
-        /// Drops the sessions of a challenge, or all of them for `nil`; returns how many those were.
+        /// Opens the latches of a challenge; returns their number. Calls `whenStored` when that is on disk, or could not be stored.
+        package var unlatch: @Sendable (_ challenge: String, _ whenStored: @escaping @Sendable () -> Void) -> Int
+        /// Drops the sessions of a challenge, or all sessions for `nil`; returns their number.
         package var dropSessions: @Sendable (_ challenge: String?) -> Int
 
-        /// Sources.
+        /// Makes a set of functions.
         package init(
             report: @escaping @Sendable () -> HealthReport,
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             metrics: @escaping @Sendable () -> MetricsReport, page: @escaping @Sendable () -> StatusPage,
-            unlatch: @escaping @Sendable (String) -> Int,
+            unlatch: @escaping @Sendable (String, @escaping @Sendable () -> Void) -> Int,
             dropSessions: @escaping @Sendable (String?) -> Int
         ) {
             self.ask = ask
@@ -38,17 +41,19 @@ package struct AdminService: LocalService {
         }
     }
 
-    /// How long the workers' figures are waited for; of a loop that takes longer the last ones are told.
-    private static let patience = Duration.milliseconds(500)
+    /// The timeout for the workers' readings; afterwards the last reading of a late worker is used.
+    private static let timeout = Duration.milliseconds(500)
+    /// The timeout for an opened latch on its way to the disk; in memory it is open before that.
+    private static let diskTimeout = Duration.seconds(5)
 
     private let sources: Sources
 
-    /// A service over `sources`.
+    /// Makes a service over `sources`.
     package init(sources: Sources) {
         self.sources = sources
     }
 
-    /// Answers one request at the admin listener; what changes something is refused elsewhere than on the Unix socket.
+    /// Answers a request to the admin listener. Changes are refused except on the Unix socket.
     package func answer(_ request: LocalRequest) -> LocalAnswer {
         switch (request.method, request.path) {
         case ("GET", "/livez"), ("HEAD", "/livez"), ("OPTIONS", "/livez"):
@@ -69,22 +74,22 @@ package struct AdminService: LocalService {
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
-            return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.")
+            return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).")
                 .answer(allow: Self.probeMethods)
         case (_, "/"), (_, "/status"), (_, "/metrics"):
-            return LocalReply(.methodNotAllowed, detail: "\(request.path) is read with GET.").answer(allow: "GET, HEAD")
+            return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"):
-            return LocalReply(.methodNotAllowed, detail: "\(request.path) takes POST.").answer(allow: "POST")
+            return LocalReply(.methodNotAllowed, detail: "Use POST for \(request.path).").answer(allow: "POST")
         default:
             return LocalReply(
                 .noRoute,
-                detail: "Here are / for people, /livez, /readyz, /healthz, /metrics, /status; over the Unix socket "
-                    + "POST /unlatch and /sessions/drop."
+                detail: "The admin listener serves / for people, /livez, /readyz, /healthz, /metrics and /status; "
+                    + "over the Unix socket also POST /unlatch and /sessions/drop."
             ).answer()
         }
     }
 
-    /// HAProxy's `option httpchk` asks by OPTIONS where nobody tells it otherwise: it is answered as GET is.
+    /// HAProxy's `option httpchk` uses OPTIONS by default, which is answered like GET.
     private static let probeMethods = "GET, HEAD, OPTIONS"
 
     private func health(_ question: HealthDocument.Question, _ request: LocalRequest) -> LocalAnswer {
@@ -97,15 +102,24 @@ package struct AdminService: LocalService {
         return answer
     }
 
-    /// What has figures in it is answered when every worker has told its own.
+    /// Returns an answer that waits for the workers' readings or, after an unlatching, for the disk; `nil` for other requests.
     package func later(_ request: LocalRequest) -> LaterAnswer? {
+        if request.method == "POST", request.path == "/unlatch", request.isUnixSocket {
+            let made = Mutex<LocalAnswer?>(nil)
+            return LaterAnswer(timeout: Self.diskTimeout) { done in
+                let answer = unlatch(request, whenStored: done)
+                made.withLock { $0 = answer }
+            } answer: {
+                made.withLock { $0 } ?? Self.unnamed
+            }
+        }
         guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
         switch request.path {
         case "/", "/metrics", "/status": break
         case "/healthz", "/livez", "/readyz": if !request.has("verbose") { return nil }
         default: return nil
         }
-        return LaterAnswer(patience: Self.patience, begin: sources.ask) { answer(request) }
+        return LaterAnswer(timeout: Self.timeout, begin: sources.ask) { answer(request) }
     }
 
     private func status(for request: LocalRequest) -> LocalAnswer {
@@ -119,7 +133,7 @@ package struct AdminService: LocalService {
         return .json(status: 200, status)
     }
 
-    /// Returns the figures; over TCP, where every user of the machine can ask, without the paths that logins have seen.
+    /// Returns the status page; over TCP, which every user of the machine can use, without the paths of logins.
     private func figures(for request: LocalRequest) -> StatusPage {
         var page = sources.page()
         guard !request.isUnixSocket else { return page }
@@ -140,15 +154,117 @@ package struct AdminService: LocalService {
 
     private func change(_ request: LocalRequest) -> LocalAnswer {
         guard request.isUnixSocket else {
-            return LocalReply(.callerNotAllowed, detail: "What changes something is taken over the Unix socket only.")
+            return LocalReply(.callerNotAllowed, detail: "Changes are accepted over the Unix socket only.")
                 .answer()
         }
         if request.path == "/sessions/drop" {
             return .json(status: 200, ["dropped": .integer(Int64(sources.dropSessions(request.value(of: "name"))))])
         }
+        return unlatch(request) {}
+    }
+
+    private func unlatch(_ request: LocalRequest, whenStored: @escaping @Sendable () -> Void) -> LocalAnswer {
         guard let name = request.value(of: "name"), !name.isEmpty else {
-            return LocalReply(.badRequest, detail: "Say which challenge: /unlatch?name=NAME.").answer()
+            whenStored()
+            return Self.unnamed
         }
-        return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name)))])
+        return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name, whenStored)))])
+    }
+
+    private static var unnamed: LocalAnswer {
+        LocalReply(.badRequest, detail: "Name the challenge: /unlatch?name=NAME.").answer()
+    }
+}
+
+extension LocalAnswer {
+    static func json(status: Int, _ value: JSONValue) -> LocalAnswer {
+        LocalAnswer(
+            status: status, contentType: "application/json", body: value.serialized() + [UInt8(ascii: "\n")])
+    }
+}
+
+extension LocalRequest {
+    /// Returns true if the query has that name, with or without a value.
+    func has(_ name: String) -> Bool { value(of: name) != nil }
+
+    /// Returns the first value of that name in the query.
+    func value(of name: String) -> String? { values(of: name).first }
+
+    /// Returns the values of that name in the query. Values are percent-decoded; names are compared as they are, because ours
+    /// need no escapes.
+    func values(of name: String) -> [String] {
+        query.split(separator: "&").compactMap { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.first.map(String.init) == name else { return nil }
+            return parts.count > 1 ? parts[1].unescaped : ""
+        }
+    }
+}
+
+extension Substring {
+    /// The text with its percent-encoded bytes decoded (RFC 3986 §2.1). Invalid escapes stay unchanged.
+    fileprivate var unescaped: String {
+        guard utf8.contains(UInt8(ascii: "%")) else { return String(self) }
+        var bytes: [UInt8] = []
+        var rest = Array(utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), let code = Hex.byte(rest.first, rest.dropFirst().first) {
+                bytes.append(code)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return TextRuns.broken(String(decoding: bytes, as: UTF8.self))
+    }
+}
+
+extension ConversationRecord {
+    /// The conversation for `/status`.
+    var json: JSONValue {
+        var object: [String: JSONValue] = [
+            "challenge": .string(key.challenge), "credential": .string(key.credential), "scope": .string(key.scope),
+            "by": .string(cause.rawValue), "began_at": .integer(beganAt / 1000),
+            "steps": .array(
+                steps.map { ["after_ms": .integer($0.after), "text": .string($0.text)] }),
+            "took_ms": took.map { .integer($0) } ?? .null,
+        ]
+        if let failure {
+            object["outcome"] = .string(failure.code.rawValue)
+            object["detail"] = .string(failure.detail)
+        } else {
+            object["outcome"] = took == nil ? .null : .string(success.rawValue)
+        }
+        return .object(object)
+    }
+}
+
+extension ConversationRecord {
+    /// Removes the paths from the record, because callers may have chosen them, and they may name people or accounts.
+    mutating func removePaths() {
+        for index in steps.indices { steps[index].text = steps[index].text.withoutPaths }
+        if let failure { self.failure?.detail = failure.detail.withoutPaths }
+    }
+}
+
+extension String {
+    /// The text with an ellipsis in place of each path, alone or within an address.
+    var withoutPaths: String {
+        split(separator: " ", omittingEmptySubsequences: false).map(Self.withoutPath).joined(separator: " ")
+    }
+
+    private static func withoutPath(_ word: Substring) -> String {
+        let start: Substring.Index
+        if let scheme = word.firstRange(of: "://") {
+            start = scheme.upperBound
+        } else {
+            start = word.firstIndex { !"\"'(<".contains($0) } ?? word.endIndex
+            guard start < word.endIndex, word[start] == "/" else { return String(word) }
+        }
+        guard let slash = word[start...].firstIndex(of: "/") else { return String(word) }
+        let end = word.lastIndex { !"\"')>,.:;".contains($0) } ?? slash
+        // A lone slash reveals nothing.
+        guard end > slash else { return String(word) }
+        return "\(word[...slash])…\(word[word.index(after: end)...])"
     }
 }

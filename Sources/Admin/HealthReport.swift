@@ -1,63 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeClient
 package import ChallengeHandling
 
-/// How the daemon stands: each upstream's logins, the latches, the counters. A value, rendered as JSON; holds no
-/// secret and no address of an upstream.
+/// The state of the daemon: logins, latches, counters. A value, rendered as JSON, without secrets and addresses of upstreams.
 package struct HealthReport: Sendable {
-    /// How one login stands.
+    /// The state of one login.
     package struct Login: Sendable {
-        /// The upstream's name.
+        /// The name of the upstream.
         package var upstream: String
-        /// The challenge's name.
+        /// The name of the challenge.
         package var challenge: String
-        /// The credential's name; empty where several take part.
+        /// The name of the credential; empty if there are several.
         package var credential: String
-        /// The scope, where there is one.
+        /// The scope, if there is one.
         package var scope: String
-        /// The challenges whose handlers it asks.
+        /// The challenges whose handlers the login uses.
         package var asks: [String]
-        /// How it stands.
-        package var standing: SessionStanding
+        /// The state of the session.
+        package var sessionState: SessionState
 
-        /// A login.
+        /// Makes the state of a login.
         package init(
             upstream: String, challenge: String, credential: String = "", scope: String, asks: [String] = [],
-            standing: SessionStanding
+            sessionState: SessionState
         ) {
             self.credential = credential
             self.asks = asks
             self.upstream = upstream
             self.challenge = challenge
             self.scope = scope
-            self.standing = standing
+            self.sessionState = sessionState
         }
     }
 
-    /// Whether every worker's loop has turned of late.
+    /// True if every worker's loop has turned recently.
     package var isAlive = true
-    /// What is known of the upstreams that are asked from time to time.
+    /// The results of the upstreams' checks, by name.
     package var checks: [String: CheckReading] = [:]
-    /// How the sharing of sessions does; `nil` where this host is alone.
-    package var fleet: FleetFigures?
-    /// Whether exchanges are taken: listeners accept and nothing drains.
+    /// The state of session sharing; `nil` if it is not configured.
+    package var sharing: SharingStatistics?
+    /// True if exchanges are accepted: listeners accept, and no drain runs.
     package var isAccepting: Bool
-    /// The upstreams by name, in the order of the configuration.
+    /// The names of the upstreams, in the order of the configuration.
     package var upstreams: [String]
-    /// The logins.
+    /// The state of each login.
     package var logins: [Login]
-    /// The latches.
+    /// The closed latches.
     package var latches: [ClosedLatch]
     /// Counters by name.
     package var figures: [String: Int]
     /// The time of the report, in milliseconds since 1970.
     package var now: Int64
-    /// The program's version.
+    /// The version of the program.
     package var version: String
 
-    /// A report.
+    /// Makes a report.
     package init(
         isAccepting: Bool, upstreams: [String], logins: [Login], latches: [ClosedLatch], figures: [String: Int],
         now: Int64, version: String
@@ -71,11 +71,11 @@ package struct HealthReport: Sendable {
         self.version = version
     }
 
-    /// Whether requests can be expected to be served: listeners accept, no login is known to fail, and no upstream that is
-    /// asked has failed to answer. A login that nobody has asked for yet is not held against it.
+    /// True if requests can be served: listeners accept, no login is known to fail, and no upstream fails its check. A login that
+    /// no request has needed is not a problem.
     package var isReady: Bool { HealthDocument(.ready, of: self).isWell }
 
-    /// The report as JSON, beginning with what `document` says; `isVerbose`: with all that is known.
+    /// Returns the report as JSON, beginning with `document`; with all details if `isVerbose`.
     package func json(_ document: HealthDocument, isVerbose: Bool) -> JSONValue {
         var object = document.json
         guard isVerbose else { return .object(object) }
@@ -88,22 +88,22 @@ package struct HealthReport: Sendable {
                     (name, .array(logins.filter { $0.upstream == name }.map { $0.json(now: now) }))
                 }, uniquingKeysWith: { first, _ in first }))
         object["latches"] = .array(latches.map(\.json))
-        object["session_engine"] = fleet?.json(now: now)
+        object["session_store"] = sharing?.json(now: now)
         return .object(object)
     }
 
 }
 
-extension FleetFigures {
+extension SharingStatistics {
     fileprivate func json(now: Int64) -> JSONValue {
         var object: [String: JSONValue] = [
-            "state": isEngineThere ? "there" : "away",
+            "state": isStoreReachable ? "there" : "away",
             "for_seconds": .integer(max(0, now.saturatingSubtract(since)) / 1000),
             "leases": .integer(Int64(clamping: leases)), "taken": .integer(Int64(clamping: taken)),
             "published": .integer(Int64(clamping: published)), "alone": .integer(Int64(clamping: alone)),
             "unusable": .integer(Int64(clamping: unusable)),
         ]
-        if !isEngineThere { object["detail"] = .string(reason) }
+        if !isStoreReachable { object["detail"] = .string(reason) }
         return .object(object)
     }
 }
@@ -130,7 +130,7 @@ extension HealthReport.Login {
             "challenge": .string(challenge), "credential": .string(credential), "scope": .string(scope),
             "asks": .array(asks.map { .string($0) }),
         ]
-        switch standing {
+        switch sessionState {
         case .cold: object["state"] = "cold"
         case .failing(let failure):
             object["state"] = "failing"
@@ -140,15 +140,15 @@ extension HealthReport.Login {
             object["state"] = "held"
             object["taken_over"] = .bool(held.isTakenOver)
             object["generation"] = .integer(Int64(clamping: held.generation))
-            object["held_seconds"] = .integer(now.saturatingSubtract(held.wonAt) / 1000)
-            object["won_at"] = .integer(held.wonAt / 1000)
+            object["held_seconds"] = .integer(now.saturatingSubtract(held.establishedAt) / 1000)
+            object["established_at"] = .integer(held.establishedAt / 1000)
             object["expires_at"] = held.session.expiresAt.map { .integer($0 / 1000) } ?? .null
             object["renews_in"] = held.renewAt.map { .integer(max(0, $0.saturatingSubtract(now)) / 1000) } ?? .null
             object["renewals"] = .integer(Int64(held.renewals))
             object["expires_in"] =
                 held.session.expiresAt.map { .integer(max(0, $0.saturatingSubtract(now)) / 1000) } ?? .null
-        case .winning(let waiters):
-            object["state"] = "winning"
+        case .loggingIn(let waiters):
+            object["state"] = "logging-in"
             object["waiters"] = .integer(Int64(waiters))
         }
         return .object(object)
@@ -156,8 +156,8 @@ extension HealthReport.Login {
 }
 
 extension ClosedLatch {
-    /// The credential's name, for people.
-    var credential: String { key?.credential ?? "of the fleet" }
+    /// The name of the credential, for people.
+    var credential: String { key?.credential ?? "of another node" }
 
     fileprivate var json: JSONValue {
         [
@@ -166,5 +166,152 @@ extension ClosedLatch {
             "opens_at": latch.opensAt.map { .integer($0 / 1000) } ?? .null,
             "detail": .string("\(refusal.why) \(refusal.remedy)"),
         ]
+    }
+}
+
+/// One check of the daemon's health.
+struct HealthCheck: Sendable {
+    /// The name by which the check can be excluded: `workers`, `listeners`, an upstream's, or an upstream's and a challenge's
+    /// with a slash between them.
+    var name: String
+    /// The state, in a word.
+    var state: String
+    /// The problem, if there is one.
+    var problem: String?
+    /// Other names by which the check can be excluded: those of its upstream and challenges.
+    var otherNames: [String] = []
+}
+
+/// The answer of `/livez`, `/readyz` and `/healthz`: the result of the checks, with the problems.
+package struct HealthDocument: Sendable {
+    /// The questions that probes ask.
+    package enum Question: String, Sendable, CaseIterable {
+        /// Do the event loops turn? If not, only a restart helps.
+        case alive = "/livez"
+        /// Can requests be served?
+        case ready = "/readyz"
+        /// Both.
+        case healthy = "/healthz"
+    }
+
+    /// True if no check has a problem, except excluded ones.
+    package let isWell: Bool
+    private let question: Question
+    private let checks: [HealthCheck]
+    private let excluded: [HealthCheck]
+    private let unknown: [String]
+
+    /// Makes the answer of `report` to a question, without the checks that `names` exclude.
+    package init(_ question: Question, of report: HealthReport, excluding names: [String] = []) {
+        self.question = question
+        let all = report.checks(for: question)
+        func isExcluded(_ check: HealthCheck) -> Bool {
+            names.contains { $0 == check.name || check.otherNames.contains($0) }
+        }
+        excluded = all.filter(isExcluded)
+        checks = all.filter { !isExcluded($0) }
+        unknown = names.filter { name in !all.contains { $0.name == name || $0.otherNames.contains(name) } }
+        isWell = checks.allSatisfy { $0.problem == nil }
+    }
+
+    /// The problems, in sentences.
+    package var reasons: [String] {
+        checks.compactMap { check in check.problem.map { "\(check.name): \($0)" } }
+    }
+
+    /// The document as JSON: `status`, `reasons`, `checks` with their states, excluded checks, and warnings.
+    package var json: [String: JSONValue] {
+        var object: [String: JSONValue] = [
+            "status": .string((isWell ? "" : "not ") + question.word),
+            "reasons": .array(reasons.map { .string($0) }),
+            "checks": .object(
+                Dictionary(checks.map { ($0.name, .string($0.state)) }, uniquingKeysWith: { first, _ in first })),
+        ]
+        if !excluded.isEmpty { object["excluded"] = .array(excluded.map { .string($0.name) }) }
+        if !unknown.isEmpty {
+            let known = (checks + excluded).map(\.name).joined(separator: ", ")
+            object["warnings"] = .array(
+                unknown.map { .string("exclude=\($0): there is no such check; the checks are \(known)") })
+        }
+        return object
+    }
+}
+
+extension HealthDocument.Question {
+    fileprivate var word: String {
+        switch self {
+        case .alive: "alive"
+        case .healthy: "healthy"
+        case .ready: "ready"
+        }
+    }
+}
+
+extension HealthReport {
+    func checks(for question: HealthDocument.Question) -> [HealthCheck] {
+        let loops = HealthCheck(
+            name: "workers", state: isAlive ? "turning" : "stuck",
+            problem: isAlive ? nil : "a worker's loop does not turn; look at the log, and restart the daemon")
+        switch question {
+        case .alive: return [loops]
+        case .healthy: return [loops] + readinessChecks
+        case .ready: return readinessChecks
+        }
+    }
+
+    private var readinessChecks: [HealthCheck] {
+        let listeners = HealthCheck(
+            name: "listeners", state: isAccepting ? "accepting" : "closed",
+            problem: isAccepting ? nil : "the daemon is shutting down")
+        var checks = [listeners]
+        for upstream in upstreams {
+            checks.append(check(of: upstream))
+            // One check for all scopes of a login: their names are the upstream's choice.
+            for login in logins where login.upstream == upstream {
+                let name = "\(upstream)/\(login.challenge)"
+                let known = checks.firstIndex { $0.name == name }
+                let next = HealthCheck(
+                    name: name, state: login.state, problem: login.problem,
+                    otherNames: [upstream, login.challenge] + login.asks)
+                guard let known else {
+                    checks.append(next)
+                    continue
+                }
+                if checks[known].problem == nil, next.problem != nil || checks[known].state == "cold" {
+                    checks[known] = next
+                }
+            }
+        }
+        // Without the store, this node uses its sessions and logs in by itself, so it is still ready.
+        if let sharing {
+            checks.append(HealthCheck(name: "session-store", state: sharing.isStoreReachable ? "there" : "away"))
+        }
+        return checks
+    }
+
+    private func check(of upstream: String) -> HealthCheck {
+        switch self.checks[upstream]?.state {
+        case nil: HealthCheck(name: upstream, state: "unchecked")
+        case .down(let reason): HealthCheck(name: upstream, state: "down", problem: "its check failed: \(reason)")
+        case .unknown: HealthCheck(name: upstream, state: "unknown")
+        case .up: HealthCheck(name: upstream, state: "up")
+        }
+    }
+}
+
+extension HealthReport.Login {
+    /// The state, in a word.
+    var state: String {
+        switch sessionState {
+        case .cold: "cold"
+        case .failing: "failing"
+        case .held: "held"
+        case .loggingIn: "logging-in"
+        }
+    }
+
+    fileprivate var problem: String? {
+        guard case .failing(let failure) = sessionState else { return nil }
+        return "\(failure.code.rawValue): \(failure.detail)"
     }
 }

@@ -5,20 +5,24 @@ internal import ArgumentParser
 internal import CVersion
 package import ChallengeHandling
 internal import Glibc
+internal import System
 
-/// The commands of the one binary. Its commands are synchronous, also where they wait for `async` code: an asynchronous main leaves the
-/// main thread for the pool's, and the daemon needs it for its signals.
+/// The root command of the program.
+///
+/// All commands are synchronous, even if they wait for `async` code: an asynchronous main would leave the main thread, which the daemon
+/// needs for its signals.
 struct Program: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "countersign",
-        abstract: "An authenticating reverse proxy: programs speak plain HTTP to it, and it answers the upstream's "
+        abstract: "An authenticating reverse proxy: programs send plain HTTP to it, and it answers the upstream's "
             + "authentication challenges.",
         discussion: """
-            Try it: `countersign demo`. Run it: write a configuration, `countersign check` it, `countersign serve` it.
+            To try it, run `countersign demo`. To use it, write a configuration, then run `countersign check` and `countersign serve`.
             """,
         version: Version.text,
         subcommands: [
-            ServeCommand.self, CheckCommand.self, ExplainCommand.self, MatchCommand.self, LoginCommand.self,
+            ServeCommand.self, CheckCommand.self, ConfigCommand.self, ExplainCommand.self, MatchCommand.self,
+            LoginCommand.self,
             DoctorCommand.self, ReloadCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self,
             WaitCommand.self, KeyringCommand.self, DemoCommand.self,
         ])
@@ -26,10 +30,11 @@ struct Program: ParsableCommand {
 
 /// The program `countersign`.
 public enum Countersign {
-    /// Runs the command that the process's arguments name; returns, or ends the process, when that is over. To be called once, on
-    /// the main thread, which then is the program's.
+    /// Runs the command that the arguments of the process name.
     ///
-    /// `handlers` are challenge handlers of the program's own, by the names that the configuration has them stand somewhere by:
+    /// Returns when the command has ended, or exits the process if it fails. Call this function once, from the main thread.
+    ///
+    /// `handlers` are the program's own challenge handlers, by the names that the configuration uses for them:
     ///
     /// ```yaml
     /// challenges:
@@ -39,7 +44,7 @@ public enum Countersign {
         main(handlers: handlers, kinds: ChallengeKinds.all)
     }
 
-    /// The same with these kinds of challenges.
+    /// Runs the command with these kinds of challenges.
     package static func main(handlers: [String: OwnHandler] = [:], kinds: [any ChallengeKind.Type]) {
         OwnHandlers.set(handlers, kinds: kinds)
         CoreDumps.forbid()
@@ -47,10 +52,10 @@ public enum Countersign {
             var command = try Program.parseAsRoot()
             try command.run()
         } catch let failure as Failure {
-            Process.complain("countersign: \(failure.description)")
+            Process.printError("countersign: \(failure.description)")
             Glibc.exit(failure.code)
         } catch let error as StateError {
-            Process.complain("countersign: \(error.reason)")
+            Process.printError("countersign: \(error.reason)")
             Glibc.exit(EX_UNAVAILABLE)
         } catch {
             Program.exit(withError: error)
@@ -58,8 +63,25 @@ public enum Countersign {
     }
 }
 
-/// The program's version.
+/// Version of the program.
 enum Version {
-    /// As `--version` and the metrics tell it: what `make build` made of git's tags, or that of CHANGELOG.md.
+    /// The version that `--version` and the metrics print: from git's tags in `make build`, else from CHANGELOG.md.
     static let text = unsafe String(cString: countersign_version())
+}
+
+/// Memory images that a crash would leave on disk or in the log.
+enum CoreDumps {
+    /// Disables core dumps, tracing by other processes, and Swift's crash handler.
+    ///
+    /// The kernel writes no memory image of this process, whatever the limits, and no other process of the same user can trace this one
+    /// or read its memory (PR_SET_DUMPABLE, prctl(2)). If the call fails, the limits apply.
+    ///
+    /// Swift's crash handler is removed unless `SWIFT_BACKTRACE` is set: it prints memory that registers point to, and a process that gets
+    /// SIGABRT from outside (the watchdog of systemd) would survive the signal.
+    static func forbid() {
+        ProcessMemory.forbidDumps()
+        // Not `Process.environment`, which is read once: the demo sets its credentials later.
+        guard Environment.value(of: "SWIFT_BACKTRACE") == nil else { return }
+        for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
+    }
 }

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 public import ChallengeHandling
 internal import Synchronization
 
-/// A challenge handler that a program brings along.
+/// Challenge handler of a program that embeds the daemon.
 ///
-/// It runs on a thread of the daemon that serves callers as well: it may wait for whatever is `async`, and must not block. What
-/// takes long or blocks belongs on a thread of its own; after 60 s without an answer the login has failed. Credentials of the
-/// daemon's sources are at `conversation.credentials`, and requests of its own go by `conversation.sideRequests`.
+/// The handler runs on a thread of the daemon that also serves callers: it may wait for `async` functions, and must not block. Long or
+/// blocking work belongs on a thread of its own. A login fails after 60 s without an answer of its handler. The handler reads credentials of
+/// the daemon's sources from `conversation.credentials`, and sends requests of its own by `conversation.sideRequests`.
 public enum OwnHandler: Sendable {
-    /// One for challenges of HTTP.
+    /// A handler for HTTP challenges.
     case challenges(any ChallengeHandler)
-    /// One for a gateway. It stands where the configuration says, under the name that it has there.
+    /// A handler for a gateway, under the name and at the locations of the configuration.
     case gateway(any GatewayChallengeHandler)
-    /// One for a security check of a MobileFirst 8.0 server, at upstreams with `mobilefirst`.
+    /// A handler for a security check of a MobileFirst 8.0 server, at upstreams with `mobilefirst`.
     case securityCheck(any SecurityCheckChallengeHandler)
 }
 
-/// The means of this process for challenges: its own handlers, and the kinds that its configuration may name.
+/// Registry of the process: its own handlers, and the kinds of challenges that its configuration may name.
 enum OwnHandlers {
     private static let all = Mutex<[String: OwnHandler]>([:])
     private static let known = Mutex<[any ChallengeKind.Type]>(ChallengeKinds.all)
 
-    /// The handlers and kinds of this process from now on.
+    /// Replaces the handlers and kinds of this process.
     static func set(_ handlers: [String: OwnHandler], kinds: [any ChallengeKind.Type] = ChallengeKinds.all) {
         all.withLock { $0 = handlers }
         known.withLock { $0 = kinds }
@@ -32,9 +33,51 @@ enum OwnHandlers {
     /// The names of the handlers.
     static var names: Set<String> { all.withLock { Set($0.keys) } }
 
-    /// The kinds.
+    /// The kinds of challenges.
     static var kinds: [any ChallengeKind.Type] { known.withLock { $0 } }
 
-    /// The handler of that name.
+    /// Returns the handler with this name; `nil` if there is none.
     static func handler(named name: String) -> OwnHandler? { all.withLock { $0[name] } }
+}
+
+/// Authenticators of the process's own handlers.
+///
+/// Their logins share cached answers, which survive a reload.
+final class OwnHandlerMaterial: OwnHandlerSource {
+    private struct CacheKey: Hashable {
+        let challenge: String
+        let origin: Origin
+    }
+
+    /// Caller of the handlers, on the workers' loops: the unit forbids the thread priorities that the runtime's own threads need.
+    let calls = HandlerCalls(limit: .seconds(60), isApart: false)
+    private let caches = Mutex<[CacheKey: AnswerCache]>([:])
+
+    func authenticator(_ handler: String, of challenge: String, at upstream: ProtectedUpstream) -> Authenticator? {
+        let origin = upstream.url.origin
+        return switch OwnHandlers.handler(named: handler) {
+        case .gateway(let handler):
+            HandledGateway(handler, name: challenge, caller: calls).login(at: origin, base: upstream.url)
+        case .challenges(let handler):
+            HandledChallenges(handler, name: challenge, caller: calls)
+                .login(at: origin, answers: answerCache(of: challenge, at: origin))
+        case .securityCheck, nil: nil
+        }
+    }
+
+    func securityCheck(_ handler: String, of challenge: String) -> HandledCheck? {
+        guard case .securityCheck(let handler) = OwnHandlers.handler(named: handler) else { return nil }
+        return HandledCheck(handler, name: challenge, caller: calls)
+    }
+
+    /// Returns the cached answers of a challenge at a server.
+    private func answerCache(of challenge: String, at origin: Origin) -> AnswerCache {
+        caches.withLock { caches in
+            let key = CacheKey(challenge: challenge, origin: origin)
+            if let known = caches[key] { return known }
+            let cache = AnswerCache()
+            caches[key] = cache
+            return cache
+        }
+    }
 }

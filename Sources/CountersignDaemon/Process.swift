@@ -2,23 +2,16 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import System
 
-/// The process as the commands see it.
+/// Environment and output of this process.
 enum Process {
-    /// The environment, read once.
+    /// The environment variables, read once.
     static let environment: [String: String] = {
-        var result: [String: String] = [:]
-        var entry = unsafe environ
-        while let line = unsafe entry.pointee {
-            let text = unsafe String(cString: line)
-            if let equals = text.firstIndex(of: "=") {
-                result[String(text[..<equals])] = String(text[text.index(after: equals)...])
-            }
-            unsafe entry += 1
-        }
-        // Systemd keeps there what it passes to the unit: root, who may read it, looks as the daemon does.
+        var result = Environment.all
+        // Systemd stores the unit's credentials in this directory. Root can read them and so uses the daemon's credentials.
         if result["CREDENTIALS_DIRECTORY"] == nil, geteuid() == 0,
-            unsafe access(Self.unitCredentials, R_OK | X_OK) == 0
+            FileSystem.allows(Self.unitCredentials, R_OK | X_OK)
         {
             result["CREDENTIALS_DIRECTORY"] = Self.unitCredentials
         }
@@ -27,31 +20,47 @@ enum Process {
 
     private static let unitCredentials = "/run/credentials/countersign.service"
 
-    /// One line to standard error.
-    static func complain(_ line: String) {
+    /// Writes one line to standard error.
+    static func printError(_ line: String) {
         write(line + "\n", to: STDERR_FILENO)
     }
 
-    /// One line to standard output, at once: it may be a pipe that somebody reads along.
-    static func say(_ line: String) {
+    /// Writes one line to standard output, unbuffered for programs that read from a pipe.
+    static func print(_ line: String) {
         write(line + "\n", to: STDOUT_FILENO)
     }
 
-    /// The wall clock, in milliseconds since 1970.
-    @Sendable
-    static func wallClock() -> Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
     private static func write(_ text: String, to descriptor: Int32) {
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-        }
+        // A failure to write cannot be reported anywhere.
+        try? DescriptorIO.writeAll(Array(text.utf8).span, to: descriptor)
     }
 }
+
+/// Directory that exists while a command runs.
+enum TemporaryFolder {
+    /// Creates a directory that only this user can enter, and returns its path.
+    static func make(_ purpose: String) throws(Failure) -> String {
+        do throws(SystemError) {
+            return try TemporaryDirectory.make(prefix: "countersign-\(purpose)")
+        } catch {
+            throw Failure("cannot create a directory in /tmp: \(error)", code: EX_UNAVAILABLE)
+        }
+    }
+
+    /// Removes the directory with all its files.
+    static func remove(_ path: String) { TemporaryDirectory.remove(path) }
+}
+
+/// Failure of a command: one line for standard error, and an exit code of sysexits.h.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+    let code: Int32
+
+    init(_ description: String, code: Int32) {
+        self.description = description
+        self.code = code
+    }
+}
+
+/// Exit codes of sysexits.h.
+let (EX_OK, EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG): (Int32, Int32, Int32, Int32, Int32) = (0, 64, 69, 77, 78)

@@ -3,15 +3,16 @@
 
 internal import Glibc
 
-/// Bytes for libcurl in place of a file, such as a certificate. They do not change, and since they may be a private key
-/// they are overwritten when they go.
+/// Immutable bytes passed to libcurl in place of a file, such as a certificate.
 ///
-/// With a file libcurl tells connections apart by its path, and goes on using one that was made with what the file held
-/// before. Bytes it compares.
+/// They may be a private key, so they are overwritten when they are released.
+///
+/// libcurl compares the bytes when it looks for a connection to reuse. With a file it would compare only the path, and
+/// reuse a connection made with the file's former content.
 @safe
 package final class Blob: @unchecked Sendable {
     let start: UnsafeMutableRawPointer
-    /// How many there are.
+    /// Number of bytes.
     package let count: Int
 
     /// Copies `bytes`.
@@ -32,15 +33,15 @@ package final class Blob: @unchecked Sendable {
 }
 
 extension Blob: Equatable {
-    /// Returns whether the bytes are the same.
+    /// Compares the bytes.
     package static func == (left: Blob, right: Blob) -> Bool {
         unsafe left.count == right.count && memcmp(left.start, right.start, left.count) == 0
     }
 }
 
 extension Blob: CustomStringConvertible, CustomReflectable {
-    /// Never the bytes.
+    /// Number of bytes, never the bytes.
     package var description: String { "<\(count) bytes>" }
-    /// A mirror without children, so that `dump` shows nothing either.
+    /// Mirror without children, so that `dump` shows nothing either.
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

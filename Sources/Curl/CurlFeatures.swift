@@ -3,54 +3,55 @@
 
 internal import CCurl
 
-/// What the installed libcurl is and can do. `countersign check` prints it; the daemon does not start on less than
-/// `minimumVersion`.
+/// Version and capabilities of the installed libcurl.
+///
+/// `countersign check` prints them, and the daemon does not start with less than `minimumVersion`.
 package struct CurlFeatures: Sendable, Equatable {
-    /// Something a libcurl may have been built without.
+    /// Optional feature of a libcurl build.
     package enum Feature: String, Sendable, CaseIterable {
-        /// Names are resolved without stopping the thread.
+        /// Name resolution that does not block the thread.
         case asynchronousDNS = "AsynchDNS"
-        /// The content coding `br`.
+        /// Content coding `br`.
         case brotli
         /// Tickets for Negotiate.
         case gssAPI = "GSS-API"
         /// HTTP/2.
         case http2 = "HTTP2"
-        /// The scheme NTLM.
+        /// Authentication scheme NTLM.
         case ntlm = "NTLM"
-        /// The scheme Negotiate.
+        /// Authentication scheme Negotiate.
         case spnego = "SPNEGO"
-        /// TLS, hence `https`.
+        /// TLS, for `https`.
         case tls = "SSL"
-        /// `curl_global_init` may be called from any thread.
+        /// `curl_global_init` that may be called from any thread.
         case threadsafe
-        /// `ws` and `wss`.
+        /// URL schemes `ws` and `wss`.
         case webSockets = "WebSockets"
-        /// The content coding `zstd`.
+        /// Content coding `zstd`.
         case zstd
     }
 
-    /// `7.88.1`.
+    /// Version, such as `7.88.1`.
     package var version: String
-    /// `0x075801`: eight bits each of major, minor and patch.
+    /// Version number, such as `0x075801`: eight bits each of major, minor and patch.
     package var versionNumber: UInt32
-    /// `OpenSSL/3.0.19`, or nothing without TLS.
+    /// TLS library, such as `OpenSSL/3.0.19`; empty without TLS.
     package var tlsLibrary: String
-    /// The schemes of the URLs that it knows.
+    /// Supported URL schemes.
     package var protocols: [String]
-    /// What it was built with.
+    /// Available features.
     package var features: Set<Feature>
 
-    /// 7.88.0, of Debian 12. Newer functions are not used; older libraries lack some that are.
+    /// Version 7.88.0, in Debian 12. No newer function is used, and older libraries lack some that are.
     package static let minimumVersion: UInt32 = 0x07_58_00
 
-    /// What is needed whatever the configuration says.
+    /// Features required by every configuration.
     package static let required: Set<Feature> = [.asynchronousDNS, .tls]
 
-    /// The library that this process runs with.
+    /// Library loaded in this process.
     package static let installed = CurlFeatures()
 
-    /// A description of some library.
+    /// Creates a description of any library.
     package init(
         version: String, versionNumber: UInt32, tlsLibrary: String, protocols: [String], features: Set<Feature>
     ) {
@@ -61,23 +62,23 @@ package struct CurlFeatures: Sendable, Equatable {
         self.features = features
     }
 
-    /// Sentences on what is missing of what is needed always and of `wanted`; none if all is there.
+    /// Returns a sentence for each required or `wanted` feature that is missing.
     package func missing(_ wanted: Set<Feature> = []) -> [String] {
         var sentences: [String] = []
         if versionNumber < Self.minimumVersion {
             sentences.append("libcurl \(version) is too old: install 7.88.0 or later (package libcurl4).")
         }
         for scheme in ["http", "https"] where !protocols.contains(scheme) {
-            sentences.append("libcurl \(version) was built without \(scheme): install libcurl4 of the distribution.")
+            sentences.append("libcurl \(version) was built without \(scheme): install the distribution's libcurl4.")
         }
         for feature in Feature.allCases
         where Self.required.union(wanted).contains(feature) && !features.contains(feature) {
-            sentences.append("libcurl \(version) was built without \(feature.rawValue): install one that has it.")
+            sentences.append("libcurl \(version) was built without \(feature.rawValue): install a libcurl that has it.")
         }
         return sentences
     }
 
-    /// One line: `libcurl 7.88.1 (OpenSSL/3.0.19) with AsynchDNS, HTTP2, …; without WebSockets`.
+    /// Summary in one line: `libcurl 7.88.1 (OpenSSL/3.0.19) with AsynchDNS, HTTP2, …; without WebSockets`.
     package var summary: String {
         let present = Feature.allCases.filter { features.contains($0) }.map(\.rawValue)
         let absent = Feature.allCases.filter { !features.contains($0) }.map(\.rawValue)
@@ -94,7 +95,7 @@ package struct CurlFeatures: Sendable, Equatable {
         tlsLibrary = ""
         protocols = []
         features = []
-        // All that is read here was there in the first version of the struct.
+        // Everything read here has existed since the first version of the struct.
         guard let info = unsafe curl_version_info(CURLVERSION_FIRST) else { return }
         version = unsafe text(info.pointee.version)
         versionNumber = unsafe info.pointee.version_num
@@ -110,7 +111,7 @@ package struct CurlFeatures: Sendable, Equatable {
     }
 }
 
-/// The bits of `curl_version_info`. Their names in `feature_names` came with 7.87; the bits are in every version.
+/// Bits of `curl_version_info`. Their names in `feature_names` appeared in 7.87; the bits exist in every version.
 private let featureBits: [(CurlFeatures.Feature, Int32)] = [
     (.asynchronousDNS, CURL_VERSION_ASYNCHDNS), (.brotli, CURL_VERSION_BROTLI), (.gssAPI, CURL_VERSION_GSSAPI),
     (.http2, CURL_VERSION_HTTP2), (.ntlm, CURL_VERSION_NTLM), (.spnego, CURL_VERSION_SPNEGO),

@@ -3,35 +3,36 @@
 
 internal import CCurl
 
-/// What libcurl's callbacks find as their user data. An object of its own, for libcurl may call back while the handle
-/// is being cleaned up, when the handle itself can no longer be retained.
+/// User data of libcurl's callbacks.
+///
+/// A separate object, because libcurl may call back while the handle is being cleaned up and can no longer be retained.
 @safe
 final class EasyBox {
-    /// Whom the transfer under way reports to. There is one from `MultiHandle.add` until the completion is handed out.
+    /// Delegate of the current transfer, set from `MultiHandle.add` until the completion is delivered.
     var delegate: (any TransferDelegate)?
-    /// Where the handle stands among its multi handle's members; -1: nowhere.
+    /// Index among the multi handle's members; -1 if none.
     var position = -1
-    /// The descriptor that libcurl last watched for the transfer under way; -1: none yet.
+    /// Descriptor that libcurl last watched for the current transfer; -1 if none.
     var socket: Int32 = -1
-    /// Which opening of that number it was.
+    /// Count of how often this descriptor number had been opened.
     var opening: UInt64 = 0
-    /// How often the request has been sent since the last line of an answer.
+    /// Number of times the request was sent since the last response line.
     var attempts = 0
-    /// The trailer fields of the request.
+    /// Trailer fields of the request.
     var trailers = Trailers()
-    /// How the connection of the transfer under way ended, and the handle where that is watched.
+    /// State of the current TLS connection, and the handle if the end is being observed.
     var closure = TLSClosure.unknown
     var watched: OpaquePointer?
-    /// True if there was a connection for the transfer under way.
+    /// True if the current transfer got a connection.
     var wasConnected = false
 
-    /// The box behind a callback's user data.
+    /// Returns the box of a callback's user data.
     static func from(_ data: UnsafeMutableRawPointer?) -> EasyBox? {
         guard let data = unsafe data else { return nil }
         return unsafe Unmanaged<EasyBox>.fromOpaque(data).takeUnretainedValue()
     }
 
-    /// Calls `body` with the box behind a callback's user data, which the handle keeps alive meanwhile.
+    /// Calls `body` with the box of a callback's user data, which the handle keeps alive.
     @inline(__always)
     static func with<Result>(
         _ data: UnsafeMutableRawPointer?, orElse failure: Result, _ body: (EasyBox) -> Result
@@ -44,7 +45,7 @@ final class EasyBox {
         unsafe Unmanaged.passUnretained(self).toOpaque()
     }
 
-    /// Connects the callbacks of `easy` to this box.
+    /// Installs the callbacks in `easy`, with this box as user data.
     func install(in easy: OpaquePointer) {
         unsafe ccurl_set_bytes_function(easy, CURLOPT_HEADERFUNCTION, headerCallback)
         unsafe ccurl_set_pointer(easy, CURLOPT_HEADERDATA, opaque)
@@ -83,14 +84,15 @@ final class EasyBox {
     }
 
     fileprivate func seek(to offset: Int64, origin: Int32) -> Int32 {
-        // libcurl asks for absolute positions only (SEEK_SET, 0).
+        // libcurl requests absolute positions only (SEEK_SET, 0).
         guard origin == 0, let delegate, delegate.transferRewinds(to: offset) else { return CURL_SEEKFUNC_FAIL }
         return CURL_SEEKFUNC_OK
     }
 
     fileprivate func willSend() -> Int32 {
         attempts += 1
-        // libcurl 7.88 to 8.6 writes in front of its buffer when it sends chunks on a handle that has sent trailers.
+        // libcurl 7.88 to 8.6 writes before the start of its buffer when it sends chunks on a handle that has sent
+        // trailers.
         guard attempts == 1 || !trailers.areSet else { return CURL_PREREQFUNC_ABORT }
         wasConnected = true
         guard let delegate, delegate.transferWillSend(attempt: attempts) else { return CURL_PREREQFUNC_ABORT }
@@ -102,7 +104,7 @@ final class EasyBox {
     _ start: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ data: UnsafeMutableRawPointer?
 ) -> Int {
     let line = unsafe UnsafeRawBufferPointer(start: start, count: size &* count)
-    // Any other count than the line's means an error to libcurl.
+    // Any count other than the line's length means an error to libcurl.
     return unsafe EasyBox.with(data, orElse: false) { unsafe $0.received(headerLine: line) }
         ? line.count : line.count &+ 1
 }

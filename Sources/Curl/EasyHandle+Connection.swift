@@ -3,26 +3,29 @@
 
 internal import CCurl
 
-/// A connection that libcurl makes (names, the way out, TLS, pins) and that is then spoken on without it.
+/// Connections that libcurl only establishes (names, proxies, TLS, pins).
 ///
-/// The handle's transfer ends well as soon as the connection is there, and the handle stays in the multi handle until
-/// `MultiHandle.remove`, which closes it. libcurl does not watch the descriptor any more: that is for whoever speaks.
+/// The handle's transfer succeeds as soon as the connection exists, and the handle stays in the multi handle until
+/// `MultiHandle.remove`, which closes the connection. libcurl no longer watches the descriptor: that is the task of
+/// whoever uses the connection.
 extension EasyHandle {
-    /// Has the transfers to come end with a connection, always a new one, and no request.
+    /// Makes later transfers end with a new connection and without a request.
     package func connectOnly() throws(CurlError) {
         try set(.connectOnly, true)
         keepsConnection = true
     }
 
-    /// The connection's descriptor, or nil where there is none. It is libcurl's to close.
+    /// Descriptor of the connection, or nil if there is none. libcurl closes it.
     package var activeSocket: Int32? {
         var socket = CURL_SOCKET_BAD
         let code = unsafe ccurl_get_socket(easy, CURLINFO_ACTIVESOCKET, &socket)
         return code == CURLE_OK && socket != CURL_SOCKET_BAD ? socket : nil
     }
 
-    /// Sends from the front of `bytes`, and returns how many were taken; 0: none for now. Over TLS, bytes that were not
-    /// taken must come again from the same place in memory, and not fewer (OpenSSL goes on with the record begun).
+    /// Sends from the front of `bytes`, and returns the number of bytes accepted; 0 if none can be now.
+    ///
+    /// Over TLS, bytes that were not accepted must be passed again from the same address, and no fewer of them, because
+    /// OpenSSL continues the record that it began.
     package func send(_ bytes: UnsafeRawBufferPointer) throws(CurlError) -> Int {
         guard unsafe !bytes.isEmpty else { return 0 }
         var count = 0
@@ -32,8 +35,10 @@ extension EasyHandle {
         return count
     }
 
-    /// Receives into `buffer`, which must not be empty, and returns how many bytes; 0: the peer has ended its side; nil:
-    /// nothing for now. Over TLS bytes may wait here while the descriptor is not readable: ask until there is nothing.
+    /// Receives into `buffer`, which must not be empty, and returns the number of bytes.
+    ///
+    /// 0 means that the peer has closed its side, nil that nothing is available now. Over TLS, bytes may be available
+    /// while the descriptor is not readable: call again until the result is nil.
     package func receive(into buffer: UnsafeMutableRawBufferPointer) throws(CurlError) -> Int? {
         var count = 0
         let code = unsafe curl_easy_recv(easy, buffer.baseAddress, buffer.count, &count)

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import CCurl
 internal import Glibc
 
-/// One transfer at a time, and the options that it keeps from one to the next.
+/// Reusable handle for one transfer at a time, with options that persist between transfers.
 ///
-/// A handle is made once and used for thousands of transfers; each time only what differs is set. It belongs to the
-/// thread that uses it. It is set up so that nothing of the environment or of libcurl's conveniences gets in: no proxy
-/// and no `.netrc` from the environment, no redirect followed, no cookie kept, `http` and `https` only, no HTTP/0.9,
-/// the path sent as it is.
+/// A handle serves thousands of transfers, each of which sets only what differs, and belongs to one thread. Nothing of
+/// the environment or of libcurl's conveniences applies: no proxy and no `.netrc` from the environment, no redirects,
+/// no cookies, only `http` and `https`, no HTTP/0.9, and the path is sent unchanged.
 @safe
 package final class EasyHandle {
     private(set) var easy: OpaquePointer
-    /// True if it has done a transfer, as it is.
+    /// True if the handle has already done a transfer.
     private var isUsed = false
     let box = EasyBox()
-    /// True if it only connects, and keeps its place in the multi handle when that is done; see `connectOnly`.
+    /// True if the handle only connects, and stays in the multi handle afterwards; see `connectOnly`.
     var keepsConnection = false
-    /// The ledger whose socket callbacks are installed.
-    private(set) var ledger: SocketLedger?
+    /// Registry whose socket callbacks are installed.
+    private(set) var registry: SocketRegistry?
     private var headers: HeaderList?
     private var headersVersion: UInt64 = 0
     private let errorBuffer: UnsafeMutablePointer<CChar>
-    /// The address of `setAddress`.
+    /// URL set by `setAddress`.
     private var address: OpaquePointer?
-    /// Those that options point to, by their numbers.
+    /// Blobs that options point to, by option number.
     private var blobs: [UInt32: Blob] = [:]
 
-    /// Throws `failedInit` where libcurl cannot be used, or the error of an option that the installed libcurl lacks.
+    /// Throws `failedInit` if libcurl is unusable, or the error of an option that libcurl lacks.
     package init() throws(CurlError) {
         if let error = CurlLibrary.status { throw error }
         guard let easy = unsafe curl_easy_init() else { throw .failedInit }
@@ -41,38 +41,39 @@ package final class EasyHandle {
     }
 
     deinit {
-        // The box, the error buffer and the ledger are still there: libcurl may use them until it returns.
+        // Keeps the box, the error buffer and the registry until here: libcurl may use them until this call returns.
         unsafe curl_easy_cleanup(easy)
         unsafe curl_url_cleanup(address)
         unsafe errorBuffer.deallocate()
     }
 
-    /// True if the handle is in a multi handle: its options are libcurl's until the completion is handed out.
+    /// True if the handle is in a multi handle, and libcurl owns its options.
     package var isActive: Bool { box.position >= 0 }
 
-    /// Goes on with a transfer that the delegate paused, in both directions. libcurl may call the delegate from within.
+    /// Resumes a transfer that the delegate paused, in both directions; may call the delegate.
     package func unpause() -> CurlError? {
         unsafe CurlError(code: curl_easy_pause(easy, CURLPAUSE_CONT))
     }
 
-    /// Pauses the transfer under way as the delegate could, in the receiving direction.
+    /// Pauses receiving, as the delegate could.
     package func pauseReceiving() { unsafe curl_easy_pause(easy, CURLPAUSE_RECV) }
 
-    /// The error buffer: details of the last failure, or nothing. It may name hosts and files.
+    /// Error buffer: details of the last failure, or empty. May name hosts and files.
     package var errorText: String {
         unsafe String(cString: errorBuffer)
     }
 
     // MARK: For the multi handle
 
-    /// Readies the handle for a transfer whose sockets `ledger` keeps account of.
-    func begin(delegate: any TransferDelegate, ledger: SocketLedger) throws(CurlError) {
-        // libcurl before 8.7 does not forget either that trailers were sent, and would write in front of its buffer.
+    /// Prepares the handle for a transfer whose sockets `registry` tracks.
+    func begin(delegate: any TransferDelegate, registry: SocketRegistry) throws(CurlError) {
+        // libcurl before 8.7 also keeps the state that trailers were sent, and would write before the start of its
+        // buffer.
         if isUsed, Self.usedOnesAreUnsafe || box.trailers.areSet { try renew() }
         isUsed = true
-        if self.ledger !== ledger {
-            self.ledger = ledger
-            try unsafe CurlError.check(ledger.install(in: easy))
+        if self.registry !== registry {
+            self.registry = registry
+            try unsafe CurlError.check(registry.install(in: easy))
         }
         try refreshHeaders()
         unsafe errorBuffer[0] = 0
@@ -84,18 +85,20 @@ package final class EasyHandle {
         box.socket = -1
     }
 
-    /// The transfer is over, or did not come about.
+    /// Ends the transfer, or cancels its preparation.
     func end() {
         headers?.users -= 1
         box.delegate = nil
     }
 
-    /// Before 8.1.0 libcurl remembers the last field line of one transfer in the next, where it has freed it. A server whose
-    /// answer begins with a folded line has it read, written and freed once more, and may choose what stands there (curl
-    /// #11101). None of its functions clears that memory of a handle.
+    /// True if libcurl reuses freed memory of a handle's former transfer (before 8.1.0, curl #11101).
+    ///
+    /// libcurl keeps the last field line of a transfer after freeing it. A server whose next response begins with a
+    /// folded line has the freed memory read, written and freed again, and may choose its content. No libcurl function
+    /// clears that state of a handle.
     private static let usedOnesAreUnsafe = CurlFeatures.installed.versionNumber < 0x08_01_00
 
-    /// Goes on with a copy that remembers nothing but the options.
+    /// Replaces the handle by a copy that has only the options.
     private func renew() throws(CurlError) {
         guard let copy = unsafe curl_easy_duphandle(easy) else { throw .outOfMemory }
         unsafe curl_easy_cleanup(easy)
@@ -107,7 +110,7 @@ package final class EasyHandle {
 
     // MARK: Lists and strings
 
-    /// Uses `list` for the transfers to come. It may be changed between them without being set again.
+    /// Uses `list` for later transfers; it may be changed between them without being set again.
     package func set(_ option: EasyOption<HeaderList>, _ list: HeaderList?) throws(CurlError) {
         precondition(!isActive, "fields set during a transfer")
         headers = list
@@ -121,16 +124,17 @@ package final class EasyHandle {
         headersVersion = headers.version
     }
 
-    /// Sets bytes, which are kept, or takes the option back to libcurl's default.
+    /// Sets bytes, which the handle retains, or resets the option to libcurl's default.
     package func set(_ option: EasyOption<Blob>, _ blob: Blob?) throws(CurlError) {
         precondition(!isActive, "bytes set during a transfer")
         try unsafe CurlError.check(ccurl_set_blob(easy, option.id, blob?.start, blob?.count ?? 0))
-        // The last one is let go of when libcurl no longer points to it.
+        // The former blob is released after libcurl no longer points to it.
         blobs[option.id.rawValue] = blob
     }
 
-    /// Sets a string from bytes without making a `String`. Throws `badFunctionArgument` if there is a NUL among them,
-    /// which would cut the value short.
+    /// Sets a string from bytes, without creating a `String`.
+    ///
+    /// Throws `badFunctionArgument` if a NUL would truncate the value.
     package func set(_ option: EasyOption<String>, bytes: Span<UInt8>) throws(CurlError) {
         let code = unsafe withUnsafeTemporaryAllocation(byteCount: bytes.count + 1, alignment: 1) { copy in
             unsafe bytes.withUnsafeBytes { bytes in unsafe copy.copyMemory(from: bytes) }
@@ -138,15 +142,16 @@ package final class EasyHandle {
             guard let text = copy.baseAddress, unsafe strlen(text) == bytes.count else {
                 return CURLE_BAD_FUNCTION_ARGUMENT
             }
-            defer { unsafe explicit_bzero(text, bytes.count) }  // It may have been a secret.
+            defer { unsafe explicit_bzero(text, bytes.count) }  // May have been a secret.
             return unsafe ccurl_set_string(easy, option.id, text.assumingMemoryBound(to: CChar.self))
         }
         try CurlError.check(code)
     }
 
-    /// Sets where the transfers to come go, like the option `url`, for a handle that does many to one server: the address
-    /// is taken apart here, once. With `url` libcurl does it at every transfer, and puts it together again, which is a
-    /// tenth of its work. Throws `urlMalformed` for what is no address.
+    /// Sets the URL of later transfers, parsed once, for a handle with many requests to one server.
+    ///
+    /// With the option `url`, libcurl parses and reassembles the URL for every transfer, which is a tenth of its work.
+    /// Throws `urlMalformed` for an invalid URL.
     package func setAddress(_ text: String) throws(CurlError) {
         precondition(!isActive, "address set during a transfer")
         guard let parsed = unsafe curl_url() else { throw .outOfMemory }
@@ -171,7 +176,58 @@ package final class EasyHandle {
         try set(.suppressConnectHeaders, true)
         try set(.tcpNoDelay, true)
         try set(.proxy, "")
-        // It has the last word on a proxy that is set, too.
+        // Overrides a configured proxy too.
         try set(.noProxy, "")
     }
+}
+
+extension EasyHandle {
+    /// `CURLAUTH_NTLM` for `httpAuth`, a macro that Swift does not import.
+    package static var ntlm: Int { 1 << 3 }
+
+    /// Sets a Boolean option.
+    package func set(_ option: EasyOption<Bool>, _ value: Bool) throws(CurlError) {
+        try unsafe CurlError.check(ccurl_set_long(easy, option.id, value ? 1 : 0))
+    }
+
+    /// Sets a number.
+    package func set(_ option: EasyOption<Int>, _ value: Int) throws(CurlError) {
+        try unsafe CurlError.check(ccurl_set_long(easy, option.id, value))
+    }
+
+    /// Sets a size.
+    package func set(_ option: EasyOption<Int64>, _ value: Int64) throws(CurlError) {
+        try unsafe CurlError.check(ccurl_set_offset(easy, option.id, curl_off_t(value)))
+    }
+
+    /// Sets a duration, rounded up to milliseconds; a negative one counts as zero.
+    package func set(_ option: EasyOption<Duration>, _ value: Duration) throws(CurlError) {
+        try unsafe CurlError.check(ccurl_set_long(easy, option.id, milliseconds(value)))
+    }
+
+    /// Sets a string; throws `badFunctionArgument` if a NUL would truncate the string.
+    package func set(_ option: EasyOption<String>, _ value: String) throws(CurlError) {
+        var value = value
+        value.makeContiguousUTF8()
+        try set(option, bytes: value.utf8.span)
+    }
+
+    /// Resets a string to libcurl's default.
+    package func clear(_ option: EasyOption<String>) throws(CurlError) {
+        try unsafe CurlError.check(ccurl_set_string(easy, option.id, nil))
+    }
+}
+
+/// libcurl stores milliseconds in 32 bits on some paths; 24 days are as good as no limit.
+private func milliseconds(_ value: Duration) -> Int {
+    Int(min(value.millisecondsRoundedUp, Int64(Int32.max)))
+}
+
+/// The library as a whole.
+enum CurlLibrary {
+    /// Result of `curl_global_init`.
+    ///
+    /// Swift runs the initializer exactly once, on the first thread that comes; a libcurl that was not built
+    /// thread-safe needs this.
+    static let status = CurlError(code: curl_global_init(Int(CURL_GLOBAL_DEFAULT)))
 }

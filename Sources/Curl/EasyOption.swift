@@ -3,7 +3,7 @@
 
 internal import CCurl
 
-/// An option of a transfer, with the type of value that it takes. Only options that somebody uses exist here.
+/// Option of a transfer, with its value type. Only options in use are declared.
 package struct EasyOption<Value>: Sendable {
     let id: CURLoption
 
@@ -12,37 +12,37 @@ package struct EasyOption<Value>: Sendable {
     }
 }
 
-/// Options that are a `long` of 0 or 1.
+/// Options of type `long` with values 0 and 1.
 extension EasyOption<Bool> {
-    /// Tell the server by ALPN which protocol is meant (default).
+    /// Negotiate the protocol by ALPN (default).
     package static var alpn: Self { Self(CURLOPT_SSL_ENABLE_ALPN) }
-    /// Keep what the server's certificates say; see `EasyHandle.shownCertificates`.
+    /// Keep the server's certificate details; see `EasyHandle.shownCertificates`.
     package static var certificateInfo: Self { Self(CURLOPT_CERTINFO) }
-    /// Never use a connection that is there already.
+    /// Never reuse a connection.
     package static var freshConnect: Self { Self(CURLOPT_FRESH_CONNECT) }
     /// Close the connection after the transfer.
     package static var forbidReuse: Self { Self(CURLOPT_FORBID_REUSE) }
-    /// GET; takes back `post`, `upload` and `noBody`.
+    /// GET; resets `post`, `upload` and `noBody`.
     package static var httpGet: Self { Self(CURLOPT_HTTPGET) }
-    /// Through a proxy, use CONNECT for `http` too.
+    /// Use CONNECT through a proxy, also for `http`.
     package static var httpProxyTunnel: Self { Self(CURLOPT_HTTPPROXYTUNNEL) }
-    /// Undo the codings that `acceptEncoding` asked for.
+    /// Decode the content codings requested by `acceptEncoding`.
     package static var httpContentDecoding: Self { Self(CURLOPT_HTTP_CONTENT_DECODING) }
-    /// Take the chunks of a response apart (default); else they are handed over as they came.
+    /// Decode the chunks of a response (default); otherwise they are delivered as received.
     package static var httpTransferDecoding: Self { Self(CURLOPT_HTTP_TRANSFER_DECODING) }
-    /// HEAD, and no body is expected whatever the method.
+    /// HEAD, or no response body with any other method.
     package static var noBody: Self { Self(CURLOPT_NOBODY) }
-    /// Wait for a connection that may turn out to be able to carry several transfers.
+    /// Wait for a connection that may turn out to carry several transfers.
     package static var pipeWait: Self { Self(CURLOPT_PIPEWAIT) }
-    /// POST, the body from the delegate.
+    /// POST, with the body from the delegate.
     package static var post: Self { Self(CURLOPT_POST) }
-    /// Check the certificate's chain (default).
+    /// Verify the certificate chain (default).
     package static var sslVerifyPeer: Self { Self(CURLOPT_SSL_VERIFYPEER) }
     /// Send TCP keep-alive probes.
     package static var tcpKeepAlive: Self { Self(CURLOPT_TCP_KEEPALIVE) }
-    /// PUT, the body from the delegate; set `customRequest` for another method.
+    /// PUT, with the body from the delegate; `customRequest` sets another method.
     package static var upload: Self { Self(CURLOPT_UPLOAD) }
-    /// Print the conversation to standard error; for debugging only, it shows secrets.
+    /// Print the conversation to standard error, including secrets; for debugging only.
     package static var verbose: Self { Self(CURLOPT_VERBOSE) }
 
     static var all: [Self] {
@@ -55,10 +55,10 @@ extension EasyOption<Bool> {
         ]
     }
 
-    /// Stop when the connection is there; see `EasyHandle.connectOnly`.
+    /// Stop when the connection is established; see `EasyHandle.connectOnly`.
     static var connectOnly: Self { Self(CURLOPT_CONNECT_ONLY) }
 
-    // Set once, for every handle.
+    // Set once for every handle.
     static var disallowUsername: Self { Self(CURLOPT_DISALLOW_USERNAME_IN_URL) }
     static var followLocation: Self { Self(CURLOPT_FOLLOWLOCATION) }
     static var http09: Self { Self(CURLOPT_HTTP09_ALLOWED) }
@@ -69,25 +69,25 @@ extension EasyOption<Bool> {
     static var tcpNoDelay: Self { Self(CURLOPT_TCP_NODELAY) }
 }
 
-/// Options that are a `long`.
+/// Options of type `long`.
 extension EasyOption<Int> {
-    /// The size in bytes of the buffer that a response is read into.
+    /// Size of the buffer for response data, in bytes.
     package static var bufferSize: Self { Self(CURLOPT_BUFFERSIZE) }
-    /// Seconds for which a name's addresses are kept; -1: for ever.
+    /// Lifetime of cached DNS results in seconds; -1 is unlimited.
     package static var dnsCacheTimeout: Self { Self(CURLOPT_DNS_CACHE_TIMEOUT) }
-    /// Which schemes libcurl itself may answer a 401 with: `CURLAUTH_*` bits.
+    /// Schemes with which libcurl may answer a 401: `CURLAUTH_*` bits.
     package static var httpAuth: Self { Self(CURLOPT_HTTPAUTH) }
-    /// Which HTTP to speak: a raw value of `HTTPVersion`.
+    /// HTTP version: a raw value of `HTTPVersion`.
     package static var httpVersion: Self { Self(CURLOPT_HTTP_VERSION) }
-    /// Seconds after which an idle connection is not used again.
+    /// Maximum idle time of a reused connection in seconds.
     package static var maxIdleAge: Self { Self(CURLOPT_MAXAGE_CONN) }
-    /// Which schemes libcurl may authenticate to a proxy with: `CURLAUTH_*` bits.
+    /// Schemes with which libcurl may authenticate to a proxy: `CURLAUTH_*` bits.
     package static var proxyAuth: Self { Self(CURLOPT_PROXYAUTH) }
-    /// The lowest TLS version: a raw value of `TLSVersion`.
+    /// Minimum TLS version: a `number` of `TLSVersion`.
     package static var sslVersion: Self { Self(CURLOPT_SSLVERSION) }
-    /// 2: the certificate must be for the host's name (default); 0: whatever it is for.
+    /// 2 checks the certificate's host name (default); 0 accepts any name.
     package static var sslVerifyHost: Self { Self(CURLOPT_SSL_VERIFYHOST) }
-    /// The size in bytes of the buffer that a request's body is read into.
+    /// Size of the buffer for a request's body, in bytes.
     package static var uploadBufferSize: Self { Self(CURLOPT_UPLOAD_BUFFERSIZE) }
 
     static var all: [Self] {
@@ -99,11 +99,11 @@ extension EasyOption<Int> {
     }
 }
 
-/// Options that are a `curl_off_t`.
+/// Options of type `curl_off_t`.
 extension EasyOption<Int64> {
-    /// The size of the body of `upload`; -1: unknown, hence chunked.
+    /// Body size for `upload`; -1 is unknown, hence chunked.
     package static var bodySize: Self { Self(CURLOPT_INFILESIZE_LARGE) }
-    /// The size of the body of `post`; -1: unknown.
+    /// Body size for `post`; -1 is unknown.
     package static var postSize: Self { Self(CURLOPT_POSTFIELDSIZE_LARGE) }
 
     static var all: [Self] {
@@ -111,13 +111,13 @@ extension EasyOption<Int64> {
     }
 }
 
-/// Options that are a `long` in milliseconds.
+/// Options of type `long`, in milliseconds.
 extension EasyOption<Duration> {
-    /// How long name, connection and TLS handshake may take together; zero: libcurl's default of 300 s.
+    /// Limit for name resolution, connection and TLS handshake together; zero is libcurl's 300 s.
     package static var connectTimeout: Self { Self(CURLOPT_CONNECTTIMEOUT_MS) }
-    /// How long to wait for `100 Continue` before the body is sent all the same.
+    /// Time to wait for `100 Continue` before sending the body anyway.
     package static var expect100Timeout: Self { Self(CURLOPT_EXPECT_100_TIMEOUT_MS) }
-    /// How long the whole transfer may take; zero: without limit.
+    /// Limit for the whole transfer; zero is unlimited.
     package static var timeout: Self { Self(CURLOPT_TIMEOUT_MS) }
 
     static var all: [Self] {
@@ -125,41 +125,41 @@ extension EasyOption<Duration> {
     }
 }
 
-/// Options that are a string, which libcurl copies.
+/// String options, which libcurl copies.
 extension EasyOption<String> {
-    /// Codings to ask for and to undo; the empty string asks for all that libcurl knows. Default: none.
+    /// Content codings to request and decode; empty requests all that libcurl supports. Default: none.
     package static var acceptEncoding: Self { Self(CURLOPT_ACCEPT_ENCODING) }
-    /// The file with the authorities to trust instead of the system's.
+    /// CA file used instead of the system's.
     package static var caFile: Self { Self(CURLOPT_CAINFO) }
-    /// The folder of the authorities to trust, by their hashes. It has a default of its own, which stands beside a file's.
+    /// Folder of CA files, by hash. Its default remains in use next to a file.
     package static var caFolder: Self { Self(CURLOPT_CAPATH) }
-    /// The method, where it is none of those that other options imply.
+    /// Method, if no other option implies it.
     package static var customRequest: Self { Self(CURLOPT_CUSTOMREQUEST) }
-    /// Hosts that are reached without the proxy. The empty string, our default: none, whatever the environment says.
+    /// Hosts reached without the proxy. Default here: empty, regardless of the environment.
     package static var noProxy: Self { Self(CURLOPT_NOPROXY) }
-    /// The password for schemes that libcurl itself answers.
+    /// Password for schemes that libcurl answers.
     package static var password: Self { Self(CURLOPT_PASSWORD) }
-    /// Where the server's key must match: `sha256//…` or a file.
+    /// Pins for the server's public key: `sha256//…` or a file.
     package static var pinnedPublicKey: Self { Self(CURLOPT_PINNEDPUBLICKEY) }
-    /// The proxy's URL. The empty string, our default: none, whatever the environment says.
+    /// Proxy URL. Default here: empty, hence no proxy, regardless of the environment.
     package static var proxy: Self { Self(CURLOPT_PROXY) }
-    /// The password for the proxy.
+    /// Password for the proxy.
     package static var proxyPassword: Self { Self(CURLOPT_PROXYPASSWORD) }
-    /// The user name for the proxy.
+    /// User name for the proxy.
     package static var proxyUserName: Self { Self(CURLOPT_PROXYUSERNAME) }
-    /// The request target to send instead of the URL's path and query.
+    /// Request target sent instead of the URL's path and query.
     package static var requestTarget: Self { Self(CURLOPT_REQUEST_TARGET) }
-    /// The service of the principal that Negotiate asks a ticket for.
+    /// Service name of the principal for which Negotiate requests a ticket.
     package static var serviceName: Self { Self(CURLOPT_SERVICE_NAME) }
-    /// Our certificate's file.
+    /// File of the client certificate.
     package static var sslCertificate: Self { Self(CURLOPT_SSLCERT) }
-    /// Our private key's file.
+    /// File of the private key.
     package static var sslKey: Self { Self(CURLOPT_SSLKEY) }
-    /// A Unix socket to connect to instead of the URL's host.
+    /// Unix socket to connect to instead of the URL's host.
     package static var unixSocketPath: Self { Self(CURLOPT_UNIX_SOCKET_PATH) }
-    /// Where the transfer goes.
+    /// URL of the transfer.
     package static var url: Self { Self(CURLOPT_URL) }
-    /// The user name for schemes that libcurl itself answers.
+    /// User name for schemes that libcurl answers.
     package static var userName: Self { Self(CURLOPT_USERNAME) }
 
     static var all: [Self] {
@@ -172,18 +172,18 @@ extension EasyOption<String> {
         ]
     }
 
-    // Set once, for every handle.
+    // Set once for every handle.
     static var protocols: Self { Self(CURLOPT_PROTOCOLS_STR) }
     static var redirectProtocols: Self { Self(CURLOPT_REDIR_PROTOCOLS_STR) }
 }
 
-/// Options that are bytes, which libcurl reads where they lie.
+/// Options of type bytes, which libcurl reads in place.
 extension EasyOption<Blob> {
-    /// The authorities to trust instead of the system's, PEM; stands in place of `caFile`.
+    /// CA certificates used instead of the system's, in PEM; replaces `caFile`.
     package static var authorities: Self { Self(CURLOPT_CAINFO_BLOB) }
-    /// Our certificate and what leads from it to an authority, PEM.
+    /// Client certificate with its intermediate certificates, in PEM.
     package static var certificate: Self { Self(CURLOPT_SSLCERT_BLOB) }
-    /// Our private key, PEM.
+    /// Private key, in PEM.
     package static var key: Self { Self(CURLOPT_SSLKEY_BLOB) }
 
     static var all: [Self] {
@@ -191,9 +191,9 @@ extension EasyOption<Blob> {
     }
 }
 
-/// Options that are a list of lines.
+/// Options of type list of lines.
 extension EasyOption<HeaderList> {
-    /// The request's fields.
+    /// Fields of the request.
     package static var httpHeader: Self { Self(CURLOPT_HTTPHEADER) }
 
     static var all: [Self] {
@@ -201,29 +201,81 @@ extension EasyOption<HeaderList> {
     }
 }
 
-/// Which HTTP to speak (`CURL_HTTP_VERSION_*`).
+/// HTTP version to use (`CURL_HTTP_VERSION_*`).
 package enum HTTPVersion: Int, Sendable {
-    /// libcurl's choice: HTTP/2 over TLS where the server offers it.
+    /// libcurl's choice: HTTP/2 over TLS if the server offers it.
     case automatic = 0
     /// HTTP/1.0.
     case http10 = 1
     /// HTTP/1.1.
     case http11 = 2
-    /// HTTP/2, over plain connections by upgrade.
+    /// HTTP/2, by upgrade on plaintext connections.
     case http2 = 3
-    /// HTTP/2 over TLS, HTTP/1.1 else.
+    /// HTTP/2 over TLS, otherwise HTTP/1.1.
     case http2OverTLS = 4
-    /// HTTP/2 also over plain connections, without asking.
+    /// HTTP/2 without negotiation, also on plaintext connections.
     case http2PriorKnowledge = 5
 }
 
-/// The lowest version of TLS (`CURL_SSLVERSION_*`).
-package enum TLSVersion: Int, Sendable {
+/// Minimum TLS version (`CURL_SSLVERSION_*`).
+package enum TLSVersion: String, Sendable, CaseIterable {
     /// TLS 1.2 or later.
-    case tls12 = 6
+    case tls12 = "1.2"
     /// TLS 1.3 or later.
-    case tls13 = 7
+    case tls13 = "1.3"
 
-    /// The same for `sslVersion`, with the latest one named that TLS itself would take (`CURL_SSLVERSION_MAX_DEFAULT`).
-    package var upToLatest: Int { rawValue | 1 << 16 }
+    /// Value for `sslVersion`.
+    package var number: Int {
+        switch self {
+        case .tls12: 6
+        case .tls13: 7
+        }
+    }
+
+    /// Value for `sslVersion` that also permits the latest version (`CURL_SSLVERSION_MAX_DEFAULT`).
+    package var upToLatest: Int { number | 1 << 16 }
+}
+
+/// All declared options, for comparison with the installed libcurl.
+package enum OptionCatalog {
+    /// Types of option arguments.
+    package enum Kind: Sendable {
+        /// `struct curl_blob *`.
+        case blob
+        /// `struct curl_slist *`.
+        case list
+        /// `long`.
+        case long
+        /// `curl_off_t`.
+        case offset
+        /// `char *`.
+        case string
+    }
+
+    /// Option numbers (`CURLoption`) with their assumed types.
+    package static var entries: [(id: UInt32, kind: Kind)] {
+        EasyOption<Bool>.all.map { ($0.id.rawValue, .long) } + EasyOption<Int>.all.map { ($0.id.rawValue, .long) }
+            + EasyOption<Duration>.all.map { ($0.id.rawValue, .long) }
+            + EasyOption<Int64>.all.map { ($0.id.rawValue, .offset) }
+            + EasyOption<String>.all.map { ($0.id.rawValue, .string) }
+            + EasyOption<Blob>.all.map { ($0.id.rawValue, .blob) }
+            + EasyOption<HeaderList>.all.map { ($0.id.rawValue, .list) }
+    }
+
+    /// Returns a sentence if the installed libcurl lacks the option or declares another type.
+    package static func mismatch(id: UInt32, kind: Kind) -> String? {
+        guard let option = unsafe curl_easy_option_by_id(CURLoption(rawValue: id)) else {
+            return "libcurl \(CurlFeatures.installed.version) has no option \(id)."
+        }
+        let type = unsafe option.pointee.type
+        let agrees =
+            switch kind {
+            case .blob: type == CURLOT_BLOB
+            case .list: type == CURLOT_SLIST
+            case .long: type == CURLOT_LONG || type == CURLOT_VALUES
+            case .offset: type == CURLOT_OFF_T
+            case .string: type == CURLOT_STRING
+            }
+        return agrees ? nil : unsafe "CURLOPT_\(String(cString: option.pointee.name)) is not of type \(kind)."
+    }
 }

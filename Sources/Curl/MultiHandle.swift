@@ -3,38 +3,40 @@
 
 internal import CCurl
 
-/// A transfer that has ended.
+/// Transfer that has ended.
 package struct Completion {
-    /// The handle, free for the next transfer; or with a connection, where it is one that only connects.
+    /// The handle, free for the next transfer, or with a connection if it only connects.
     package let handle: EasyHandle
-    /// To whom to tell it.
+    /// Delegate to be notified.
     package let delegate: any TransferDelegate
-    /// Why it failed, or `nil`.
+    /// Error, or nil on success.
     package let error: CurlError?
 }
 
-/// Many transfers on one thread, and the connections that they leave open.
+/// Concurrent transfers on one thread, with the connections that they leave open.
 ///
-/// It does no I/O of its own: the owner tells it which descriptors are ready and when its time has come, and after
-/// each call, `EasyHandle.unpause` included, carries out the effects (`nextEffect` until there is none, `takeTimer`)
-/// and looks for completions. Callbacks only collect, since libcurl refuses calls from within its own (curl #8286).
+/// Does no I/O itself: the owner reports ready descriptors and expired timers. After each call, including
+/// `EasyHandle.unpause`, the owner must apply the effects (`nextEffect` until nil, and `takeTimer`) and poll for
+/// completions. Callbacks only collect, because libcurl refuses calls from within its callbacks (curl #8286).
 ///
-/// A transfer may end within `add` or `timeout`, without any event: look for completions before every wait.
+/// A transfer may end within `add` or `timeout`, without any event: poll for completions before every wait.
 @safe
 package final class MultiHandle {
     private let multi: OpaquePointer
-    private let ledger = SocketLedger()
-    /// Retained here from `add` until the completion is handed out.
+    private let registry = SocketRegistry()
+    /// Handles retained from `add` until their completion is delivered.
     private var members: [EasyHandle] = []
 
-    /// A multi handle that keeps up to `maxIdle` connections for later and opens up to `maxPerHost` to one host (0: no
-    /// limit; further transfers wait). Transfers share HTTP/2 connections.
+    /// Creates a multi handle with limits for connections.
+    ///
+    /// Keeps up to `maxIdle` idle connections, and opens up to `maxPerHost` per host (0 is unlimited); further
+    /// transfers wait. Transfers share HTTP/2 connections.
     package init(maxIdle: Int = 256, maxPerHost: Int = 0) throws(CurlError) {
         if let error = CurlLibrary.status { throw error }
         guard let multi = unsafe curl_multi_init() else { throw .failedInit }
         unsafe self.multi = multi
         let codes = unsafe [
-            ledger.install(in: multi),
+            registry.install(in: multi),
             ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, maxIdle)),
             ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, max(0, maxPerHost)),
             ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX)),
@@ -48,19 +50,21 @@ package final class MultiHandle {
             member.box.position = -1
             member.end()
         }
-        // Closes the idle connections, hence calls the ledger, which is released only after this.
+        // Closes the idle connections and so calls the registry, which is released only after this.
         unsafe curl_multi_cleanup(multi)
-        withExtendedLifetime(ledger) {}
+        withExtendedLifetime(registry) {}
     }
 
-    /// How many transfers are under way or wait for their completion to be taken.
+    /// Number of transfers that are running or whose completion was not fetched.
     package var count: Int { members.count }
 
-    /// Begins a transfer. Handle and delegate are retained until the completion is handed out or `remove`.
-    /// Throws if the handle's fields cannot be set or libcurl has no memory.
+    /// Starts a transfer.
+    ///
+    /// Retains handle and delegate until the completion is delivered or `remove` is called. Throws if the handle's
+    /// fields cannot be set, or if libcurl is out of memory.
     package func add(_ handle: EasyHandle, delegate: any TransferDelegate) throws(CurlError) {
         precondition(!handle.isActive, "a handle does one transfer at a time")
-        try handle.begin(delegate: delegate, ledger: ledger)
+        try handle.begin(delegate: delegate, registry: registry)
         handle.box.position = members.count
         members.append(handle)
         guard unsafe curl_multi_add_handle(multi, handle.easy) == CURLM_OK else {
@@ -69,28 +73,31 @@ package final class MultiHandle {
         }
     }
 
-    /// Breaks a transfer off, or takes back one that has ended; its connection closes unless it is at rest. The
-    /// delegate is told nothing more. Does nothing if the handle is not in here.
+    /// Cancels a transfer or removes one that has ended; notifies the delegate of nothing more.
+    ///
+    /// Its connection is closed unless it is idle. Does nothing if the handle is not a member.
     package func remove(_ handle: EasyHandle) {
         guard members.indices.contains(handle.box.position), members[handle.box.position] === handle else { return }
         unsafe curl_multi_remove_handle(multi, handle.easy)
         release(handle)
     }
 
-    /// A descriptor is ready.
+    /// Processes the events of a ready descriptor.
     package func socketReady(_ fd: Int32, readable: Bool, writable: Bool, error: Bool) {
         let events =
             (readable ? CURL_CSELECT_IN : 0) | (writable ? CURL_CSELECT_OUT : 0) | (error ? CURL_CSELECT_ERR : 0)
         act(on: fd, events)
     }
 
-    /// The time of the timer effect has come.
+    /// Processes the expiry of the timer effect.
     package func timeout() {
         act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// The next transfer that has ended. Its handle is out of here and may be added again at once; but one that was only
-    /// to connect, and did, stays until `remove`, which closes the connection.
+    /// Returns the next transfer that has ended.
+    ///
+    /// Its handle has been removed and may be added again at once, except a handle that only connects: it stays until
+    /// `remove`, which closes the connection.
     package func nextCompleted() -> Completion? {
         var code = CURLE_OK
         guard let easy = unsafe ccurl_multi_next_done(multi, &code) else { return nil }
@@ -103,22 +110,22 @@ package final class MultiHandle {
             return Completion(handle: handle, delegate: delegate, error: nil)
         }
         unsafe curl_multi_remove_handle(multi, easy)
-        // Of HTTP/2 others may use the connection, and its server may speak at any time.
-        if code == CURLE_OK, handle.speaksHTTP1 { ledger.ended(box) }
+        // Other transfers may use an HTTP/2 connection, and its server may send at any time.
+        if code == CURLE_OK, handle.speaksHTTP1 { registry.ended(box) }
         guard let delegate = box.delegate else { return nil }
         release(handle)
         return Completion(handle: handle, delegate: delegate, error: CurlError(code: code))
     }
 
-    /// The next thing to do at a descriptor.
+    /// Returns the next change of a descriptor's registration.
     package func nextEffect() -> SocketEffect? {
-        ledger.next()
+        registry.next()
     }
 
-    /// What to do with the timer since the last call.
+    /// Returns the change of the timer since the last call.
     package func takeTimer() -> TimerEffect {
-        defer { ledger.timer = .unchanged }
-        return ledger.timer
+        defer { registry.timer = .unchanged }
+        return registry.timer
     }
 
     private func act(on fd: Int32, _ events: Int32) {

@@ -4,19 +4,21 @@
 internal import CCurl
 internal import Glibc
 
-/// How a connection within TLS ended. libcurl 7.88 takes its end for good order whether or not the server said so
-/// (`close_notify`; RFC 8446 §6.1): anybody on the way could cut short an answer that only the connection's end ends.
+/// End of a TLS connection: with or without the server's `close_notify` (RFC 8446 §6.1).
+///
+/// libcurl 7.88 accepts both as a regular end, so an attacker on the path could truncate a response that ends with the
+/// connection.
 enum TLSClosure {
-    /// It has not ended in good order so far.
+    /// No `close_notify` has arrived so far.
     case unannounced
-    /// The server said that it ends here.
+    /// The server sent `close_notify`.
     case announced
-    /// Nobody looks, or there is no TLS that can be looked at.
+    /// The connection is not observed, or has no TLS that can be observed.
     case unknown
 
-    /// What OpenSSL knows of the connection of `easy`, while a transfer runs on it.
+    /// Returns OpenSSL's state of the connection of `easy`, during a transfer.
     static func of(_ easy: OpaquePointer) -> TLSClosure {
-        // libcurl brings the library along; nothing else here needs it.
+        // libcurl has loaded the library; nothing else here needs it.
         guard let getShutdown = unsafe getShutdown, let connection = unsafe ccurl_get_openssl(easy) else {
             return .unknown
         }
@@ -32,8 +34,9 @@ private let getShutdown: GetShutdown? = unsafe dlsym(nil, "SSL_get_shutdown").ma
 }
 
 extension EasyHandle {
-    /// Has it watched how TLS ends, for the transfer under way. Meant for one whose answer only the connection's end ends,
-    /// as it costs a call for each piece of it. May be called from within the delegate.
+    /// Observes the end of TLS for the current transfer; the delegate may call this.
+    ///
+    /// Meant for a response that ends with the connection, because it costs a call for each piece of data.
     package func watchClosure() {
         box.closure = unsafe .of(easy)
         guard box.closure != .unknown else { return }
@@ -43,7 +46,7 @@ extension EasyHandle {
         unsafe ccurl_set_long(easy, CURLOPT_NOPROGRESS, 0)
     }
 
-    /// Takes that back, for the next transfer.
+    /// Ends the observation, for the next transfer.
     func forgetClosure() {
         guard unsafe box.watched != nil else { return }
         unsafe box.watched = nil
@@ -51,21 +54,21 @@ extension EasyHandle {
         unsafe ccurl_set_long(easy, CURLOPT_NOPROGRESS, 1)
     }
 
-    /// True if the server has said that TLS ends here, for the connection that the transfer under way has got.
+    /// True if the server has sent `close_notify` on the current transfer's connection.
     package var isClosedByServer: Bool { unsafe TLSClosure.of(easy) == .announced }
 
-    /// True if TLS ended without the server's word, where that was watched.
+    /// True if TLS ended without `close_notify`, provided this was observed.
     package var endedUnannounced: Bool { box.closure == .unannounced }
 }
 
-/// Called many times during a transfer, and last before its connection goes.
+/// Called many times during a transfer, the last time before its connection is released.
 @c private func progressCallback(
     _ data: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ totalUp: curl_off_t, _ nowUp: curl_off_t
 ) -> Int32 {
     guard let box = unsafe EasyBox.from(data), let easy = unsafe box.watched, box.closure == .unannounced else {
         return 0
     }
-    // The connection may be gone by now: then what was seen last holds.
+    // The connection may be gone by now: the last observation then remains.
     if case .announced = unsafe TLSClosure.of(easy) { box.closure = .announced }
     return 0
 }

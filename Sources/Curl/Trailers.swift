@@ -3,23 +3,23 @@
 
 internal import CCurl
 
-/// The trailer fields of a request (RFC 9110 §6.5) until libcurl takes them.
+/// Trailer fields of a request (RFC 9110 §6.5) until libcurl takes them.
 ///
-/// libcurl frees the list that it is given, so it is one of libcurl's own making.
+/// libcurl frees the list that it receives, so the list is allocated by libcurl.
 @safe
 struct Trailers: ~Copyable {
     private var list: UnsafeMutablePointer<curl_slist>?
-    /// True if libcurl has been told of any for the transfer under way.
+    /// True if trailers were announced to libcurl for the current transfer.
     private(set) var areSet = false
 
     deinit { unsafe curl_slist_free_all(list) }
 
-    /// Adds a line. Throws `badFunctionArgument` for what could end it, `outOfMemory`.
+    /// Adds a line; throws `badFunctionArgument` for bytes that could end the line, or `outOfMemory`.
     mutating func append(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
         var line: [UInt8] = []
         line.reserveCapacity(name.count + value.count + 3)
         for index in name.indices { line.append(name[index]) }
-        // libcurl leaves out a line without the space.
+        // libcurl drops a line without the space.
         line.append(UInt8(ascii: ":"))
         line.append(UInt8(ascii: " "))
         for index in value.indices { line.append(value[index]) }
@@ -34,14 +34,14 @@ struct Trailers: ~Copyable {
         unsafe list = longer
     }
 
-    /// Has libcurl ask for them.
+    /// Makes libcurl request the trailers.
     mutating func set(in easy: OpaquePointer, data: UnsafeMutableRawPointer) throws(CurlError) {
         areSet = true
         try unsafe CurlError.check(ccurl_set_pointer(easy, CURLOPT_TRAILERDATA, data))
         try unsafe CurlError.check(ccurl_set_trailer_function(easy, trailerCallback))
     }
 
-    /// Forgets them.
+    /// Removes all trailers.
     mutating func removeAll() {
         unsafe curl_slist_free_all(list)
         unsafe list = nil
@@ -55,8 +55,10 @@ struct Trailers: ~Copyable {
 }
 
 extension EasyHandle {
-    /// Sends a field behind the last chunk of the request's body; without effect where that is not sent in chunks. To be
-    /// called before, or while, the delegate says that the body is at its end. For the transfer under way only.
+    /// Adds a field after the last chunk of the request's body, for the current transfer only.
+    ///
+    /// Must be called before or while the delegate reports the end of the body. Has no effect if the body is not
+    /// chunked.
     package func appendTrailer(name: Span<UInt8>, value: Span<UInt8>) throws(CurlError) {
         try box.trailers.append(name: name, value: value)
         if !box.trailers.areSet { try unsafe box.trailers.set(in: easy, data: box.opaque) }

@@ -1,44 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What a transfer asks and tells while libcurl works on it. All of it is called from within a call to the multi handle
-/// or `EasyHandle.unpause`, on the same thread, and must not call either of them: take note and act afterwards.
+/// Callbacks of a transfer while libcurl works on it.
+///
+/// All of them are called from within a call to the multi handle or `EasyHandle.unpause`, on the same thread, and must
+/// not call either: record the event and act afterwards.
 package protocol TransferDelegate: AnyObject {
-    /// A line of a response's head, as it came, with its line ending: status line, fields, the empty line at the end.
-    /// Several heads may come (100, authentication that libcurl does itself); trailers come last. False aborts.
+    /// Receives a line of a response head, with its line ending; returns false to abort.
+    ///
+    /// Status line, fields, and the empty line at the end. Several heads may arrive (100, authentication by libcurl
+    /// itself); trailers come last.
     func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool
-    /// A piece of the response's body.
+    /// Receives a piece of the response's body.
     func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition
-    /// Room for the next piece of the request's body.
+    /// Writes the next piece of the request's body into `buffer`.
     func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply
-    /// The body has to be sent again from `offset`. False: it cannot, and the transfer fails.
+    /// Rewinds the request's body to `offset`; returns false if that is impossible, which fails the transfer.
     func transferRewinds(to offset: Int64) -> Bool
-    /// A connection is there and the request is about to be sent. `attempt` counts from 1 how often it was sent without
-    /// any answer: libcurl sends it again by itself when a connection that it took up again turns out to be dead.
-    /// False aborts (`CurlError.abortedByCallback`): a request that must not be doubled is refused its second attempt.
+    /// Approves sending the request on a connection; returns false to abort.
+    ///
+    /// `attempt` counts from 1 how often the request was sent without any response: libcurl sends the request again
+    /// when a reused connection turns out to be dead. Refusing (`CurlError.abortedByCallback`) the second attempt
+    /// prevents a request from being executed twice.
     func transferWillSend(attempt: Int) -> Bool
-    /// The transfer has ended. It is told by whoever takes completions from the multi handle, not by libcurl.
+    /// Receives the end of the transfer, from the code that fetches completions, not from libcurl.
     func transferEnded(_ handle: EasyHandle, error: CurlError?)
 }
 
-/// What became of a piece of a response's body.
+/// Result of delivering a piece of a response's body.
 package enum BodyDisposition: Sendable {
-    /// It does not want the rest: the transfer fails with `CurlError.writeError`.
+    /// Abort: the transfer fails with `CurlError.writeError`.
     case abort
-    /// It was taken.
+    /// The piece was consumed.
     case consumed
-    /// There is no room now: the piece was not taken and will come again after `EasyHandle.unpause`.
+    /// No room now: the piece was not consumed, and comes again after `EasyHandle.unpause`.
     case pause
 }
 
-/// What there is of a request's body.
+/// Available part of a request's body.
 package enum BodySupply: Sendable, Equatable {
-    /// Nothing good: the transfer fails with `CurlError.abortedByCallback`.
+    /// Abort: the transfer fails with `CurlError.abortedByCallback`.
     case abort
-    /// So many bytes, at least one, were put into the buffer.
+    /// Number of bytes written into the buffer, at least one.
     case bytes(Int)
     /// The body is complete.
     case end
-    /// Nothing at the moment; libcurl asks again after `EasyHandle.unpause`.
+    /// No bytes at present; libcurl asks again after `EasyHandle.unpause`.
     case pause
 }

@@ -2,47 +2,49 @@
 // Copyright the Countersign authors
 
 internal import Synchronization
+internal import System
 
-/// The upstream that `countersign demo` protects: on one loopback port a bank behind a MobileFirst server, and areas behind the
-/// other kinds of logins.
+/// Upstream that `countersign demo` protects, on one loopback port.
+///
+/// A bank behind a MobileFirst server, and areas behind the other kinds of logins.
 package final class DemoUpstream: Sendable {
     private let server: DemoServer
     private let places: Places
     private let chosen: Mutex<UInt16>
 
-    /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet. `onEvent` hears of what happens, on any thread.
+    /// Creates an upstream on a port of 127.0.0.1 (0: any free port), not started yet.
     ///
-    /// The time is the system's, or that of a test.
+    /// `onEvent` is called on any thread. `now` is the time source, by default the system's.
     package init(port: UInt16 = 0, onEvent: @escaping DemoTeller = { _ in }, now: DemoClock? = nil) {
-        let places = Places(now: now ?? systemTime, tell: onEvent)
+        let places = Places(now: now ?? SystemClock.wallClock, tell: onEvent)
         self.places = places
         chosen = Mutex(port)
         server = DemoServer(tell: onEvent) { places.respond(to: $0) }
     }
 
-    /// Binds and serves; throws where the port cannot be had.
+    /// Binds the port and serves; throws if the port is unavailable.
     package func start() throws(DemoServerError) {
         let port = try server.start(port: port)
         chosen.withLock { $0 = port }
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     package func stop() { server.stop() }
 
     /// Answers a request without a socket.
     package func respond(to request: DemoRequest) -> DemoResponse { places.respond(to: request) }
 
-    /// The port it listens on, or is to listen on.
+    /// Port that the server uses, or will use.
     package var port: UInt16 { chosen.withLock { $0 } }
 
-    /// What the address to give as `upstreams.….url` is, so that `/balance` is the balance.
+    /// URL for `upstreams.….url`, so that `/balance` is the balance.
     package var bankURL: String { "http://127.0.0.1:\(port)/mfp/api/adapters/bank/" }
 
-    /// A port of 127.0.0.1 that nobody listens on.
+    /// Returns a free port of 127.0.0.1.
     package static func freePort() throws(DemoServerError) -> UInt16 { try DemoServer.freePort() }
 }
 
-/// All that answers on the one port.
+/// Dispatcher of requests to the bank and the areas.
 private struct Places: Sendable {
     private let bank: Bank
     private let areas: [any DemoArea]
@@ -64,7 +66,7 @@ private struct Places: Sendable {
                 serve(request, request.path.hasSuffix("/stream") ? Samples.stream : Samples.echo)
             }
         }
-        return request.path == "/" ? .text(200, index) : .text(404, "Nothing here. / tells what there is.")
+        return request.path == "/" ? .text(200, index) : .text(404, "Not found. See / for a list of resources.")
     }
 
     private func serve(_ request: DemoRequest, _ resource: (DemoRequest) -> DemoResponse) -> DemoResponse {
@@ -75,7 +77,7 @@ private struct Places: Sendable {
 }
 
 private let index = """
-    The demonstration's upstream. Everything here is made up, the secrets included.
+    The demonstration's upstream. All data is invented, including the secrets.
 
     /mfp/api/adapters/bank/balance    a balance, behind the security check PinCodeAttempts (PIN 1234)
     /mfp/api/adapters/bank/transfer   POST: a receipt, behind the same
@@ -84,7 +86,54 @@ private let index = """
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /digest/                          HTTP Digest, the same realm, user and password
     /form/                            a login page with j_security_check, user ann, password demo
-    /checks/                          answers that name a security check, whose answer goes to /checks/login, PIN 1234
+    /checks/                          security checks named in responses, answered at /checks/login, PIN 1234
     /oauth/api/                       bearer tokens of /oauth/token, client demo, secret demo:secret+%
     /open/                            no protection: an echo, and server-sent events at /open/stream
     """
+
+/// Event of the demonstration's upstream, printed as one line. Never contains an answer or a token.
+package enum DemoEvent: Sendable, Equatable, CustomStringConvertible {
+    /// An answer was right.
+    case answerAccepted(check: String)
+    /// An answer was wrong.
+    case answerRejected(check: String)
+    /// A check was blocked.
+    case checkFailed(check: String, reason: String)
+    /// A check requires an answer; with the remaining attempts.
+    case challengeIssued(check: String, attempts: Int64)
+    /// A client was registered.
+    case clientRegistered(application: String)
+    /// A login page was served.
+    case loginPageServed(path: String)
+    /// A malformed request arrived; with the broken rule.
+    case noRequest(reason: String)
+    /// A resource was served.
+    case resourceServed(method: String, path: String, status: Int)
+    /// A token was issued for that scope and number of seconds.
+    case tokenIssued(scope: String, seconds: Int64)
+    /// A request lacked the required authorization.
+    case unauthorized(path: String, challenge: String)
+
+    /// Description in one line, without a line break.
+    package var description: String {
+        switch self {
+        case .answerAccepted(let check): "upstream: answer to \(check) accepted"
+        case .answerRejected(let check): "upstream: answer to \(check) rejected"
+        case .checkFailed(let check, let reason): "upstream: \(check) failed: \(reason)"
+        case .challengeIssued(let check, let attempts):
+            "upstream: challenge \(check) issued, \(attempts) attempt\(attempts == 1 ? " remains" : "s remain")"
+        case .clientRegistered(let application): "upstream: client of \(application) registered"
+        case .loginPageServed(let path): "upstream: login page served in place of \(path)"
+        case .noRequest(let reason): "upstream: not a valid request: \(reason)"
+        case .resourceServed(let method, let path, let status): "upstream: \(method) \(path) served with \(status)"
+        case .tokenIssued(let scope, let seconds): "upstream: token issued for \(scope), valid \(seconds) s"
+        case .unauthorized(let path, let challenge): "upstream: \(path) refused: \(challenge)"
+        }
+    }
+}
+
+/// Observer of the events, called on the thread on which they happen.
+package typealias DemoTeller = @Sendable (DemoEvent) -> Void
+
+/// Source of the time in ms since 1970, MobileFirst's unit.
+package typealias DemoClock = @Sendable () -> Int64

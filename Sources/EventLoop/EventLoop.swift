@@ -4,17 +4,17 @@
 internal import Glibc
 internal import Synchronization
 
-/// One thread's loop: descriptors, timers, and jobs from other threads.
+/// Event loop of one thread: descriptors, timers, and jobs from other threads.
 ///
-/// `run` turns it on the thread that calls it. Members under "On the loop's thread" may be used there only (or before
-/// `run`, while nobody else knows the loop); the others from any thread. It is an executor for actors and a preferred
-/// executor for tasks, so that `async` code can share state with handlers without a lock.
+/// `run` turns the loop on the calling thread. Members under "On the loop's thread" may be used only there (or before
+/// `run`, while no other thread has the loop), the others on any thread. The loop is an executor for actors and a
+/// preferred executor for tasks, so that `async` code can share state with handlers without a lock.
 ///
-/// A turn is: wait for events, deliver them, fire the timers that are due, run jobs, call the hooks. `now` is read
-/// once after the wait. No call here allocates per event once the tables have grown.
+/// A turn waits for events, delivers them, fires due timers, runs jobs and calls the hooks. `now` is read once, after
+/// the wait. No call allocates per event once the tables have grown.
 public final class EventLoop: @unchecked Sendable {
-    // Safe to share: `mailbox`, `thread`, `stopping` and `turned` synchronise by themselves, all other state is
-    // touched on the loop's thread only, which every member asserts.
+    // Safe to share: `mailbox`, `thread`, `stopping` and `turned` are synchronized, and all other state is used on the
+    // loop's thread only, which every member asserts.
     private let mailbox: Mailbox
     private let thread = Atomic<UInt>(0)
     private let stopping = Atomic<Bool>(false)
@@ -24,27 +24,28 @@ public final class EventLoop: @unchecked Sendable {
     private var timers = TimerHeap()
     private var queue = JobQueue()
     private var hooks: [any WaitHook] = []
-    /// The clock that is turned by hand; `nil`: the time is the system's.
+    /// Manual clock, or nil to use the system's time.
     private let manualClock: ManualLoopClock?
     @usableFromInline var time: LoopInstant
-    /// How far the present turn has come, where the time is turned by hand: it takes none but what its own thread advances.
+    /// End of the current turn by a manual clock, which advances only when the turn's own thread advances it.
     private var turnEnd = LoopInstant(nanoseconds: 0)
-    /// How many events the last wait brought, and how many were ever delivered.
+    /// Number of events of the last wait, and number of events ever delivered.
     private var lastCount = 0
     private var deliveries: UInt64 = 0
-    private var notedDeliveries: UInt64 = 0
-    /// Told when nothing is left to do. Only with a clock that is turned by hand.
+    private var recordedDeliveries: UInt64 = 0
+    /// Observers called when nothing is left to do, with a manual clock only.
     private var idleObservers: [@Sendable () -> Void] = []
-    /// How busy it is. On the loop's thread.
+    /// Load of the loop; use on the loop's thread.
     public private(set) var activity = LoopActivity()
 
-    /// Jobs run per turn at most; then descriptors get their turn.
+    /// Maximum jobs per turn, before descriptors are served again.
     private static let jobsPerTurn = 256
-    /// Rounds of jobs and hooks per turn at most.
+    /// Maximum rounds of jobs and hooks per turn.
     private static let roundsPerTurn = 4
 
-    /// A loop at rest; throws if the kernel has no epoll instance or eventfd left to give. Its time is the system's, or that of
-    /// a clock that is turned by hand.
+    /// Creates a loop on the system's time or a manual clock.
+    ///
+    /// Throws if the kernel has no epoll instance or eventfd left.
     public init(clock: ManualLoopClock? = nil) throws(EventLoopError) {
         let mailbox = try Mailbox()
         poller = try Poller(mailbox: mailbox.eventfd)
@@ -56,22 +57,23 @@ public final class EventLoop: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Turns the loop on the calling thread until `stop` is called. A loop runs once. Jobs that were there when it
-    /// stopped are still run, what comes later is not; then the loop lets go of all handlers and hooks.
+    /// Turns the loop on the calling thread until `stop` is called; a loop runs once.
+    ///
+    /// Jobs enqueued before the stop are still run, later ones are not. Then the loop releases all handlers and hooks.
     public func run() {
         adoptThread()
-        // What comes before is not its work.
+        // Time before this point is not work of the loop.
         time = turnTime
         while !stopping.load(ordering: .acquiring) { turn() }
         manualClock?.detach(self)
-        mailbox.empty(into: &queue)
+        mailbox.drain(into: &queue)
         runJobs(atMost: queue.count)
-        tellIdle()
+        notifyIdleObservers()
         releaseHandlers()
         thread.store(0, ordering: .releasing)
     }
 
-    /// Ends `run` after the present turn.
+    /// Ends `run` after the current turn.
     public func stop() {
         stopping.store(true, ordering: .releasing)
         mailbox.wake()
@@ -82,80 +84,86 @@ public final class EventLoop: @unchecked Sendable {
         thread.load(ordering: .relaxed) == UInt(pthread_self())
     }
 
-    /// Runs `job` on the loop's thread, soon and never within this call.
+    /// Runs `job` on the loop's thread, soon but never within this call.
     public func execute(_ job: @escaping @Sendable () -> Void) {
-        accept(.call(job))
+        submit(.call(job))
     }
 
-    /// Has the loop make a turn, so that `lastTurn` advances if it is alive.
+    /// Makes the loop take a turn, so that `lastTurn` advances if the loop is alive.
     public func ping() {
         mailbox.wake()
     }
 
-    /// When the loop last came out of its wait. For a watchdog: `ping`, wait a while, look here.
+    /// Time of the loop's last return from its wait, for a watchdog: `ping`, wait, then read.
     public var lastTurn: LoopInstant {
         LoopInstant(nanoseconds: turned.load(ordering: .relaxed))
     }
 
-    /// Reads the loop's clock. On the loop's thread prefer `now` and `readNow`.
+    /// Current time of the loop's clock. On the loop's thread prefer `now` and `readNow`.
     public var clockNow: LoopInstant { manualClock?.now ?? .read() }
 
     // MARK: On the loop's thread
 
-    /// The time as of this turn.
+    /// Time of the current turn.
     @inlinable
     public var now: LoopInstant {
         assert(isOnLoop, "not on the loop's thread")
         return time
     }
 
-    /// Reads the clock, which has moved on from `now` as far as this turn has taken.
+    /// Returns the current time, which is later than `now` by the duration of this turn.
     public func readNow() -> LoopInstant { manualClock == nil ? .read() : turnEnd }
 
-    /// The time by a clock that also counts how long the machine slept, and has another zero than `now`.
+    /// Time by a clock that includes the machine's suspend time; its zero differs from that of `now`.
     public var continuousNow: LoopInstant { manualClock == nil ? .readContinuous() : time }
 
-    /// The system's time as of this turn: hooks go by it, since libcurl does.
+    /// System time of this turn, for hooks, because libcurl uses this clock.
     public var systemNow: LoopInstant { manualClock == nil ? time : .read() }
 
-    /// Tells `handler` of events at `fd`, or changes what it is told of. The loop keeps `handler` until `forget` or
-    /// `unwatch`. An empty interest is like `relax`. Should the kernel refuse, `handler` is told `.error`.
+    /// Reports events of `fd` to `handler`, or changes the interest.
+    ///
+    /// The loop retains `handler` until `forget` or `unwatch`. An empty interest is like `suspend`. If the kernel
+    /// refuses, `handler` receives `.error`.
     public func watch(_ fd: Int32, for interest: Interest, handler: any ReadinessHandler) {
         assertOnLoop()
         let former = poller.watch(fd, for: interest, handler: handler)
         withExtendedLifetime(former) {}
     }
 
-    /// The owner has no interest at the moment but keeps `fd` open: nothing is delivered, and the kernel is told only
-    /// if something happens. Costs no system call unless there was interest in writing.
-    public func relax(_ fd: Int32) {
+    /// Suspends delivery while the owner keeps `fd` open.
+    ///
+    /// The kernel is told only if something happens, so this costs no system call unless the interest included writing.
+    public func suspend(_ fd: Int32) {
         assertOnLoop()
-        poller.relax(fd)
+        poller.suspend(fd)
     }
 
-    /// Ends watching `fd`, which stays open. This is the way for a descriptor that others hold too (a listener that
-    /// systemd keeps, a duplicate): closing it would not end the kernel's registration.
+    /// Stops watching `fd`, which stays open.
+    ///
+    /// Required for a descriptor that others hold too (a listener kept by systemd, a duplicate), because closing would
+    /// not end the kernel's registration.
     public func unwatch(_ fd: Int32) {
         assertOnLoop()
         let former = poller.unwatch(fd)
         withExtendedLifetime(former) {}
     }
 
-    /// The owner is closing `fd`, which ends the kernel's registration: drops the record of it. Costs no system call.
+    /// Drops the record of `fd`, which its owner is closing; costs no system call.
     public func forget(_ fd: Int32) {
         assertOnLoop()
         let former = poller.forget(fd)
         withExtendedLifetime(former) {}
     }
 
-    /// Tells `handler` once that `deadline` has come, with `tag` so that it knows which one. The loop keeps `handler`
-    /// until then or until `cancel`.
+    /// Calls `handler` once at `deadline`, with `tag` to identify the timer.
+    ///
+    /// The loop retains `handler` until then or until `cancel`.
     public func schedule(at deadline: LoopInstant, _ handler: any TimerHandler, tag: UInt64 = 0) -> TimerToken {
         assertOnLoop()
         return timers.schedule(at: deadline, handler, tag: tag)
     }
 
-    /// Takes back what `schedule` promised. Returns whether it was still to come; a stale token does no harm.
+    /// Cancels a timer, and returns true if the timer was still pending; a stale token is ignored.
     @discardableResult
     public func cancel(_ token: TimerToken) -> Bool {
         assertOnLoop()
@@ -163,19 +171,19 @@ public final class EventLoop: @unchecked Sendable {
         return withExtendedLifetime(handler) { handler != nil }
     }
 
-    /// Calls `hook` before every wait from now on. The loop keeps it until `remove`.
+    /// Calls `hook` before every wait from now on; the loop retains the hook until `remove`.
     public func add(_ hook: any WaitHook) {
         assertOnLoop()
         hooks.append(hook)
     }
 
-    /// Calls `hook` no longer.
+    /// Stops calling `hook`.
     public func remove(_ hook: any WaitHook) {
         assertOnLoop()
         hooks.removeAll { $0 === hook }
     }
 
-    /// How often the loop has called `epoll_ctl`: a keep-alive request must not raise it.
+    /// Number of `epoll_ctl` calls; a keep-alive request must not raise it.
     public var registrations: Int {
         assertOnLoop()
         return poller.registrations
@@ -183,7 +191,7 @@ public final class EventLoop: @unchecked Sendable {
 
     // MARK: Within the module
 
-    /// Makes the calling thread the loop's.
+    /// Binds the loop to the calling thread.
     func adoptThread() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
@@ -191,20 +199,20 @@ public final class EventLoop: @unchecked Sendable {
     /// True if no thread turns the loop.
     var isAtRest: Bool { thread.load(ordering: .acquiring) == 0 }
 
-    func accept(_ job: sending LoopJob) {
-        manualClock?.noteWork()
+    func submit(_ job: sending LoopJob) {
+        manualClock?.recordWork()
         if isCurrent {
             queue.append(job)
         } else {
-            mailbox.put(job)
-            // Again, for who waits until it is there.
-            manualClock?.noteWork()
+            mailbox.enqueue(job)
+            // Again, for observers that wait until the job is in the mailbox.
+            manualClock?.recordWork()
         }
     }
 
     // MARK: A turn
 
-    /// One turn on the calling thread, without a wait: for tests that turn a loop by hand instead of running it.
+    /// Takes one turn on the calling thread without waiting, for tests.
     public func turnOnce() {
         adoptThread()
         _ = prepareToWait()
@@ -222,12 +230,12 @@ public final class EventLoop: @unchecked Sendable {
         turnEnd = time
         turned.store(time.nanoseconds, ordering: .relaxed)
         for index in 0..<count {
-            // Taken apart from its delivery: the handler calls back into the loop.
+            // Taken before delivery, because the handler calls back into the loop.
             if let delivery = poller.take(index) {
                 deliveries &+= 1
                 delivery.handler.ready(delivery.descriptor, delivery.events)
             } else if poller.isMailbox(index) {
-                mailbox.empty(into: &queue)
+                mailbox.drain(into: &queue)
             }
         }
         if poller.hasRefused { deliverRefused() }
@@ -238,13 +246,13 @@ public final class EventLoop: @unchecked Sendable {
         while let delivery = poller.takeRefused() { delivery.handler.ready(delivery.descriptor, delivery.events) }
     }
 
-    /// The time of the turn that begins: one that is turned by hand passes no timer by.
+    /// Time of the turn that begins; a manual clock never skips a timer.
     private var turnTime: LoopInstant {
         guard let manualClock else { return .read() }
         return max(time, min(manualClock.now, timers.earliest))
     }
 
-    /// Not more than there are now: a handler may schedule the present moment again and again.
+    /// Fires due timers, at most as many as exist now: a handler may schedule the present moment again and again.
     private func fireTimers() {
         for _ in 0..<timers.count {
             guard let due = timers.popDue(time) else { return }
@@ -252,7 +260,7 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Runs jobs and hooks until they have made no more work for each other, and says how long the wait may be.
+    /// Runs jobs and hooks until they create no more work, and returns the maximum wait.
     private func prepareToWait() -> Int32 {
         let hookTime = systemNow
         var deadline = LoopInstant.never
@@ -263,7 +271,7 @@ public final class EventLoop: @unchecked Sendable {
             deadline = .never
             isQuiet = true
             var index = 0
-            // By index: a hook may add or remove one.
+            // By index, because a hook may add or remove hooks.
             while index < hooks.count {
                 let advice = hooks[index].beforeWait(now: hookTime)
                 if advice.didWork { isQuiet = false }
@@ -282,39 +290,40 @@ public final class EventLoop: @unchecked Sendable {
         return Int32(clamping: now.milliseconds(until: deadline))
     }
 
-    /// How long the wait may be where the time is turned by hand: until somebody does, and for hooks until their moment.
+    /// Returns the maximum wait with a manual clock: until the clock is advanced, or until a hook's deadline.
     private func manualWait(by clock: ManualLoopClock, hooks deadline: LoopInstant) -> Int32 {
-        if deliveries != notedDeliveries { clock.noteWork() }
-        notedDeliveries = deliveries
+        if deliveries != recordedDeliveries { clock.recordWork() }
+        recordedDeliveries = deliveries
         let left = deadline == .never ? -1 : Int32(clamping: LoopInstant.read().milliseconds(until: deadline))
         guard clock.now <= time, timers.earliest > time, left != 0 else { return 0 }
         if !idleObservers.isEmpty {
-            // What came in with the last events may have been followed by more.
+            // More events may have followed the last ones.
             guard lastCount == 0 else { return 0 }
-            tellIdle()
+            notifyIdleObservers()
             guard queue.isEmpty else { return 0 }
         }
         clock.onProgress()
         return left
     }
 
-    /// The clock was advanced. On the loop's thread that is time that the present turn takes.
+    /// Accounts for an advanced clock; on the loop's thread, the current turn takes that time.
     func clockAdvanced(to now: LoopInstant) {
         if isCurrent { turnEnd = now } else { ping() }
     }
 
-    /// Calls `observer` once nothing is left to do: no job, no due timer, no event. From any thread; it counts as no work.
+    /// Calls `observer` once there is no job, no due timer and no event; callable on any thread, and not counted as
+    /// work.
     func whenIdle(_ observer: @escaping @Sendable () -> Void) {
-        mailbox.put(.call { self.idleObservers.append(observer) })
+        mailbox.enqueue(.call { self.idleObservers.append(observer) })
     }
 
-    private func tellIdle() {
+    private func notifyIdleObservers() {
         let observers = idleObservers
         idleObservers = []
         for observer in observers { observer() }
     }
 
-    /// Handlers usually hold the loop that holds them.
+    /// Releases handlers, timers and hooks, which usually retain the loop.
     private func releaseHandlers() {
         let handlers = poller.unwatchAll()
         var timers = TimerHeap()
@@ -336,7 +345,7 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Handlers trust this where it is checked only in debug builds; `LoopBound` and the executor always check.
+    /// Handlers rely on this check in debug builds only; `LoopBound` and the executor always check.
     private func assertOnLoop() { assert(isOnLoop, "not on the loop's thread") }
 
     /// True on the loop's thread, and while no thread turns the loop.

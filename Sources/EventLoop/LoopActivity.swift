@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// How busy a loop is: how long it worked between its waits, altogether and at most of late.
+/// Load of a loop: its working time between waits, in total and at most.
 public struct LoopActivity: Sendable, Equatable {
-    /// How long a period is of which the longest turn is kept, in nanoseconds.
+    /// Length of a period for which the longest turn is recorded, in nanoseconds.
     static let period: UInt64 = 30_000_000_000
 
-    /// How long it has worked, in nanoseconds; rises by one second a second where it never waits.
+    /// Total working time in nanoseconds; a loop that never waits adds one second per second.
     public private(set) var busy: UInt64 = 0
-    /// How often it has turned.
+    /// Number of turns.
     public private(set) var turns: UInt64 = 0
-    /// The longest turn of the present period and of the one before, in nanoseconds.
+    /// Longest turn of the current period and of the previous one, in nanoseconds.
     private var longest: UInt64 = 0
     private var longestBefore: UInt64 = 0
     private var periodEnd: UInt64 = 0
 
     init() {}
 
-    /// A turn has lasted from `start` to `end`.
+    /// Records a turn from `start` to `end`.
     mutating func turned(from start: LoopInstant, to end: LoopInstant) {
         let lasted = end.nanoseconds(since: start)
         busy &+= lasted
@@ -26,8 +26,9 @@ public struct LoopActivity: Sendable, Equatable {
         if lasted > longest { longest = lasted }
     }
 
-    /// The longest turn of the last half a minute or up to a minute, in nanoseconds. Whatever waits for the loop is late by so
-    /// much at most. Who asks changes nothing about it.
+    /// Returns the longest turn of the last 30 to 60 seconds, in nanoseconds.
+    ///
+    /// Anything that waits for the loop is delayed by at most this. Reading changes nothing.
     public func longestTurn(at now: LoopInstant) -> UInt64 {
         if now.nanoseconds < periodEnd { return max(longest, longestBefore) }
         return now.nanoseconds - periodEnd < Self.period ? longest : 0

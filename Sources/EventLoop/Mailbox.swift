@@ -4,26 +4,27 @@
 internal import CLinux
 internal import Glibc
 internal import Synchronization
+internal import System
 
-/// Something to run on the loop's thread.
+/// Work for the loop's thread.
 enum LoopJob {
-    /// Nothing: a wake-up, or a job that has been taken.
+    /// Nothing: a wake-up, or a job that was already taken.
     case none
     /// A function.
     case call(@Sendable () -> Void)
-    /// A piece of an `async` function.
+    /// A job of an `async` function.
     case task(UnownedJob)
 }
 
-/// Jobs on their way from other threads to the loop. One wake-up goes with each batch, however many jobs it holds.
+/// Queue of jobs from other threads to the loop, with one wake-up per batch.
 struct Mailbox: ~Copyable {
     private struct Content {
         var jobs: [LoopJob] = []
-        /// True if the loop has been woken for what is in here.
+        /// True if the loop has been woken for the current content.
         var isSignalled = false
     }
 
-    /// The eventfd that wakes the loop.
+    /// Eventfd that wakes the loop.
     let eventfd: Int32
     private let content = Mutex(Content())
 
@@ -35,8 +36,8 @@ struct Mailbox: ~Copyable {
         close(eventfd)
     }
 
-    /// Leaves a job, from any thread.
-    func put(_ job: consuming sending LoopJob) {
+    /// Enqueues a job, on any thread.
+    func enqueue(_ job: consuming sending LoopJob) {
         let job = job
         let wasSignalled = content.withLock { content in
             content.jobs.append(job)
@@ -46,14 +47,14 @@ struct Mailbox: ~Copyable {
         if !wasSignalled { wake() }
     }
 
-    /// Wakes the loop, from any thread.
+    /// Wakes the loop, on any thread.
     func wake() {
-        // It could only fail at a count of 2^64 - 1.
+        // Can fail only at a count of 2^64 - 1.
         _ = clinux_eventfd_signal(eventfd)
     }
 
-    /// Moves all that is there to the end of `queue`.
-    func empty(into queue: inout JobQueue) {
+    /// Moves all jobs to the end of `queue`.
+    func drain(into queue: inout JobQueue) {
         content.withLock { content in
             content.isSignalled = false
             for job in content.jobs { queue.append(job) }
@@ -62,7 +63,7 @@ struct Mailbox: ~Copyable {
     }
 }
 
-/// First in, first out, in an array that keeps its memory.
+/// First-in, first-out queue in an array that retains its memory.
 struct JobQueue {
     private var jobs: [LoopJob] = []
     private var head = 0
@@ -71,7 +72,7 @@ struct JobQueue {
     var count: Int { jobs.count - head }
 
     mutating func append(_ job: LoopJob) {
-        // With a queue that never runs dry the taken part has to go now and then.
+        // If the queue is never empty, the consumed part must be removed now and then.
         if head >= 1024, head * 2 > jobs.count {
             jobs.removeFirst(head)
             head = 0
@@ -89,5 +90,24 @@ struct JobQueue {
             head = 0
         }
         return job
+    }
+}
+
+/// Failure to create a system resource of a loop.
+public struct EventLoopError: Error, Equatable, CustomStringConvertible {
+    /// Failed call, for example `epoll_create1`.
+    public let call: String
+    /// Error number.
+    public let errno: Int32
+
+    /// Failed call and its error.
+    public var description: String {
+        "\(call): \(SystemError.message(errno))"
+    }
+
+    /// Returns the result of a call, or throws if it is a negated error number.
+    static func check(_ result: Int32, _ call: String) throws(EventLoopError) -> Int32 {
+        guard result >= 0 else { throw EventLoopError(call: call, errno: -result) }
+        return result
     }
 }

@@ -4,16 +4,16 @@
 internal import CLinux
 internal import Glibc
 
-/// The descriptors of a loop: what their owners want, and what the kernel has been told.
+/// Descriptors of a loop: the interest of their owners, and the kernel's registrations.
 ///
-/// The two may differ, in one direction: the kernel may watch for reading what nobody wants to read at the moment.
-/// libcurl drops and re-adds its socket on every transfer, and a keep-alive connection goes quiet between requests;
-/// as long as nothing arrives meanwhile, that costs no `epoll_ctl`. If something does arrive, the registration is
-/// reduced then, or else level-triggered epoll would report it at every turn. Interest in writing is dropped at once,
-/// since an idle socket nearly always has room.
+/// The two may differ in one direction: the kernel may watch for reading without current interest. libcurl unregisters
+/// and registers its socket again with every transfer, and a keep-alive connection is idle between requests. As long as
+/// nothing arrives meanwhile, this costs no `epoll_ctl`. If something arrives, the registration is reduced then,
+/// because level-triggered epoll would report the event at every turn. Interest in writing is dropped at once, because
+/// an idle socket is nearly always writable.
 @safe
 struct Poller: ~Copyable {
-    /// One event for somebody who wants it.
+    /// Event for an interested owner.
     struct Delivery {
         var handler: any ReadinessHandler
         var descriptor: Int32
@@ -22,18 +22,19 @@ struct Poller: ~Copyable {
 
     private struct Record {
         var handler: (any ReadinessHandler)?
-        /// What the owner wants.
+        /// Interest of the owner.
         var wanted: UInt32 = 0
-        /// What the kernel watches for; 0 means that the descriptor is not registered.
+        /// Events that the kernel watches for; 0 means that the descriptor is not registered.
         var kernel: UInt32 = 0
-        /// Counts the uses of this descriptor number. It is part of each event's data, so that an event for the
-        /// descriptor's last life does not reach its present one.
+        /// Count of the uses of this descriptor number.
+        ///
+        /// Part of each event's data, so that an event for a former use of the number does not reach the current owner.
         var generation: UInt32 = 0
     }
 
-    /// How often `epoll_ctl` was called.
+    /// Number of `epoll_ctl` calls.
     private(set) var registrations = 0
-    /// True if a registration failed and its owner has to be told.
+    /// True if a registration failed and its owner must be notified.
     var hasRefused: Bool { !refused.isEmpty }
 
     private let epoll: Int32
@@ -45,10 +46,10 @@ struct Poller: ~Copyable {
     private static let write = Interest.write.rawValue
     private static let always = Readiness([.error, .hangUp]).rawValue
 
-    /// Makes the epoll instance and registers the mailbox's eventfd with it.
+    /// Creates the epoll instance and registers the mailbox's eventfd.
     init(mailbox: Int32) throws(EventLoopError) {
         let epoll = try EventLoopError.check(clinux_epoll_create(), "epoll_create1")
-        // Edge-triggered, so that each signal wakes the loop once and nobody needs to read the counter.
+        // Edge-triggered, so that each signal wakes the loop once and the counter need not be read.
         let result = clinux_epoll_control(
             epoll, EPOLL_CTL_ADD, mailbox, EPOLLIN.rawValue | EPOLLET.rawValue, Self.mailbox)
         guard result == 0 else {
@@ -65,8 +66,8 @@ struct Poller: ~Copyable {
         close(epoll)
     }
 
-    // The next ones give back the handler that goes: its `deinit` may call the loop, hence must not run while this value
-    // is being changed.
+    // The following methods return the former handler: its `deinit` may call the loop, so it must not run while this
+    // value is being changed.
 
     @inline(__always)
     mutating func watch(
@@ -99,32 +100,32 @@ struct Poller: ~Copyable {
         return former
     }
 
-    /// Ends all watching.
+    /// Stops all watching.
     mutating func unwatchAll() -> [any ReadinessHandler] {
         records.indices.compactMap { unwatch(Int32($0)) }
     }
 
-    mutating func relax(_ fd: Int32) {
+    mutating func suspend(_ fd: Int32) {
         guard records.indices.contains(Int(fd)) else { return }
         want(0, at: Int(fd))
     }
 
-    /// Waits and returns how many events there are to `take`.
+    /// Waits, and returns the number of events that `take` can return.
     func wait(milliseconds: Int32) -> Int {
         let count = unsafe clinux_epoll_wait(epoll, events, milliseconds)
-        // A signal ends the wait early. Any other error means that the epoll descriptor itself is gone.
+        // A signal ends the wait early. Any other error means that the epoll descriptor itself is invalid.
         precondition(count >= 0 || count == -EINTR, "epoll_wait: error \(-count)")
         return Int(max(count, 0))
     }
 
-    /// The event of that index of the last wait, if somebody still wants it.
+    /// Returns the event at an index of the last wait, if its owner is still interested.
     mutating func take(_ index: Int) -> Delivery? {
         let data = unsafe events[index].data
         guard data != Self.mailbox else { return nil }
         return unsafe delivery(data, events[index].events)
     }
 
-    /// An event of ours for the owner of each descriptor that the kernel would not register.
+    /// Returns an error event for the next descriptor that the kernel refused to register.
     mutating func takeRefused() -> Delivery? {
         while let data = refused.popLast() {
             if let delivery = delivery(data, Readiness.error.rawValue) { return delivery }
@@ -132,7 +133,7 @@ struct Poller: ~Copyable {
         return nil
     }
 
-    /// Returns whether the event at that index says that the mailbox has something.
+    /// Returns true if the event at that index belongs to the mailbox.
     func isMailbox(_ index: Int) -> Bool {
         unsafe events[index].data == Self.mailbox
     }
@@ -145,7 +146,7 @@ struct Poller: ~Copyable {
         let wanted = records[index].wanted
         let kernel = records[index].kernel
         if wanted == 0 {
-            // Nobody is interested just now. This is where a relaxed descriptor really goes.
+            // The interest is empty: this is where a suspended descriptor is really unregistered.
             if kernel != 0 { register(0, at: index) }
             return nil
         }
@@ -165,19 +166,19 @@ struct Poller: ~Copyable {
         register(wanted == 0 ? kernel & ~Self.write : wanted, at: index)
     }
 
-    /// Tells the kernel to watch for `mask`, or no longer to watch if it is empty.
+    /// Registers `mask` with the kernel, or unregisters if the mask is empty.
     private mutating func register(_ mask: UInt32, at index: Int) {
         let fd = Int32(index)
         let data = UInt64(records[index].generation) << 32 | UInt64(UInt32(fd))
         let known = records[index].kernel != 0
         records[index].kernel = mask
         if mask == 0 {
-            // It fails for a descriptor that is closed already, and then nothing is left to do.
+            // Fails for a descriptor that is already closed, and then nothing is left to do.
             _ = control(EPOLL_CTL_DEL, fd, 0, data)
             return
         }
         var result = control(known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask, data)
-        // An owner closed the descriptor, or opened it, without telling.
+        // The owner closed or opened the descriptor without a notification.
         if result == -ENOENT { result = control(EPOLL_CTL_ADD, fd, mask, data) }
         if result == -EEXIST { result = control(EPOLL_CTL_MOD, fd, mask, data) }
         if result != 0 {

@@ -3,31 +3,30 @@
 
 internal import CLinux
 
-/// What an owner wants to be told of a descriptor.
+/// Events of interest at a descriptor.
 public struct Interest: OptionSet, Sendable, Hashable {
-    /// The bits of epoll(7).
+    /// Bits of epoll(7).
     public let rawValue: UInt32
 
-    /// Interest in these bits of epoll(7).
+    /// Creates the interest in these bits of epoll(7).
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
-    /// There is something to read, or the peer has ended its side.
+    /// Bytes to read, or the end of the peer's side.
     public static let read = Interest(rawValue: EPOLLIN.rawValue)
-    /// There is room to write.
+    /// Room to write.
     public static let write = Interest(rawValue: EPOLLOUT.rawValue)
-    /// The peer has ended its side of the connection, told even while nothing is read. It is told every turn until the
-    /// interest is dropped.
+    /// End of the peer's side, reported even while nothing is read, at every turn until the interest is dropped.
     public static let peerClosed = Interest(rawValue: EPOLLRDHUP.rawValue)
 }
 
-/// What happened at a descriptor.
+/// Events that happened at a descriptor.
 public struct Readiness: OptionSet, Sendable, Hashable {
-    /// The bits of epoll(7).
+    /// Bits of epoll(7).
     public let rawValue: UInt32
 
-    /// These bits of epoll(7).
+    /// Creates readiness from these bits of epoll(7).
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -36,53 +35,55 @@ public struct Readiness: OptionSet, Sendable, Hashable {
     public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
     /// Writing will not block.
     public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-    /// The peer has ended its side (only with `Interest.peerClosed`).
+    /// The peer has closed its side (only with `Interest.peerClosed`).
     public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
-    /// Both sides have ended; told whatever the interest, as long as there is any.
+    /// Both sides are closed; reported with any interest.
     public static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
-    /// The descriptor has failed; told whatever the interest, as long as there is any. It also tells, one turn late,
-    /// that the kernel would not watch the descriptor: whoever is told closes it.
+    /// The descriptor has failed; reported with any interest.
+    ///
+    /// Also reports, one turn late, that the kernel refused to watch the descriptor; the handler must close it.
     public static let error = Readiness(rawValue: EPOLLERR.rawValue)
 }
 
-// Questions answered in this module: those of `OptionSet` are generic code that is not specialised across modules, and
-// showed in the profile of a transfer.
+// Implemented in this module, because the generic code of `OptionSet` is not specialized across modules and was visible
+// in the profile of a transfer.
 extension Readiness {
-    /// True if it is `readable`.
+    /// True if the descriptor is readable.
     public var isReadable: Bool { rawValue & EPOLLIN.rawValue != 0 }
-    /// True if it is `writable`.
+    /// True if the descriptor is writable.
     public var isWritable: Bool { rawValue & EPOLLOUT.rawValue != 0 }
-    /// True if it is `error` or `hangUp`.
+    /// True if the descriptor has failed or both sides are closed.
     public var isBroken: Bool { rawValue & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 }
 }
 
-/// Told of events at the descriptors that it watches, on the loop's thread.
+/// Receiver of events at watched descriptors, on the loop's thread.
 public protocol ReadinessHandler: AnyObject {
-    /// Something happened at `fd`. It is told again at the next turn while it stays so (level-triggered).
+    /// Handles events at `fd`, which are repeated every turn while they last (level-triggered).
     func ready(_ fd: Int32, _ events: Readiness)
 }
 
-/// Told of moments that it scheduled, on the loop's thread.
+/// Receiver of scheduled timers, on the loop's thread.
 public protocol TimerHandler: AnyObject {
-    /// The moment scheduled with `tag` has come; its token is spent.
+    /// Handles the timer scheduled with `tag`, whose token is now spent.
     func timerFired(tag: UInt64)
 }
 
-/// Called before every wait, on the loop's thread: the place to collect what finished without an event.
+/// Hook called before every wait on the loop's thread, to collect work that finished without an event.
 public protocol WaitHook: AnyObject {
-    /// Does what there is to do; `now` is the loop's `systemNow`. It is called again before the wait as long as a hook reports work,
-    /// so it must report none once there is none.
+    /// Does pending work; `now` is the loop's `systemNow`.
+    ///
+    /// Called again before the wait as long as a hook reports work, so it must report none once there is none.
     func beforeWait(now: LoopInstant) -> WaitAdvice
 }
 
-/// What a hook knows about the wait that follows.
+/// Result of a hook, about the wait that follows.
 public struct WaitAdvice: Sendable {
-    /// True if anything was done that may have made more to do.
+    /// True if the hook did something that may have created more work.
     public var didWork: Bool
-    /// The moment of the system's clock at which to call the hook again at the latest.
+    /// Latest time of the system's clock at which to call the hook again.
     public var deadline: LoopInstant
 
-    /// Advice; without a deadline the wait may last.
+    /// Creates advice; without a deadline the wait is unlimited.
     public init(didWork: Bool, deadline: LoopInstant = .never) {
         self.didWork = didWork
         self.deadline = deadline

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Names one scheduled moment. A token that is spent or cancelled names nothing, also after its slot is used again.
+/// Identifier of a scheduled timer; a spent or cancelled token identifies nothing, even after its slot is reused.
 public struct TimerToken: Sendable, Hashable {
     fileprivate let slot: UInt32
     fileprivate let generation: UInt32
 }
 
-/// Timers in a binary heap: the earliest on top, equal deadlines in the order in which they were scheduled.
+/// Binary heap of timers: earliest first, equal deadlines in the order of scheduling.
 ///
 /// `schedule`, `cancel` and `popDue` cost O(log n) and allocate nothing once the arrays have grown.
 struct TimerHeap: ~Copyable {
@@ -33,10 +33,10 @@ struct TimerHeap: ~Copyable {
     private var freeSlots: [UInt32] = []
     private var sequence: UInt64 = 0
 
-    /// How many are scheduled.
+    /// Number of scheduled timers.
     var count: Int { heap.count }
 
-    /// When the first is due.
+    /// Deadline of the first timer.
     var earliest: LoopInstant { heap.first?.deadline ?? .never }
 
     mutating func schedule(at deadline: LoopInstant, _ handler: any TimerHandler, tag: UInt64) -> TimerToken {
@@ -55,8 +55,9 @@ struct TimerHeap: ~Copyable {
         return TimerToken(slot: slot, generation: slots[Int(slot)].generation)
     }
 
-    /// The handler, if the token named a scheduled moment; it does no longer. The handler's `deinit` may call the loop,
-    /// hence must not run in here.
+    /// Cancels a timer, and returns its handler if the token was valid.
+    ///
+    /// The handler's `deinit` may call the loop, so it must not run in here.
     mutating func cancel(_ token: TimerToken) -> (any TimerHandler)? {
         let index = Int(token.slot)
         guard index < slots.count, slots[index].generation == token.generation, let handler = slots[index].handler
@@ -66,7 +67,7 @@ struct TimerHeap: ~Copyable {
         return handler
     }
 
-    /// Takes out the first, if it is due at `now`.
+    /// Removes and returns the first timer if it is due at `now`.
     mutating func popDue(_ now: LoopInstant) -> (handler: any TimerHandler, tag: UInt64)? {
         guard let first = heap.first, first.deadline <= now else { return nil }
         let slot = slots[Int(first.slot)]
@@ -119,5 +120,59 @@ struct TimerHeap: ~Copyable {
             position = child
         }
         place(node, at: position)
+    }
+}
+
+/// Timer for a deadline that moves with every request and is rarely reached.
+///
+/// Postponing the deadline costs one store: the scheduled timer fires early once, finds the newer deadline and is
+/// scheduled again. So a busy keep-alive connection changes the timer heap about once per period.
+public final class LazyTimer: TimerHandler {
+    private unowned let loop: EventLoop
+    /// Current deadline; `never` if there is none.
+    public private(set) var deadline = LoopInstant.never
+    private var scheduledAt = LoopInstant.never
+    private var token: TimerToken?
+    /// Called on the loop's thread when the deadline is reached. Set before the first `arm`.
+    public var onExpiry: (() -> Void)?
+
+    /// Creates a timer of `loop` without a deadline.
+    public init(loop: EventLoop) {
+        self.loop = loop
+    }
+
+    /// Sets or moves the deadline.
+    public func arm(at instant: LoopInstant) {
+        deadline = instant
+        guard instant < scheduledAt else { return }
+        if let token { loop.cancel(token) }
+        scheduledAt = instant
+        token = loop.schedule(at: instant, self)
+    }
+
+    /// Removes the deadline. Costs one store.
+    public func disarm() {
+        deadline = .never
+    }
+
+    /// Cancels the timer and removes it from the loop.
+    public func cancel() {
+        disarm()
+        if let token { loop.cancel(token) }
+        token = nil
+        scheduledAt = .never
+    }
+
+    /// Calls `onExpiry`, or reschedules if the deadline has moved.
+    public func timerFired(tag: UInt64) {
+        token = nil
+        scheduledAt = .never
+        guard deadline != .never else { return }
+        if deadline <= loop.now {
+            deadline = .never
+            onExpiry?()
+        } else {
+            arm(at: deadline)
+        }
     }
 }

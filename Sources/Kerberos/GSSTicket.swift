@@ -6,12 +6,12 @@ internal import ChallengeHandling
 internal import Secrets
 internal import Synchronization
 
-/// A ticket of the GSS-API library. The credential inside may be used by several threads at once (MIT krb5 locks it itself).
+/// Ticket of the GSS-API library, usable by several threads at once (MIT krb5 has its own lock).
 final class GSSTicket: Ticket {
     let lifetime: Int64
     private let handle: Handle
 
-    /// Has the ticket given out; waits for the KDC.
+    /// Acquires the ticket; waits for the KDC.
     init(_ request: TicketRequest) throws(TicketError) {
         var status = cgss_status()
         let acquired = unsafe Self.withCStrings(request) { unsafe cgss_acquire($0, &status) }
@@ -19,7 +19,7 @@ final class GSSTicket: Ticket {
         handle = unsafe Handle(ticket: acquired)
         var seconds: UInt32 = 0
         _ = try Handle.token(handle, &seconds)
-        // Some say "for ever".
+        // Some tickets have an unlimited lifetime.
         lifetime = min(Int64(seconds), 7 * 86_400)
     }
 
@@ -28,9 +28,9 @@ final class GSSTicket: Ticket {
         return try Handle.token(handle, &seconds)
     }
 
-    /// Owns the C side.
+    /// Owner of the C object.
     @safe fileprivate final class Handle: @unchecked Sendable {
-        /// The largest token: Active Directory writes a user's groups into its tickets.
+        /// Maximum size of a token: Active Directory writes a user's groups into its tickets.
         private static let limit = 64 * 1024
         fileprivate let ticket: UnsafeMutablePointer<cgss_ticket>
 
@@ -56,7 +56,7 @@ final class GSSTicket: Ticket {
         }
     }
 
-    /// What the library knows of one token that went out. Gone with this object.
+    /// Library state of one sent token, released with this object.
     @safe private final class GSSContext: TicketContext, @unchecked Sendable {
         private var context: gss_ctx_id_t?
         private let handle: Handle
@@ -109,12 +109,13 @@ final class GSSTicket: Ticket {
 }
 
 extension TicketError {
-    /// What a status of GSS-API says of the credential, by the codes of Kerberos (RFC 4120 §7.5.9), which MIT krb5 counts from
-    /// its error table's base.
+    /// Maps a GSS-API status to the state of the credential.
+    ///
+    /// Uses the codes of Kerberos (RFC 4120 §7.5.9), which MIT krb5 counts from the base of its error table.
     init(_ status: cgss_status) {
         var status = status
         let text = unsafe withUnsafePointer(to: &status) { unsafe String(cString: cgss_text($0)) }
-        // KRB5KDC_ERR_NONE, where RFC 4120's numbers begin.
+        // KRB5KDC_ERR_NONE, the base of RFC 4120's numbers.
         let base: Int64 = -1_765_328_384
         switch Int64(Int32(bitPattern: status.minor)) - base {
         case 6, 24: self.init(.rejected, reason: text)  // C_PRINCIPAL_UNKNOWN, PREAUTH_FAILED
@@ -122,7 +123,7 @@ extension TicketError {
         case 31: self.init(.rejected, reason: text)  // a reply that the password does not decrypt
         case _ where status.major == UInt32(16) << 16:
             self.init(.unsupported, reason: "libgssapi_krb5.so.2 is not installed")
-        default: self.init(.unknown, reason: text.isEmpty ? "GSS-API says \(status.major)" : text)
+        default: self.init(.unknown, reason: text.isEmpty ? "GSS-API status \(status.major)" : text)
         }
     }
 }

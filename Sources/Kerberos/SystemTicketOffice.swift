@@ -6,31 +6,31 @@ public import ChallengeHandling
 internal import Secrets
 internal import Synchronization
 
-/// Kerberos tickets by the GSS-API library of the system.
+/// Kerberos tickets from the system's GSS-API library.
 ///
-/// libcurl speaks Negotiate, too, but with the one default credential of the process only, and it waits for the KDC on the
-/// thread that all other requests are on. Here each challenge has its own credential, a thread of its own asks the KDC, and
-/// a request costs a token from memory.
+/// libcurl speaks Negotiate too, but only with the process's default credential, and it waits for the KDC on the thread
+/// of all other requests. Here each challenge has its own credential, a separate thread asks the KDC, and a request
+/// costs a token from memory.
 ///
 /// ```swift
-/// NegotiateChallengeHandler(office: SystemTicketOffice { Thread.detachNewThread($0) })
+/// NegotiateChallengeHandler(office: SystemTicketProvider { Thread.detachNewThread($0) })
 /// ```
 ///
-/// The library (`libgssapi_krb5.so.2`) is looked for when the first ticket is wanted; without it there are none.
-public struct SystemTicketOffice: TicketOffice {
-    /// A library that hangs has its thread for ever: so many may, and what is asked beyond them fails at once.
-    private static let mostThreads = 16
+/// The library (`libgssapi_krb5.so.2`) is loaded for the first ticket; without it there are no tickets.
+public struct SystemTicketProvider: TicketProvider {
+    /// Maximum of waiting threads: a library call that hangs blocks its thread forever. Further requests fail at once.
+    private static let maximumThreads = 16
 
     private let startThread: @Sendable (@escaping @Sendable () -> Void) throws -> Void
     private let threads = Threads()
 
-    /// How many threads wait for the library.
+    /// Number of threads that wait for the library.
     private final class Threads: Sendable {
         private let count = Mutex(0)
 
         func enter() -> Bool {
             count.withLock { count in
-                guard count < SystemTicketOffice.mostThreads else { return false }
+                guard count < SystemTicketProvider.maximumThreads else { return false }
                 count += 1
                 return true
             }
@@ -39,16 +39,17 @@ public struct SystemTicketOffice: TicketOffice {
         func leave() { count.withLock { $0 -= 1 } }
     }
 
-    /// An office that does what may block by `startThread`, which is to run what it is given on a thread of its own, or to throw
-    /// where there can be none.
+    /// Creates an office whose blocking calls run on threads of `startThread`.
+    ///
+    /// `startThread` must run the function on a new thread, or throw if none is available.
     public init(startThread: @escaping @Sendable (@escaping @Sendable () -> Void) throws -> Void) {
         self.startThread = startThread
     }
 
-    /// A ticket, after its first token: the cache then holds the service's ticket, and no later token asks the KDC.
+    /// Returns a ticket after its first token, so that later tokens come from the cache and not from the KDC.
     public func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
         guard threads.enter() else {
-            throw TicketError(.unknown, reason: "\(Self.mostThreads) requests for tickets hang already")
+            throw TicketError(.unknown, reason: "\(Self.maximumThreads) requests for tickets are already waiting")
         }
         let result: Result<any Ticket, TicketError> = await withCheckedContinuation { continuation in
             do {

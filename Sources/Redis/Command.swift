@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A command as it is sent: a list of strings of any bytes, each with its length before it, so that none of them can be taken for
-/// anything else.
+/// A command in the form in which it is sent.
+///
+/// A list of strings of any bytes, each after its length, so that none can be taken for anything else.
 package struct Command: Sendable, Equatable {
     /// The bytes to send.
     package private(set) var bytes: [UInt8]

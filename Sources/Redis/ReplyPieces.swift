@@ -3,7 +3,7 @@
 
 internal import CHiredis
 
-/// What hiredis has read of a reply so far, in the order in which it came: a list stands before its elements.
+/// The pieces of a reply that hiredis has read so far. A list comes before its elements.
 final class ReplyPieces {
     private enum Piece {
         case list(Int)
@@ -13,15 +13,15 @@ final class ReplyPieces {
     private let limits: ReplyReader.Limits
     private var pieces: [Piece] = []
     private var elements = 0
-    /// The bytes of it, roughly: what an element costs besides is counted, too.
+    /// Approximate size, with a cost for each element.
     private(set) var bytes = 0
-    /// Why it was not taken.
+    /// The reason for refusing the reply.
     private(set) var refusal: ReplyError?
 
     init(_ limits: ReplyReader.Limits) { self.limits = limits }
 
-    /// All of it as a reply, which is complete; then the next one begins.
-    func take() -> Reply? {
+    /// Returns the complete reply, and begins the next one.
+    func takeReply() -> Reply? {
         var position = 0
         let reply = build(&position)
         pieces.removeAll(keepingCapacity: pieces.count <= 64)
@@ -30,7 +30,7 @@ final class ReplyPieces {
         return reply
     }
 
-    /// No deeper than hiredis lets lists be.
+    /// Builds a reply; hiredis limits the depth.
     private func build(_ position: inout Int) -> Reply? {
         guard pieces.indices.contains(position) else { return nil }
         let piece = pieces[position]
@@ -53,7 +53,7 @@ final class ReplyPieces {
         return false
     }
 
-    /// Whether another piece of so many bytes is taken.
+    /// Counts a piece of so many bytes; returns false if it exceeds the limits.
     private func admit(_ count: Int) -> Bool {
         guard count <= limits.bytes - bytes else { return refuse(.tooLong) }
         bytes += count
@@ -75,15 +75,15 @@ final class ReplyPieces {
     }
 }
 
-// What hiredis calls. It wants an object for each piece and looks at none of them: it gets the task's own address, or null
-// where the piece is not taken, which it calls a lack of memory.
+// Callbacks of hiredis. It wants an object for each piece and uses none: it gets the address of the task, or null for a refused
+// piece, which it reports as a lack of memory.
 extension ReplyPieces {
     nonisolated(unsafe) static let functions: UnsafeMutablePointer<redisReplyObjectFunctions> = {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
         unsafe functions.initialize(
             to: redisReplyObjectFunctions(
                 createString: { task, text, count in
-                    unsafe ReplyPieces.tell(task) { pieces in
+                    unsafe ReplyPieces.add(to: task) { pieces in
                         let bytes = unsafe UnsafeBufferPointer(
                             start: UnsafeRawPointer(text)?.assumingMemoryBound(to: UInt8.self), count: count)
                         switch unsafe task?.pointee.type {
@@ -101,18 +101,18 @@ extension ReplyPieces {
                     }
                 },
                 createArray: { task, count in
-                    unsafe ReplyPieces.tell(task) { $0.addList(of: Int(count)) }
+                    unsafe ReplyPieces.add(to: task) { $0.addList(of: Int(count)) }
                 },
                 createInteger: { task, number in
-                    unsafe ReplyPieces.tell(task) { $0.add(.integer(number), of: 8) }
+                    unsafe ReplyPieces.add(to: task) { $0.add(.integer(number), of: 8) }
                 },
-                createNil: { task in unsafe ReplyPieces.tell(task) { $0.add(.null, of: 8) } },
+                createNil: { task in unsafe ReplyPieces.add(to: task) { $0.add(.null, of: 8) } },
                 freeObject: { _ in }))
         return unsafe functions
     }()
 
-    private static func tell(
-        _ task: UnsafePointer<redisReadTask>?, _ body: (ReplyPieces) -> Bool
+    private static func add(
+        to task: UnsafePointer<redisReadTask>?, _ body: (ReplyPieces) -> Bool
     ) -> UnsafeMutableRawPointer? {
         guard let task = unsafe task, let owner = unsafe task.pointee.privdata else { return nil }
         let pieces = unsafe Unmanaged<ReplyPieces>.fromOpaque(owner).takeUnretainedValue()

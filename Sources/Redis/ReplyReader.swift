@@ -3,22 +3,22 @@
 
 internal import CHiredis
 
-/// Reads replies out of bytes that come in pieces, by hiredis. It does no I/O.
+/// Reads replies from bytes that come in pieces, with hiredis and without I/O.
 ///
-/// hiredis keeps what is not read yet and knows no bound but a depth of seven lists; the bounds are set here. What it reads it
-/// tells as it goes, and nothing is made of a list's announced length before its elements are there.
+/// hiredis buffers unread bytes and has no limit but a depth of seven lists; the other limits are set here. No memory is reserved for
+/// the announced length of a list before its elements are there.
 @safe
 package struct ReplyReader: ~Copyable {
-    /// How much one reply may be.
+    /// Limits of one reply.
     package struct Limits: Sendable, Equatable {
         /// The bytes of a reply, as they come.
         package var bytes: Int
-        /// Its elements in all, those of lists within it included.
+        /// All its elements, those of inner lists included.
         package var elements: Int
         /// The bytes of one line: a word, an error, a number, a length.
         package var line: Int
 
-        /// Limits.
+        /// Limits in bytes, elements, and bytes of a line.
         package init(bytes: Int = 4 << 20, elements: Int = 16_384, line: Int = 16_384) {
             self.bytes = bytes
             self.elements = elements
@@ -26,13 +26,13 @@ package struct ReplyReader: ~Copyable {
         }
     }
 
-    /// How much is handed to hiredis at once, in bytes: it moves what is left to the front after each reply.
+    /// Bytes handed to hiredis at once. It moves the rest to the front after each reply.
     private static let portion = 16_384
 
     private let limits: Limits
     private let pieces: ReplyPieces
     private let reader: UnsafeMutablePointer<redisReader>?
-    /// What came and is not with hiredis yet, and where it begins.
+    /// Bytes that hiredis does not have yet, and the index of the first.
     private var input: [UInt8] = []
     private var start = 0
     private var failure: ReplyError?
@@ -52,7 +52,7 @@ package struct ReplyReader: ~Copyable {
         withExtendedLifetime(pieces) {}
     }
 
-    /// Takes the next bytes. How many it keeps is for whoever feeds it to bound: it asks for all replies in between.
+    /// Takes the next bytes. The caller limits them: it reads all replies in between.
     package mutating func feed(_ bytes: Span<UInt8>) {
         if start == input.count {
             input.removeAll(keepingCapacity: true)
@@ -61,7 +61,7 @@ package struct ReplyReader: ~Copyable {
         unsafe bytes.withUnsafeBytes { unsafe input.append(contentsOf: $0) }
     }
 
-    /// The next reply that is complete; `nil`: more bytes are needed. After an error it throws that for ever.
+    /// Returns the next complete reply; `nil` if more bytes are needed. An error is thrown again by each later call.
     package mutating func next() throws(ReplyError) -> Reply? {
         if let failure { throw failure }
         do throws(ReplyError) {
@@ -78,7 +78,7 @@ package struct ReplyReader: ~Copyable {
         }
     }
 
-    /// Gives hiredis the next portion.
+    /// Hands the next portion to hiredis.
     private mutating func hand() throws(ReplyError) {
         guard let reader = unsafe reader else { throw .outOfMemory }
         let end = min(start + Self.portion, input.count)
@@ -100,7 +100,7 @@ package struct ReplyReader: ~Copyable {
             if unsafe reader.pointee.err == REDIS_ERR_OOM { throw .outOfMemory }
             throw unsafe chiredis_is_too_deep(reader) ? .tooDeep : .malformed
         }
-        if unsafe root != nil { return pieces.take() }
+        if unsafe root != nil { return pieces.takeReply() }
         guard pieces.bytes <= limits.bytes,
             unsafe Int(clamping: chiredis_waiting(reader)) <= limits.bytes - pieces.bytes,
             unsafe Int(clamping: chiredis_open_line(reader)) <= limits.line

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The name by which a server knows a script that it has run: the SHA-1 of its text (FIPS 180-4 section 6.1) in hexadecimal. A
-/// name and nothing more, so it needs no library of cryptography.
+internal import Basics
+
+/// The name of a script at the server: the SHA-1 of its text (FIPS 180-4 §6.1) in hexadecimal.
+///
+/// A name only, so it needs no library of cryptography.
 package enum ScriptDigest {
-    /// The name of `text`.
+    /// Returns the name of `text`.
     package static func of(_ text: String) -> String {
         var message = Array(text.utf8)
         let length = UInt64(message.count) &* 8
@@ -15,9 +18,7 @@ package enum ScriptDigest {
         }
         var hash: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
         for start in stride(from: 0, to: message.count, by: 64) { mix(message[start..<start + 64], into: &hash) }
-        let digits = Array("0123456789abcdef".utf8)
-        let text = hash.flatMap { word in (0..<8).map { digits[Int(word >> (28 - 4 * UInt32($0)) & 15)] } }
-        return String(decoding: text, as: UTF8.self)
+        return hash.map { Hex.encode($0) }.joined()
     }
 
     private static func mix(_ block: ArraySlice<UInt8>, into hash: inout [UInt32]) {

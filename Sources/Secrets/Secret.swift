@@ -3,29 +3,29 @@
 
 internal import Glibc
 
-/// A value that must never print: a password, a token, a key.
+/// Value that must never print: a password, a token, a key.
 ///
-/// The bytes live in memory of their own, out of core dumps and, where the limit on locked memory allows, out of swap; it is
-/// overwritten when the last reference goes. Every description of a
-/// secret, also inside another value, a log line or a dump, reads `<redacted>`. Comparison takes the same time
-/// whatever the bytes are, as long as the lengths agree.
+/// The bytes are in dedicated memory, excluded from core dumps and, if the limit on locked memory allows, from swap.
+/// The memory is overwritten when the last reference is released. Every description of a secret, also inside another
+/// value, a log line or a dump, is `<redacted>`. Comparison takes constant time for equal lengths.
 @safe
 public final class Secret: Sendable {
     // Immutable after init, hence safe to share.
     private let storage: UnsafeBytes
 
-    /// Copies `bytes`. The caller's copy is the caller's to forget.
+    /// Copies `bytes`; erasing the caller's copy is up to the caller.
     public init(_ bytes: some Collection<UInt8>) {
         storage = UnsafeBytes(bytes)
     }
 
-    /// The UTF-8 bytes of `text`.
+    /// Copies the UTF-8 bytes of `text`.
     public convenience init(_ text: String) {
         self.init(text.utf8)
     }
 
-    /// Copies `bytes` and overwrites them where they are, so that the secret is the only copy left (as long as no other
-    /// reference to the array's memory exists).
+    /// Copies `bytes` and overwrites the array, so that the secret is the only copy.
+    ///
+    /// This requires that no other reference to the array's memory exists.
     public convenience init(taking bytes: inout [UInt8]) {
         self.init(bytes)
         unsafe bytes.withUnsafeMutableBytes { bytes in
@@ -39,13 +39,13 @@ public final class Secret: Sendable {
         unsafe SecretMemory.release(storage.start, storage.count)
     }
 
-    /// The number of bytes.
+    /// Number of bytes.
     public var count: Int { storage.count }
 
-    /// Whether there are no bytes.
+    /// True if there are no bytes.
     public var isEmpty: Bool { count == 0 }
 
-    /// Lends the bytes to `body`; they must not be kept beyond it.
+    /// Passes the bytes to `body`; the span must not escape.
     public func withBytes<Result, Failure>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -54,7 +54,7 @@ public final class Secret: Sendable {
         return try body(bytes)
     }
 
-    /// A copy of the bytes, for an API that takes nothing else. Every use is a place to audit.
+    /// Returns a copy of the bytes, for an API that accepts nothing else; audit every use.
     public func revealBytes() -> [UInt8] {
         withBytes { bytes in
             var copy: [UInt8] = []
@@ -64,7 +64,7 @@ public final class Secret: Sendable {
         }
     }
 
-    /// The bytes as text (invalid UTF-8 becomes U+FFFD). Every use is a place to audit.
+    /// Returns the bytes as text, with U+FFFD for invalid UTF-8; audit every use.
     public func revealText() -> String {
         String(decoding: revealBytes(), as: UTF8.self)
     }
@@ -89,11 +89,11 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var description: String { "<redacted>" }
     /// Always `<redacted>`.
     public var debugDescription: String { "<redacted>" }
-    /// A mirror without children, so that `dump` shows nothing either.
+    /// Mirror without children, so that `dump` shows nothing either.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// The owned memory of a secret.
+/// Memory of a secret.
 @safe
 private struct UnsafeBytes: @unchecked Sendable {
     let start: UnsafeMutablePointer<UInt8>
@@ -107,5 +107,47 @@ private struct UnsafeBytes: @unchecked Sendable {
             unsafe start[index] = byte
             index += 1
         }
+    }
+}
+
+extension Secret {
+    /// Alphabets of base64.
+    public enum Base64Alphabet: Sendable {
+        /// With `+` and `/`, padded by `=` (RFC 4648 §4), as in `Authorization: Basic`.
+        case standard
+        /// With `-` and `_`, without padding (RFC 4648 §5, RFC 7515 §2), as in tokens.
+        case url
+
+        fileprivate var digits: StaticString {
+            switch self {
+            case .standard: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+            case .url: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+            }
+        }
+    }
+
+    /// Returns the secret in base64, itself a secret; no copy of either remains.
+    public func base64(_ alphabet: Base64Alphabet = .standard) -> Secret {
+        var digits: [UInt8] = []
+        alphabet.digits.withUTF8Buffer { unsafe digits.append(contentsOf: $0) }
+        var text = SecretBuilder(capacity: (count / 3 + 1) * 4)
+        withBytes { bytes in
+            var index = 0
+            while index < bytes.count {
+                let taken = min(bytes.count - index, 3)
+                var group: UInt32 = 0
+                for offset in 0..<3 {
+                    group = group << 8 | (offset < taken ? UInt32(bytes[index + offset]) : 0)
+                }
+                for position in 0...taken {
+                    text.append(digits[Int(group >> (18 - 6 * UInt32(position)) & 63)])
+                }
+                if alphabet == .standard {
+                    for _ in taken..<3 { text.append(UInt8(ascii: "=")) }
+                }
+                index += taken
+            }
+        }
+        return text.finish()
     }
 }

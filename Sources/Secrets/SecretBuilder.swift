@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Puts a secret together from pieces, `username:password` for example, without leaving copies behind: memory that it
-/// grows out of is overwritten, and so is its own when it goes.
+/// Builder of a secret from pieces, such as `username:password`, without leaving copies.
+///
+/// Memory is overwritten when it is outgrown or released.
 @safe
 public struct SecretBuilder: ~Copyable {
     private var start: UnsafeMutablePointer<UInt8>
     private var capacity: Int
-    /// The number of bytes so far.
+    /// Number of bytes so far.
     public private(set) var count = 0
 
-    /// An empty builder with room for `capacity` bytes; it grows beyond by itself.
+    /// Creates an empty builder with an initial capacity.
     public init(capacity: Int = 64) {
         self.capacity = max(capacity, 1)
         unsafe start = SecretMemory.allocate(self.capacity)
@@ -20,18 +21,18 @@ public struct SecretBuilder: ~Copyable {
         unsafe SecretMemory.release(start, capacity)
     }
 
-    /// Adds the bytes of a secret.
+    /// Appends the bytes of a secret.
     public mutating func append(_ secret: Secret) {
         secret.withBytes { append($0) }
     }
 
-    /// Adds bytes that are no secret by themselves, or whose copies are the caller's to forget.
+    /// Appends bytes that are not secret, or whose copies the caller erases.
     public mutating func append(_ bytes: some Collection<UInt8>) {
         reserve(bytes.count)
         for byte in bytes { append(byte) }
     }
 
-    /// Adds the bytes of a span, whose copies are the caller's to forget.
+    /// Appends the bytes of a span, whose copies the caller erases.
     public mutating func append(_ bytes: Span<UInt8>) {
         reserve(bytes.count)
         unsafe bytes.withUnsafeBufferPointer { bytes in
@@ -41,21 +42,21 @@ public struct SecretBuilder: ~Copyable {
         count += bytes.count
     }
 
-    /// Adds the UTF-8 bytes of `text`.
+    /// Appends the UTF-8 bytes of `text`.
     public mutating func append(_ text: String) {
         append(text.utf8.span)
     }
 
-    /// Adds one byte.
+    /// Appends one byte.
     public mutating func append(_ byte: UInt8) {
         reserve(1)
         put(byte)
     }
 
-    /// Begins anew in the same memory.
+    /// Removes all bytes but keeps the memory.
     public mutating func removeAll() { count = 0 }
 
-    /// Lends the bytes so far to `body`; they must not be kept beyond it.
+    /// Passes the bytes so far to `body`; the span must not escape.
     public func withBytes<Result, Failure>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -63,7 +64,7 @@ public struct SecretBuilder: ~Copyable {
         return try body(bytes)
     }
 
-    /// The secret that was put together.
+    /// Returns the finished secret.
     public consuming func finish() -> Secret {
         unsafe Secret(UnsafeBufferPointer(start: start, count: count))
     }
@@ -73,7 +74,7 @@ public struct SecretBuilder: ~Copyable {
         count += 1
     }
 
-    /// Makes room for `more` bytes, and overwrites the memory that is left behind.
+    /// Reserves `more` bytes, and overwrites memory that is left behind.
     private mutating func reserve(_ more: Int) {
         guard capacity - count < more else { return }
         let larger = max(capacity * 2, count + more)
@@ -86,7 +87,7 @@ public struct SecretBuilder: ~Copyable {
 }
 
 extension Secret {
-    /// The bytes of all parts, one after the other.
+    /// Returns the bytes of all parts, concatenated.
     public static func joining(_ parts: [Secret]) -> Secret {
         var builder = SecretBuilder(capacity: parts.reduce(0) { $0 + $1.count })
         for part in parts { builder.append(part) }

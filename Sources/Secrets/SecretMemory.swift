@@ -4,22 +4,24 @@
 internal import Glibc
 internal import Synchronization
 
-/// Where the bytes of secrets lie: pages of their own, out of core dumps (MADV_DONTDUMP), and out of swap where
-/// RLIMIT_MEMLOCK allows (mlock(2)). What is given back is overwritten at once and used again; pages stay for the next.
+/// Memory for secrets: dedicated pages outside core dumps (MADV_DONTDUMP) and, if possible, swap.
+///
+/// Pages stay out of swap as far as RLIMIT_MEMLOCK allows (mlock(2)). Released memory is overwritten at once and
+/// reused; pages are kept.
 enum SecretMemory {
     private static let pages = Mutex(SecretPages())
 
-    /// Room for at least `count` bytes, all zero.
+    /// Allocates at least `count` bytes, all zero.
     static func allocate(_ count: Int) -> UnsafeMutablePointer<UInt8> {
         let address = pages.withLock { $0.take(count) }
         if let address, let start = unsafe UnsafeMutablePointer<UInt8>(bitPattern: address) { return unsafe start }
-        // No memory to be had that way; what is left is the heap's, or the end of the process.
+        // No page could be mapped: use the heap, or end the process.
         let start = UnsafeMutablePointer<UInt8>.allocate(capacity: max(count, 1))
         unsafe start.initialize(repeating: 0, count: max(count, 1))
         return unsafe start
     }
 
-    /// Overwrites what `allocate` gave for `count` bytes, and takes it back.
+    /// Overwrites and releases the memory that `allocate` returned for `count` bytes.
     static func release(_ start: UnsafeMutablePointer<UInt8>, _ count: Int) {
         unsafe explicit_bzero(start, count)
         let isOurs = pages.withLock { $0.giveBack(UInt(bitPattern: start), count) }
@@ -27,13 +29,13 @@ enum SecretMemory {
     }
 }
 
-/// The pages, by addresses: slots of a few sizes in blocks, and mappings of their own for what is larger.
+/// Pages by address: slots of a few sizes in blocks, and separate mappings for larger sizes.
 private struct SecretPages {
     private static let block = 32 << 10
     private static let smallest = 32
     private static let largest = 4096
 
-    /// Free slots by the number of times that `smallest` is doubled.
+    /// Free slots, by the number of times that `smallest` is doubled.
     private var free: [[UInt]] = Array(repeating: [], count: 8)
     private var blocks: [UInt] = []
     private var mappings: Set<UInt> = []
@@ -48,13 +50,13 @@ private struct SecretPages {
         if free[index].isEmpty {
             guard let start = Self.map(Self.block) else { return nil }
             blocks.append(start)
-            // From the end, so that the first ones are used first.
+            // Reversed, so that the first slots are used first.
             free[index] = stride(from: 0, to: Self.block, by: size).map { start + UInt($0) }.reversed()
         }
         return free[index].popLast()
     }
 
-    /// Whether the memory was of these pages.
+    /// Releases a slot, and returns true if the memory was part of these pages.
     mutating func giveBack(_ start: UInt, _ count: Int) -> Bool {
         guard count <= Self.largest else {
             guard mappings.remove(start) != nil else { return false }
@@ -82,7 +84,7 @@ private struct SecretPages {
         let memory = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let memory = unsafe memory, unsafe memory != MAP_FAILED else { return nil }
         unsafe madvise(memory, length, MADV_DONTDUMP)
-        // Beyond the limit it stays as it is: better in swap than not at all.
+        // Beyond the limit, memory stays swappable, which is better than none.
         unsafe mlock(memory, length)
         return UInt(bitPattern: memory)
     }

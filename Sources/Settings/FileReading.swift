@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Glibc
 
-/// Why a file could not be read.
+/// Reason why a file could not be read.
 struct FileReadingError: Error, Equatable {
     var reason: String
 }
 
-/// The bytes of the file at `path`, which must be no directory and at most 1 MiB.
+/// Returns the bytes of the file at `path`, which has at most 1 MiB.
 func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
-    guard !path.isEmpty, !path.utf8.contains(0) else { throw FileReadingError(reason: "is no path of a file") }
+    guard !path.isEmpty, !path.utf8.contains(0) else { throw FileReadingError(reason: "is not the path of a file") }
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileReadingError(reason: openingFault(errno)) }
     defer { close(descriptor) }
@@ -27,16 +28,14 @@ func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
             throw FileReadingError(reason: "cannot be read: \(words(errno))")
         }
     }
-    throw FileReadingError(reason: "is larger than 1 MiB, too large for settings")
+    throw FileReadingError(reason: "is larger than 1 MiB, the limit for this file")
 }
 
-/// The time as `YYYYMMDDhhmmss` in UTC.
+/// Returns the current time in UTC as `YYYYMMDDhhmmss`.
 func utcDate() -> String {
-    var seconds = time(nil)
-    var parts = unsafe tm()
-    unsafe gmtime_r(&seconds, &parts)
-    let numbers = unsafe [parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec]
-    return unsafe "\(parts.tm_year + 1900)" + numbers.map { $0 < 10 ? "0\($0)" : "\($0)" }.joined()
+    let now = CivilTime(millisecondsSince1970: Int64(time(nil)) * 1000)
+    let parts = [now.date.month, now.date.day, now.hour, now.minute, now.second].map { $0.padded(to: 2) }
+    return now.date.year.padded(to: 4) + parts.joined()
 }
 
 private func openingFault(_ code: Int32) -> String {

@@ -1,50 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The keys of one mapping. A key that nobody asked for is unknown, which `finish` reports.
-package final class Fields {
-    /// The mapping itself.
+/// Keys of one mapping, read by the table of its section.
+package struct Fields {
+    /// Mapping.
     package let value: Value
     private let entries: [YAMLNode.Entry]
-    private var asked: [String] = []
+    private let section: KeySection
 
-    init(_ value: Value, _ entries: [YAMLNode.Entry]) {
+    /// Reports every key that the section does not have.
+    init(_ value: Value, _ entries: [YAMLNode.Entry], _ section: KeySection) {
         self.value = value
         self.entries = entries
-    }
-
-    /// The value of `key`; `nil` where it is not there, or there without a value, which means the same.
-    package subscript(key: String) -> Value? {
-        asked.append(key)
-        value.reading.knows(key, at: value.path)
-        guard let entry = entries.first(where: { $0.key == key }) else { return nil }
-        return entry.value.isNull ? nil : value.child(entry)
-    }
-
-    /// The value of `key`, whose absence is reported.
-    package func required(_ key: String) -> Value? {
-        guard let child = self[key] else {
-            let path = value.path.isEmpty ? key : "\(value.path).\(key)"
-            value.reading.report("is missing", at: value.node.isNull ? value.keyMark : value.node.mark, keyPath: path)
-            return nil
-        }
-        return child
-    }
-
-    /// True if the key is written, with or without a value.
-    package func has(_ key: String) -> Bool {
-        entries.contains { $0.key == key }
-    }
-
-    /// Reports every key that was not asked for.
-    package func finish() {
-        for entry in entries where !asked.contains(entry.key) {
-            let child = value.child(entry)
+        self.section = section
+        for entry in entries where !section.names.contains(entry.key) {
             let advice =
                 SecretNames.contains(entry.key)
-                ? "; secrets do not stand in this file: keep it in a credential source and name that by `credential:`"
-                : didYouMean(entry.key, among: asked)
-            value.reading.report("unknown key\(advice)", at: entry.keyMark, keyPath: child.path)
+                ? "; secrets do not belong in this file: keep it in a credential source, and name that credential with `credential:`"
+                : didYouMean(entry.key, among: section.names)
+            value.reading.report("unknown key\(advice)", at: entry.keyMark, keyPath: value.child(entry).path)
         }
+    }
+
+    /// The content of `key`: the written value, or the default.
+    package subscript<Content>(key: Key<Content>) -> Content {
+        if let written = written(key) { return key.read(written) }
+        switch key.absence {
+        case .required: reportMissing(key)
+        case .standard(let node, _):
+            let standard = value.standard(node, for: key.name)
+            // An empty mapping is read for the defaults of its own keys.
+            if node.content.isEmptyMapping { return key.read(standard) }
+        case .described: break
+        }
+        return key.absent()
+    }
+
+    /// Returns the written value of `key`; nil if the key is absent or has no value.
+    package func written(_ key: some SchemaKey) -> Value? {
+        assert(section.names.contains(key.name), "\(key.name) is no key of \(section.name)")
+        value.reading.recordRead(of: key.name, in: section.name)
+        return written(named: key.name)
+    }
+
+    /// Returns the written value of the key of that name.
+    package func written(named name: String) -> Value? {
+        guard let entry = entries.first(where: { $0.key == name }), !entry.value.isNull else { return nil }
+        return value.child(entry)
+    }
+
+    /// Uses `text` as the value of an absent key whose default depends on other keys.
+    package func assume(_ key: some SchemaKey, _ text: String, isPlain: Bool = true) {
+        _ = value.standard(.scalar(text, isPlain: isPlain), for: key.name)
+    }
+
+    /// Reports that a key is missing.
+    package func reportMissing(_ key: some SchemaKey) {
+        value.reading.report(
+            "is missing", at: value.node.isNull ? value.keyMark : value.node.mark, keyPath: value.path(to: key.name))
+    }
+
+    /// Returns whether the key of that name is written, with or without a value.
+    package func has(_ name: String) -> Bool {
+        entries.contains { $0.key == name }
     }
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Something wrong with a configuration: what, where, and what to do.
+/// Problem of a configuration: its location, its fault, and a remedy.
 package struct Problem: Error, Sendable, Hashable {
-    /// The weight of a problem.
+    /// Severity of a problem.
     package enum Severity: Sendable, Hashable {
-        /// It cannot.
+        /// The file cannot be used.
         case error
-        /// It can, but probably not as it was meant.
+        /// The file can be used, but probably not as it was meant.
         case warning
     }
 
-    /// The file, as it was named.
+    /// File, as the user named it.
     package var file: String
-    /// The place in it; `nil` where the file itself is the problem.
+    /// Position in the file; nil if the file itself is the problem.
     package var mark: Mark?
-    /// The way to the value: `listeners[0].routes[1].path`; empty for the whole file.
+    /// Key path of the value: `listeners[0].routes[1].path`; empty for the whole file.
     package var keyPath: String
-    /// The fault, and the remedy.
+    /// Fault and remedy.
     package var message: String
-    /// Its weight.
+    /// Severity.
     package var severity: Severity
 
-    /// A problem.
+    /// Creates a problem.
     package init(file: String, mark: Mark?, keyPath: String, message: String, severity: Severity) {
         self.file = file
         self.mark = mark
@@ -32,28 +32,30 @@ package struct Problem: Error, Sendable, Hashable {
     }
 }
 
-/// A place in a file, both counted from 1.
+/// Position in a file, counted from 1.
 package struct Mark: Sendable, Hashable, Comparable {
-    /// The line.
+    /// Line.
     package var line: Int
-    /// The column, in characters.
+    /// Column, in characters.
     package var column: Int
 
-    /// A place.
+    /// Creates a position.
     package init(line: Int, column: Int) {
         self.line = line
         self.column = column
     }
 
-    /// True if one place stands before another.
+    /// Orders positions by line, then by column.
     package static func < (left: Mark, right: Mark) -> Bool {
         (left.line, left.column) < (right.line, right.column)
     }
 }
 
 extension Problem: CustomStringConvertible {
-    /// `FILE:LINE:COL: key.path: message`, the message of a warning led by that word. One line, whatever keys and values of
-    /// the file it quotes: their controls and line ends are written as `\u000A`.
+    /// `FILE:LINE:COL: key.path: message`, on one line.
+    ///
+    /// A warning's message begins with `warning:`. Control characters and line ends of quoted keys and values are written as
+    /// `\u000A`.
     package var description: String {
         let place = mark.map { "\(file):\($0.line):\($0.column)" } ?? file
         let path = keyPath.isEmpty ? "" : "\(keyPath): "
@@ -75,7 +77,7 @@ extension Problem: CustomStringConvertible {
     }
 
     private func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        // Most are, and the tables of the others are slow.
+        // Most characters are ASCII, and the Unicode tables are slow.
         if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return true

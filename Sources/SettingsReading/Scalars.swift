@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 extension Value {
-    /// One of the raw values of `Choice`.
+    /// Returns one of the raw values of `Choice`.
     package func choice<Choice: RawRepresentable<String> & CaseIterable>(_ type: Choice.Type) -> Choice? {
         guard let text = text() else { return nil }
         if let choice = Choice(rawValue: text) { return choice }
         let names = Choice.allCases.map(\.rawValue)
-        report("\"\(text)\" is none of \(names.joined(separator: ", "))\(didYouMean(text, among: names))")
+        report("\"\(text)\" is not one of \(names.joined(separator: ", "))\(didYouMean(text, among: names))")
         return nil
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     package func flag() -> Bool? {
         switch text() {
         case "true"?: return true
@@ -23,21 +25,20 @@ extension Value {
         }
     }
 
-    /// A whole number within `range`.
+    /// Returns a whole number within `range`.
     package func integer(in range: ClosedRange<Int>) -> Int? {
         guard let text = text() else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            report("\"\(text)\" is no whole number from \(range.lowerBound) to \(range.upperBound)")
+            report("\"\(text)\" is not a whole number from \(range.lowerBound) to \(range.upperBound)")
             return nil
         }
         return number
     }
 
-    /// A length of time: `500ms 10s 5m 2h`; more than none, at most a year.
+    /// Returns a duration, such as `500ms`, `10s`, `5m` or `2h`: more than zero, at most a year.
     package func duration() -> Duration? {
         guard let text = text() else { return nil }
-        let units: [(suffix: String, milliseconds: Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
-        for unit in units where text.hasSuffix(unit.suffix) {
+        for unit in DurationText.units.reversed() where text.hasSuffix(unit.suffix) {
             let digits = text.dropLast(unit.suffix.count)
             guard isNumber(digits), let count = Int64(digits) else { continue }
             let (total, overflow) = count.multipliedReportingOverflow(by: unit.milliseconds)
@@ -47,15 +48,14 @@ extension Value {
             }
             return .milliseconds(total)
         }
-        report("\"\(text)\" is no duration; write a whole number and ms, s, m or h: 500ms, 10s, 5m, 2h")
+        report("\"\(text)\" is not a duration (use 500ms, 10s, 5m, 2h)")
         return nil
     }
 
-    /// A size in bytes: `64KiB 16MiB`, also `512B` and `1GiB`; at most 1 TiB.
+    /// Returns a size in bytes, such as `512B`, `64KiB`, `16MiB` or `1GiB`: at most 1 TiB.
     package func size() -> Int? {
         guard let text = text() else { return nil }
-        let units = [("KiB", 1024), ("MiB", 1_048_576), ("GiB", 1_073_741_824), ("B", 1)]
-        for (suffix, bytes) in units where text.hasSuffix(suffix) {
+        for (suffix, bytes) in SizeText.units where text.hasSuffix(suffix) {
             let digits = text.dropLast(suffix.count)
             guard isNumber(digits), let count = Int(digits) else { continue }
             let (total, overflow) = count.multipliedReportingOverflow(by: bytes)
@@ -66,11 +66,13 @@ extension Value {
             return total
         }
         if text == "0" { return 0 }
-        report("\"\(text)\" is no size; write a whole number and B, KiB, MiB or GiB: 64KiB, 16MiB")
+        report("\"\(text)\" is not a valid size (use 64KiB, 16MiB)")
         return nil
     }
 
-    /// A name that other parts of the file, logs and commands use: letters, digits, `-`, `_` and `.`, at most 64.
+    /// Returns a name for other parts of the file, logs and commands.
+    ///
+    /// A name has letters, digits, `-`, `_` and `.`, at most 64.
     package func name() -> String? {
         guard let text = text() else { return nil }
         guard let reason = nameFault(text) else { return text }
@@ -78,7 +80,7 @@ extension Value {
         return nil
     }
 
-    /// The name of an upstream of this file.
+    /// Returns the name of an upstream of this file.
     package func upstreamName() -> String? {
         guard let text = text() else { return nil }
         guard reading.upstreamNames.contains(text) else {
@@ -88,7 +90,7 @@ extension Value {
         return text
     }
 
-    /// The name of a handler that the program brings along.
+    /// Returns the name of one of the program's own handlers.
     package func handlerName() -> String? {
         guard let text = text() else { return nil }
         guard reading.handlerNames.contains(text) else {
@@ -102,35 +104,22 @@ extension Value {
         return text
     }
 
-    /// An absolute path of a file.
+    /// Returns the absolute path of a file.
     package func filePath() -> String? {
         guard let text = word() else { return nil }
         guard text.hasPrefix("/") else {
-            report("\"\(text)\" is no absolute path: it must begin with /")
+            report("\"\(text)\" is not an absolute path: it must begin with /")
             return nil
         }
         return text
     }
 
-    /// Words in a list, or separated by spaces in one text.
+    /// Returns the words of a list, or of one text with spaces.
     package func words() -> [String] {
         listOrOne().flatMap { $0.text()?.split(separator: " ").map(String.init) ?? [] }
     }
 }
 
-/// The fault of a name; `nil` if it has none.
-package func nameFault(_ name: String) -> String? {
-    let isLegal = name.utf8.allSatisfy { byte in
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-            || [0x2D, 0x2E, 0x5F].contains(byte)
-    }
-    guard isLegal, let first = name.utf8.first, ![0x2D, 0x2E].contains(first), name.utf8.count <= 64 else {
-        return "\"\(name)\" is no name: it is made of letters, digits, -, _ and ., begins with none of - and ., and is "
-            + "at most 64 long"
-    }
-    return nil
-}
-
 private func isNumber(_ digits: Substring) -> Bool {
-    !digits.isEmpty && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
+    !digits.isEmpty && digits.utf8.allSatisfy(\.isDigit)
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A value of a YAML document and where it stands.
+/// Value of a YAML document, with its position.
 package struct YAMLNode: Sendable, Equatable {
-    /// A key of a mapping and its value.
+    /// Key of a mapping, with its value.
     package struct Entry: Sendable, Equatable {
-        /// The key.
+        /// Key.
         package var key: String
-        /// The place of the key.
+        /// Position of the key.
         package var keyMark: Mark
-        /// The value.
+        /// Value.
         package var value: YAMLNode
 
-        /// An entry.
+        /// Creates an entry.
         package init(key: String, keyMark: Mark, value: YAMLNode) {
             self.key = key
             self.keyMark = keyMark
@@ -20,28 +20,28 @@ package struct YAMLNode: Sendable, Equatable {
         }
     }
 
-    /// The three shapes of a value.
+    /// Content of a value, by its shape.
     package enum Content: Sendable, Equatable {
-        /// `isFlow` where it is written with braces.
+        /// A mapping. `isFlow`: it is written with braces.
         case mapping([Entry], isFlow: Bool)
-        /// `isPlain` where it is written without quotes, so that it may be a number or `null`.
+        /// A single value. `isPlain`: it is written without quotes, so it may be a number or `null`.
         case scalar(String, isPlain: Bool)
         /// A list.
         case sequence([YAMLNode])
     }
 
-    /// The value itself.
+    /// Content.
     package var content: Content
-    /// Its place.
+    /// Position.
     package var mark: Mark
 
-    /// A value at `mark`.
+    /// Creates a value at `mark`.
     package init(content: Content, mark: Mark) {
         self.content = content
         self.mark = mark
     }
 
-    /// True if this is what `null`, `~` and nothing at all mean.
+    /// True for `null`, `~` and an absent value.
     package var isNull: Bool {
         if case .scalar(let text, isPlain: true) = content {
             ["", "~", "null", "Null", "NULL"].contains(text)
@@ -50,7 +50,7 @@ package struct YAMLNode: Sendable, Equatable {
         }
     }
 
-    /// Its shape, for messages.
+    /// Shape of the value, for messages.
     package var kind: String {
         switch content {
         case .mapping: "a mapping"
@@ -60,16 +60,46 @@ package struct YAMLNode: Sendable, Equatable {
     }
 }
 
-/// A key that stands in its mapping a second time.
+extension YAMLNode {
+    /// Creates a value that is not in a file.
+    package init(_ content: Content) {
+        self.init(content: content, mark: Mark(line: 1, column: 1))
+    }
+
+    /// Creates a list that is not in a file.
+    package init(list elements: [YAMLNode]) {
+        self.init(.sequence(elements))
+    }
+
+    /// Creates a single value that is not in a file.
+    package static func scalar(_ text: String, isPlain: Bool = true) -> YAMLNode {
+        YAMLNode(.scalar(text, isPlain: isPlain))
+    }
+
+    /// An empty mapping that is not in a file.
+    package static let emptyMapping = YAMLNode(.mapping([], isFlow: true))
+
+    /// A null that is not in a file.
+    package static let null = scalar("null")
+}
+
+extension YAMLNode.Content {
+    /// True for `{}`.
+    var isEmptyMapping: Bool {
+        if case .mapping(let entries, _) = self { entries.isEmpty } else { false }
+    }
+}
+
+/// Key that its mapping has already.
 package struct DuplicateKey: Sendable, Equatable {
-    /// The way to it.
+    /// Key path.
     package var keyPath: String
-    /// The second place.
+    /// Second position.
     package var mark: Mark
-    /// The first place.
+    /// First position.
     package var first: Mark
 
-    /// A key at both places.
+    /// Creates a repeated key.
     package init(keyPath: String, mark: Mark, first: Mark) {
         self.keyPath = keyPath
         self.mark = mark
@@ -77,14 +107,14 @@ package struct DuplicateKey: Sendable, Equatable {
     }
 }
 
-/// A text that is no YAML that we read.
+/// Text that is not valid YAML, or not the subset that we read.
 package struct YAMLError: Error, Sendable, Equatable {
-    /// The fault; libyaml's own words where it found the fault.
+    /// Fault, in libyaml's words if libyaml found it.
     package var message: String
-    /// The place of the fault.
+    /// Position of the fault.
     package var mark: Mark
 
-    /// A fault.
+    /// Creates an error.
     package init(message: String, mark: Mark) {
         self.message = message
         self.mark = mark

@@ -5,6 +5,7 @@ import Admin
 import ChallengeClient
 import ChallengeHandling
 import Proxy
+import Synchronization
 import TestSupport
 import Testing
 
@@ -12,18 +13,25 @@ import Testing
 struct AdminServiceTests {
     /// What the service has asked for.
     private let asked = Notes()
+    /// What the service wants to be told at the end of the last unlatching.
+    private let kept = Box()
 
-    private func service(isAlive: Bool = true, standings: [SessionStanding] = []) -> AdminService {
-        let asked = asked
-        var report = HealthReport.of(standings)
+    private final class Box: Sendable {
+        let whenStored = Mutex<(@Sendable () -> Void)?>(nil)
+    }
+
+    private func service(isAlive: Bool = true, states: [SessionState] = []) -> AdminService {
+        let (asked, kept) = (asked, kept)
+        var report = HealthReport.of(states)
         report.isAlive = isAlive
         return AdminService(
             sources: AdminService.Sources(
                 report: { [report] in report }, ask: { $0() },
-                metrics: { .of(standings) },
-                page: { StatusPage(report: .of(standings), conversations: [], intervals: []) },
-                unlatch: { name in
+                metrics: { .of(states) },
+                page: { StatusPage(report: .of(states), conversations: [], intervals: []) },
+                unlatch: { name, whenStored in
                     asked.add("unlatch \(name)")
+                    kept.whenStored.withLock { $0 = whenStored }
                     return 2
                 },
                 dropSessions: { name in
@@ -43,7 +51,7 @@ struct AdminServiceTests {
     private func json(_ answer: LocalAnswer) -> JSONValue? { JSONValue(parsing: answer.body) }
 
     @Test(
-        "what can be read is read with GET and HEAD",
+        "every readable resource of the admin listener is served with GET and HEAD",
         arguments: ["/", "/livez", "/readyz", "/healthz", "/status", "/metrics"],
         ["GET", "HEAD"])
     func read(path: String, method: String) {
@@ -53,7 +61,7 @@ struct AdminServiceTests {
     }
 
     @Test(
-        "other methods are 405, and told which are taken",
+        "another method at the admin listener is 405 with the allowed methods",
         arguments: [
             ("POST", "/", "GET, HEAD"),
             ("POST", "/livez", "GET, HEAD, OPTIONS"), ("DELETE", "/readyz", "GET, HEAD, OPTIONS"),
@@ -71,7 +79,7 @@ struct AdminServiceTests {
     }
 
     @Test(
-        "whatever else is asked for is 404",
+        "an unknown path at the admin listener is 404",
         arguments: ["", "/index.html", "//", "/metrics/", "/livez/", "//livez", "/Livez", "/status%20", "*"])
     func unknown(path: String) {
         let answer = ask("GET", path)
@@ -79,10 +87,10 @@ struct AdminServiceTests {
         #expect(json(answer)?["code"] == "no-route")
     }
 
-    @Test("a loop that does not turn makes it not alive, and a login that fails not ready")
+    @Test("a stuck loop makes the daemon not alive, and a failing login makes it not ready")
     func notWell() {
         #expect(ask("GET", "/livez", of: service(isAlive: false)).status == 503)
-        let failing = service(standings: [.down])
+        let failing = service(states: [.down])
         #expect(ask("GET", "/livez", of: failing).status == 200)
         for path in ["/readyz", "/healthz"] {
             let answer = ask("GET", path, of: failing)
@@ -92,14 +100,16 @@ struct AdminServiceTests {
         #expect(ask("GET", "/status", of: failing).status == 200)
     }
 
-    @Test("the long form comes where it is asked for", arguments: ["verbose", "verbose=1", "a=b&verbose", "verbose&a"])
+    @Test(
+        "the long form of a health answer is sent with `verbose`",
+        arguments: ["verbose", "verbose=1", "a=b&verbose", "verbose&a"])
     func verbose(query: String) {
         #expect(json(ask("GET", "/readyz", query))?["figures"] != nil)
     }
 
-    @Test("a probe that asks by OPTIONS learns the same as one by GET", arguments: ["/livez", "/readyz", "/healthz"])
+    @Test("a probe with OPTIONS gets the same answer as one with GET", arguments: ["/livez", "/readyz", "/healthz"])
     func options(path: String) {
-        for service in [service(), service(isAlive: false, standings: [.down])] {
+        for service in [service(), service(isAlive: false, states: [.down])] {
             let answer = ask("OPTIONS", path, of: service)
             #expect(answer.status == ask("GET", path, of: service).status)
             #expect(answer.fields.contains { $0.name == "Allow" && $0.value == "GET, HEAD, OPTIONS" })
@@ -107,23 +117,25 @@ struct AdminServiceTests {
     }
 
     @Test(
-        "checks are left out by name, several in one or each for itself, with escapes or without",
+        "health checks are excluded by name, in one list or repeated, percent-encoded or not",
         arguments: [
             ("exclude=bank/pin", 200), ("exclude=bank%2Fpin", 200), ("exclude=ledger,pin", 200),
             ("exclude=ledger&verbose&exclude=pin", 200), ("exclude=", 503), ("exclude", 503), ("exclude=%zz", 503),
             ("exclude=ledger", 503), ("Exclude=pin", 503),
         ])
     func exclude(query: String, status: Int) {
-        #expect(ask("GET", "/readyz", query, of: service(standings: [.down])).status == status)
+        #expect(ask("GET", "/readyz", query, of: service(states: [.down])).status == status)
     }
 
-    @Test("and only there", arguments: ["", "a", "a=verbose", "verbos", "Verbose"])
+    @Test(
+        "the long form of a health answer is sent only with `verbose`, and always at /status",
+        arguments: ["", "a", "a=verbose", "verbos", "Verbose"])
     func notVerbose(query: String) {
         #expect(json(ask("GET", "/readyz", query))?["figures"] == nil)
         #expect(json(ask("GET", "/status", query))?["figures"] != nil)
     }
 
-    @Test("what changes something is taken over the Unix socket only", arguments: ["/unlatch", "/sessions/drop"])
+    @Test("changes are accepted over the Unix socket only", arguments: ["/unlatch", "/sessions/drop"])
     func changesElsewhere(path: String) {
         let answer = ask("POST", path, "name=pin")
         #expect(answer.status == 403)
@@ -131,7 +143,7 @@ struct AdminServiceTests {
         #expect(asked.all.isEmpty)
     }
 
-    @Test("the paths that logins have seen are told over the Unix socket only")
+    @Test("paths in the steps of logins are shown over the Unix socket only")
     func paths() {
         let key = SessionKey(
             origin: Origin(scheme: .https, host: "bank.example"), challenge: "portal", credential: "ann", scope: "")
@@ -142,7 +154,7 @@ struct AdminServiceTests {
         let service = AdminService(
             sources: AdminService.Sources(
                 report: { .of([]) }, ask: { $0() }, metrics: { .of([]) },
-                page: { StatusPage(report: .of([]), conversations: [record], intervals: []) }, unlatch: { _ in 0 },
+                page: { StatusPage(report: .of([]), conversations: [record], intervals: []) }, unlatch: { _, _ in 0 },
                 dropSessions: { _ in 0 }))
         for path in ["/status", "/"] {
             for isUnixSocket in [false, true] {
@@ -155,7 +167,7 @@ struct AdminServiceTests {
         }
     }
 
-    @Test("sessions are dropped by name, or all")
+    @Test("sessions are dropped by the name of their challenge, or all of them")
     func drop() {
         #expect(json(ask("POST", "/sessions/drop", isUnixSocket: true)) == ["dropped": 3])
         #expect(json(ask("POST", "/sessions/drop", "name=pin", isUnixSocket: true)) == ["dropped": 3])
@@ -163,12 +175,40 @@ struct AdminServiceTests {
         #expect(asked.all == ["drop all", "drop pin", "drop a=b"])
     }
 
-    @Test("a latch is opened by name, which must be there")
+    @Test("a latch is opened by the name of its challenge, which is required")
     func unlatch() {
         #expect(json(ask("POST", "/unlatch", "name=pin", isUnixSocket: true)) == ["opened": 2])
         for query in ["", "name", "name=", "other=pin"] {
             #expect(ask("POST", "/unlatch", query, isUnixSocket: true).status == 400)
         }
         #expect(asked.all == ["unlatch pin"])
+    }
+
+    @Test("an opened latch is told when it is on disk")
+    func unlatchedLater() throws {
+        let request = LocalRequest(method: "POST", path: "/unlatch", query: "name=pin", isUnixSocket: true)
+        let later = try #require(service().later(request))
+        let told = Notes()
+        later.begin { told.add("kept") }
+        #expect(asked.all == ["unlatch pin"])
+        #expect(told.all.isEmpty)
+        let whenStored = try #require(kept.whenStored.withLock { $0 })
+        whenStored()
+        #expect(told.all == ["kept"])
+        #expect(json(later.answer()) == ["opened": 2])
+    }
+
+    @Test("an unlatching without a name, or over TCP, opens nothing")
+    func unlatchedNothing() throws {
+        let nameless = LocalRequest(method: "POST", path: "/unlatch", query: "", isUnixSocket: true)
+        let later = try #require(service().later(nameless))
+        let told = Notes()
+        later.begin { told.add("done") }
+        #expect(told.all == ["done"])
+        #expect(later.answer().status == 400)
+        let other = LocalRequest(method: "POST", path: "/unlatch", query: "name=pin", isUnixSocket: false)
+        #expect(service().answer(other).status == 403)
+        if service().later(other) != nil { Issue.record("it would be answered later") }
+        #expect(asked.all.isEmpty)
     }
 }

@@ -9,9 +9,9 @@ import Testing
 @Suite("What probes are told")
 struct HealthDocumentTests {
     private func report(
-        _ standings: [SessionStanding] = [.cold], check: CheckReading.State? = nil, isAlive: Bool = true
+        _ states: [SessionState] = [.cold], check: CheckReading.State? = nil, isAlive: Bool = true
     ) -> HealthReport {
-        var report = HealthReport.of(standings)
+        var report = HealthReport.of(states)
         report.isAlive = isAlive
         if let check { report.checks["ledger"] = CheckReading(check, since: 0) }
         return report
@@ -19,7 +19,7 @@ struct HealthDocumentTests {
 
     private func json(_ document: HealthDocument) -> JSONValue { .object(document.json) }
 
-    @Test("each upstream and each challenge is told with its state")
+    @Test("a health document names each upstream and each challenge with its state")
     func states() {
         let document = json(HealthDocument(.ready, of: report([.held(until: nil)], check: .up)))
         #expect(document["status"] == "ready")
@@ -31,15 +31,15 @@ struct HealthDocumentTests {
         #expect(document["excluded"] == nil && document["warnings"] == nil)
     }
 
-    @Test("a failed check of an upstream is a reason; one that is not known yet is none")
+    @Test("a failed check of an upstream is a reason against readiness; one that has not run is not")
     func checks() {
-        let down = HealthDocument(.ready, of: report(check: .down("it answered 503 in place of 200")))
+        let down = HealthDocument(.ready, of: report(check: .down("it answered 503 instead of 200")))
         #expect(!down.isWell)
-        #expect(down.reasons == ["ledger: its check failed: it answered 503 in place of 200"])
-        #expect(HealthDocument(.ready, of: report(check: .unknown("not asked yet"))).isWell)
+        #expect(down.reasons == ["ledger: its check failed: it answered 503 instead of 200"])
+        #expect(HealthDocument(.ready, of: report(check: .unknown("not checked yet"))).isWell)
     }
 
-    @Test("each question is about its own: the loops, what is served, and both")
+    @Test("/livez checks the loops, /readyz the serving, and /healthz both")
     func questions() {
         let stuck = report([.down], isAlive: false)
         #expect(json(HealthDocument(.alive, of: report([.down])))["status"] == "alive")
@@ -50,7 +50,7 @@ struct HealthDocumentTests {
         #expect(json(HealthDocument(.healthy, of: report()))["status"] == "healthy")
     }
 
-    @Test("of a login with several scopes one that fails is told, and one that is held before one that is cold")
+    @Test("of a login with several scopes, a failing one is shown first, then a held one, then a cold one")
     func scopes() {
         let failing = HealthDocument(.ready, of: report([.held(until: nil), .down, .cold]))
         #expect(!failing.isWell && json(failing)["checks"]?["bank/pin"] == "failing")
@@ -59,7 +59,7 @@ struct HealthDocumentTests {
     }
 
     @Test(
-        "a login can be left out by its name, its challenge's, or its upstream's",
+        "a login is excluded from readiness by its name, its challenge's, or its upstream's",
         arguments: ["bank/pin", "pin", "bank"])
     func excluded(name: String) {
         let document = HealthDocument(.ready, of: report([.down]), excluding: [name])
@@ -73,7 +73,8 @@ struct HealthDocumentTests {
         #expect(excluded.contains("bank") == (name == "bank"))
     }
 
-    @Test("what cannot be left out is said, and changes nothing", arguments: ["nothing", "", "workers", "Bank"])
+    @Test(
+        "an unknown name in `exclude` is a warning and excludes nothing", arguments: ["nothing", "", "workers", "Bank"])
     func unknown(name: String) {
         let document = HealthDocument(.ready, of: report([.down]), excluding: [name])
         #expect(!document.isWell)
@@ -81,6 +82,6 @@ struct HealthDocumentTests {
             Issue.record("no warning")
             return
         }
-        #expect(warnings.first?.stringValue?.contains("there are listeners, bank, bank/pin, ledger") == true)
+        #expect(warnings.first?.stringValue?.contains("the checks are listeners, bank, bank/pin, ledger") == true)
     }
 }

@@ -8,11 +8,11 @@ import Secrets
 import Testing
 
 extension HealthReport {
-    /// A report with one login for each of `standings`, at upstream `bank`.
-    static func of(_ standings: [SessionStanding], isAccepting: Bool = true) -> HealthReport {
+    /// A report with one login for each of `states`, at upstream `bank`.
+    static func of(_ states: [SessionState], isAccepting: Bool = true) -> HealthReport {
         HealthReport(
             isAccepting: isAccepting, upstreams: ["bank", "ledger"],
-            logins: standings.map { Login(upstream: "bank", challenge: "pin", scope: "pay", standing: $0) },
+            logins: states.map { Login(upstream: "bank", challenge: "pin", scope: "pay", sessionState: $0) },
             latches: [
                 ClosedLatch(
                     Latch(reason: .rejected, closedAt: 5_000, opensAt: nil), challenge: "pin",
@@ -27,11 +27,11 @@ extension HealthReport {
     func ready(isVerbose: Bool) -> JSONValue { json(HealthDocument(.ready, of: self), isVerbose: isVerbose) }
 }
 
-extension SessionStanding {
-    static let down = SessionStanding.failing(LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
+extension SessionState {
+    static let down = SessionState.failing(LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
 
     /// A session held since second 40, until `end` where there is one.
-    static func held(until end: Int64?) -> SessionStanding {
+    static func held(until end: Int64?) -> SessionState {
         var table = SessionTable<Int>()
         let key = SessionKey(
             origin: Origin(scheme: .https, host: "secret.example"), challenge: "pin", credential: "ann")
@@ -39,21 +39,21 @@ extension SessionStanding {
         let session = Session(
             fields: [InjectedField(name: .authorization, value: Secret("token-value"))], expiresAt: end)
         _ = table.finish(key, with: .success(session), now: 40_000, chance: 0)
-        return table.standing(of: key, now: 41_000)
+        return table.state(of: key, now: 41_000)
     }
 }
 
 @Suite("How the daemon stands")
 struct HealthReportTests {
-    @Test("it is ready as long as it accepts and no login fails; one that nobody has asked for is no failure")
+    @Test("the daemon is ready while it accepts and no login fails; a login not needed yet is not a failure")
     func readiness() {
         #expect(HealthReport.of([]).isReady)
-        #expect(HealthReport.of([.cold, .winning(waiters: 3), .held(until: nil)]).isReady)
+        #expect(HealthReport.of([.cold, .loggingIn(waiters: 3), .held(until: nil)]).isReady)
         #expect(!HealthReport.of([.held(until: nil), .down]).isReady)
         #expect(!HealthReport.of([], isAccepting: false).isReady)
     }
 
-    @Test("the short document says what is not well, and why")
+    @Test("the short health document names the problems and their reasons")
     func short() {
         let document = HealthReport.of([.down], isAccepting: false).ready(isVerbose: false)
         #expect(
@@ -64,9 +64,9 @@ struct HealthReportTests {
         #expect(HealthReport.of([.cold]).ready(isVerbose: false)["reasons"] == [])
     }
 
-    @Test("the long document has each login's state with its times, the latches and the figures")
+    @Test("the long health document has each login's state and times, the latches and the figures")
     func long() throws {
-        let states: [SessionStanding] = [.cold, .winning(waiters: 3), .down, .held(until: 130_000), .held(until: nil)]
+        let states: [SessionState] = [.cold, .loggingIn(waiters: 3), .down, .held(until: 130_000), .held(until: nil)]
         let document = HealthReport.of(states).ready(isVerbose: true)
         #expect(document["version"] == "1.2")
         #expect(document["figures"] == ["exchanges": 7])
@@ -75,12 +75,12 @@ struct HealthReportTests {
             Issue.record("no logins")
             return
         }
-        #expect(logins.map { $0["state"] } == ["cold", "winning", "failing", "held", "held"])
+        #expect(logins.map { $0["state"] } == ["cold", "logging-in", "failing", "held", "held"])
         #expect(logins[1]["waiters"] == 3)
         #expect(logins[2]["code"] == "login-rejected")
         #expect(logins[3]["held_seconds"] == 60)
         #expect(logins[3]["expires_in"] == 30)
-        #expect(logins[3]["won_at"] == 40 && logins[3]["expires_at"] == 130)
+        #expect(logins[3]["established_at"] == 40 && logins[3]["expires_at"] == 130)
         // A fifth of its life ahead.
         #expect(logins[3]["renews_in"] == 12)
         #expect(logins[3]["renewals"] == 0)
@@ -98,7 +98,7 @@ struct HealthReportTests {
             ])
     }
 
-    @Test("a session that has ended has no seconds left, rather than fewer")
+    @Test("an expired session has 0 seconds left, not a negative number")
     func ended() {
         let document = HealthReport.of([.held(until: 90_000)]).ready(isVerbose: true)
         guard case .array(let logins)? = document["upstreams"]?["bank"] else {
@@ -108,7 +108,7 @@ struct HealthReportTests {
         #expect(logins.first?["expires_in"] == 0)
     }
 
-    @Test("neither a token nor the address of an upstream is in it")
+    @Test("the health report contains neither a token nor the address of an upstream")
     func secrets() {
         let bytes = HealthReport.of([.held(until: nil)]).ready(isVerbose: true).serialized()
         let text = String(decoding: bytes, as: UTF8.self)

@@ -143,7 +143,7 @@ def check(proxy):
         if kind == "bodies":
             streams.down(port, 100)
             continue
-        # The first request wins the session; the second goes with it.
+        # The first request logs in; the second goes with it.
         for _ in range(2):
             status, body = ask(port, "/balance")
             if (status, body) != (200, configurations.ANSWER):

@@ -15,7 +15,7 @@ def markdown(document, plan):
     results, names = document["results"], document["contestants"]
     lines = [
         "# Side by side", "",
-        f"Medians of interleaved rounds of {plan.seconds} s; keep-alive, one worker each, no access log. {NAME} with a session won, "
+        f"Medians of interleaved rounds of {plan.seconds} s; keep-alive, one worker each, no access log. {NAME} with a session established, "
         "metrics and all checks on; the others with a static `Authorization`. CPU is that of the whole process tree. "
         "The ratios are the point: the figures are another machine's tomorrow.", "",
         *(["**A quick run: too short to judge anything by.**", ""] if plan.is_quick else []),

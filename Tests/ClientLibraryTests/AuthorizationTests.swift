@@ -133,7 +133,7 @@ struct AuthorizationTests {
         }
     }
 
-    @Test("whoever waits for a token ends with the task and with the client")
+    @Test("a wait for a token ends with the task and with the client")
     func waiting() async throws {
         try await withDemo { demo in
             let asked = try demo.registerSilentHandler()

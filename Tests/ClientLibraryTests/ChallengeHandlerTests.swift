@@ -68,7 +68,7 @@ struct ChallengeHandlerTests {
         }
     }
 
-    @Test("who gives up lets the challenge through, and is not asked at once again")
+    @Test("a handler that gives up lets the challenge pass, and is not asked again at once")
     func givesUp() async throws {
         try await withDemo { demo in
             let login = ScriptedLogin()
@@ -106,7 +106,7 @@ struct ChallengeHandlerTests {
         }
     }
 
-    @Test("what is unregistered answers no more, and what it has won is gone")
+    @Test("an unregistered handler answers no more, and its session is gone")
     func unregistered() async throws {
         try await withDemo { demo in
             let basic = BasicChallengeHandler(ScriptedLogin("demo"))
@@ -172,7 +172,7 @@ struct ChallengeHandlerTests {
         }
     }
 
-    @Test("what one server was given goes to no other")
+    @Test("a credential given to one server goes to no other")
     func otherServer() async throws {
         let other = FakeUpstream()
         try other.start()
@@ -242,14 +242,14 @@ private struct ScriptedLogin: LoginHandler {
 }
 
 /// A machine without Kerberos.
-private struct NoTickets: TicketOffice {
+private struct NoTickets: TicketProvider {
     func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
         throw TicketError(.unsupported, reason: "there is no GSS-API")
     }
 }
 
 /// Tickets whose tokens are numbers.
-private final class CountedTickets: TicketOffice, Ticket {
+private final class CountedTickets: TicketProvider, Ticket {
     private let notes = Notes()
     let lifetime: Int64 = 600
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A client's requests end", .timeLimit(.minutes(10)))
 struct EndingTests {
-    @Test("with the deadline of the request")
+    @Test("a request ends with its deadline")
     func deadline() async throws {
         try await withDemo { demo in
             demo.upstream.faults.add(Fault(.hang, at: nil))
@@ -18,7 +18,7 @@ struct EndingTests {
         }
     }
 
-    @Test("with the cancellation of their task, before and after the head")
+    @Test("a request ends with the cancellation of its task, before and after the head")
     func cancellation() async throws {
         try await withDemo { demo in
             let response = try await demo.client.send(to: demo.url("/open/bytes?count=1000000000"))
@@ -36,7 +36,7 @@ struct EndingTests {
         }
     }
 
-    @Test("at once where the task is cancelled already")
+    @Test("a request of a cancelled task ends at once")
     func cancelledBefore() async throws {
         try await withDemo { demo in
             let sending = Task {
@@ -50,7 +50,7 @@ struct EndingTests {
         }
     }
 
-    @Test("with the client, and later ones are refused")
+    @Test("requests end with the client, and later ones are refused")
     func shutDown() async throws {
         try await withDemo { demo in
             demo.upstream.faults.add(Fault(.hang, at: nil))
@@ -65,7 +65,7 @@ struct EndingTests {
         }
     }
 
-    @Test("a response can be read to its end after its client was let go of")
+    @Test("a response can be read to its end after its client was released")
     func responseOutlivesClient() async throws {
         let upstream = FakeUpstream()
         try upstream.start()

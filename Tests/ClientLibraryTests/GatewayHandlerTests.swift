@@ -69,7 +69,7 @@ struct GatewayHandlerTests {
         }
     }
 
-    @Test("whoever gives up has submitted nothing, and the waiting requests say why")
+    @Test("a handler that gives up submits nothing, and the waiting requests say why")
     func givesUp() async throws {
         try await withDemo { demo in
             try demo.client.registerChallengeHandler(person())
@@ -91,7 +91,7 @@ struct GatewayHandlerTests {
         }
     }
 
-    @Test("a handler that is taken back leaves no session behind")
+    @Test("an unregistered gateway handler leaves no session")
     func takenBack() async throws {
         try await withDemo { demo in
             try demo.client.registerChallengeHandler(person("demo"))
@@ -143,7 +143,7 @@ struct GatewayHandlerTests {
         }
     }
 
-    @Test("whoever says that a login has worked is not believed while the gateway asks")
+    @Test("a handler that claims success is not believed while the gateway still challenges")
     func notBelieved() async throws {
         try await withDemo { demo in
             // No cookie, so that the page comes once more.
@@ -155,7 +155,7 @@ struct GatewayHandlerTests {
         }
     }
 
-    @Test("who says that it is none of its business has the request sent again, and the page passes")
+    @Test("a handler that declines a page has the request sent again, and the page passes")
     func notMine() async throws {
         try await withDemo { demo in
             demo.upstream.override { gateway($0, FakeResponse(200)) }

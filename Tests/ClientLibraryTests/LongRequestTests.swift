@@ -58,7 +58,7 @@ struct LongRequestTests {
             }
             let error = try await clientError { try await send() }
             #expect(error.kind == .bodyNotReplayable)
-            // The session is won meanwhile.
+            // The session is established meanwhile.
             while try await demo.client.send(to: demo.url("/basic/")).status != .ok {}
             let response = try await send()
             #expect(response.status == .ok)

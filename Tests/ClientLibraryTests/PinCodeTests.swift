@@ -62,7 +62,7 @@ struct PinCodeTests {
         }
     }
 
-    @Test("whoever gives up has sent nothing, and may try again at once")
+    @Test("a PIN handler that gives up has sent nothing, and may try again at once")
     func cancelled() async throws {
         try await withDemo { demo in
             let notes = Notes()
@@ -91,7 +91,7 @@ struct PinCodeTests {
         }
     }
 
-    @Test("a person who never answers is waited for no longer than the limit")
+    @Test("the wait for a person who never answers ends at the limit")
     func unanswered() async throws {
         try await withDemo {
             $0.timeouts.handler = .milliseconds(100)
@@ -102,7 +102,7 @@ struct PinCodeTests {
         }
     }
 
-    @Test("a check that nobody answers fails at once")
+    @Test("a security check without a handler fails at once")
     func noHandler() async throws {
         try await withDemo { demo in
             let error = try await clientError { try await balance(by: demo.client, at: demo.balance) }

@@ -128,7 +128,7 @@ struct SendTests {
         }
     }
 
-    @Test("nobody at the address is an error that says so")
+    @Test("an address without a server is an error that says so")
     func unreachable() async throws {
         try await withDemo { demo in
             demo.upstream.stop()

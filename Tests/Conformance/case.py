@@ -151,7 +151,7 @@ class Case:
     # So long for something that should not come.
     settle: float = 0.04
     # How long the proxy may take for the answer.
-    patience: float = 3.0
+    timeout: float = 3.0
     # Breaks the rule on purpose that everything upstream be a request of this case.
     exempt: tuple = ()
     # Which kind of lane it needs.

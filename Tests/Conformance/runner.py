@@ -112,7 +112,7 @@ def _finish(case, callers):
     for number, caller in callers.items():
         wanted = case.finals.get(number, 0)
         if wanted:
-            caller.wait(lambda: caller.final_count() >= wanted, case.patience)
+            caller.wait(lambda: caller.final_count() >= wanted, case.timeout)
         finals = caller.finals
         if case.closes or (finals and finals[-1].says_close()):
             caller.wait(lambda: False, case.closes or 3.0)
@@ -132,7 +132,7 @@ def run_all(cases, target, again=2, progress=None):
     was exploitable once. Those during which the proxy broke down are run again, one after the other."""
     run = _Run(target, again, progress)
     queues = {}
-    for each in sorted(cases, key=lambda each: -(each.patience if each.patience > 5 else 0)):
+    for each in sorted(cases, key=lambda each: -(each.timeout if each.timeout > 5 else 0)):
         queues.setdefault(each.lane, queue.SimpleQueue()).put(each)
     threads = [threading.Thread(target=run.work,
         args=(lane, queues[lane.kind])) for lane in target.lanes if lane.kind in queues]

@@ -42,7 +42,7 @@ struct OwnLoginTests {
         return LoginSite(loaded.upstreams[0].protected, loaded.challenges, LoginMaterial()).authenticators().logins.all
     }
 
-    @Test("a gateway's stands under the challenge's name, and knows its page")
+    @Test("a gateway login by an own handler has the challenge's name and recognises the handler's page")
     func gateway() throws {
         let logins = try logins("[{ name: portal, upstream: a, handler: gateway }]")
         let login = try #require(logins.first { $0.name == "portal" })
@@ -54,12 +54,12 @@ struct OwnLoginTests {
         #expect(login.key.credential.isEmpty)
     }
 
-    @Test("one for challenges of HTTP stands there, too")
+    @Test("a login by an own handler for HTTP challenges has the challenge's name")
     func challenges() throws {
         #expect(try logins("[{ name: b, at: \"127.0.0.1:1/*\", handler: basic }]").contains { $0.name == "b" })
     }
 
-    @Test("a security check's is asked by the upstream's MobileFirst client")
+    @Test("an own handler for a security check is called by the upstream's MobileFirst client")
     func securityCheck() throws {
         let logins = try logins("[{ name: pin, upstream: a, handler: check }]")
         #expect(logins.map(\.isOfUpstream) == [true])

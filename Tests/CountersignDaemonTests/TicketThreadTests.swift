@@ -8,13 +8,13 @@ import Secrets
 import Synchronization
 import Testing
 
-@Suite("The threads that Kerberos tickets are waited for on")
+@Suite("Threads for Kerberos tickets")
 struct TicketThreadTests {
     private struct NoThread: Error {}
 
-    @Test("a ticket for which no thread can be started is a failure that is told, and no wait without an end")
+    @Test("a ticket fails at once if no thread can be started for it")
     func noThread() async {
-        let office = SystemTicketOffice { _ in throw NoThread() }
+        let office = SystemTicketProvider { _ in throw NoThread() }
         for _ in 0..<100 {
             let error = await #expect(throws: TicketError.self) {
                 try await office.ticket(TicketRequest(service: "HTTP@www.example.com"))
@@ -23,11 +23,11 @@ struct TicketThreadTests {
         }
     }
 
-    @Test("where the library hangs, further tickets fail at once in place of a thread each")
+    @Test("if the Kerberos library hangs, further tickets fail at once and start no threads")
     func hanging() async {
         // They are never run.
         let begun = Mutex<[@Sendable () -> Void]>([])
-        let office = SystemTicketOffice { body in begun.withLock { $0.append(body) } }
+        let office = SystemTicketProvider { body in begun.withLock { $0.append(body) } }
         for _ in 0..<16 { Task { _ = try? await office.ticket(TicketRequest(service: "HTTP@www.example.com")) } }
         while begun.withLock({ $0.count }) < 16 { await Task.yield() }
         let error = await #expect(throws: TicketError.self) {

@@ -4,11 +4,12 @@
 import ChallengeHandling
 import Secrets
 import Synchronization
+import System
 import Testing
 
 @testable import Credentials
 
-@Suite("The sources together")
+@Suite("Credential store")
 struct CredentialStoreTests {
     private struct Source: CredentialLookup {
         var known: [String: String] = [:]
@@ -20,7 +21,7 @@ struct CredentialStoreTests {
         }
     }
 
-    @Test("the first that knows the name wins")
+    @Test("the first source that knows a credential provides all of its fields")
     func firstWins() async throws {
         let store = CredentialStore(sources: [Source(known: ["a": "1"]), Source(known: ["a": "2", "b": "3"])])
         #expect(try await store.credential(named: "a")?["pin"] == Secret("1"))
@@ -28,7 +29,7 @@ struct CredentialStoreTests {
         #expect(try await store.credential(named: "c")?.name == nil)
     }
 
-    @Test("what no source knows is added by the way of each, with the fields that are needed")
+    @Test("the advice on a missing credential names its needed fields for each source")
     func advice() {
         let store = CredentialStore(
             sources: [
@@ -38,21 +39,21 @@ struct CredentialStoreTests {
         #expect(
             store.advice(onMissing: "ledger-key") == """
                 Add it: set COUNTERSIGN_LEDGER_KEY__USERNAME and COUNTERSIGN_LEDGER_KEY__KEY in the daemon's environment \
-                (source `env`), or pass ledger-key.username and ledger-key.key by LoadCredential= of the unit (source \
+                (source `env`), or pass ledger-key.username and ledger-key.key with LoadCredential= in the unit (source \
                 `systemd`), or run `countersign keyring set ledger-key username` and `countersign keyring set ledger-key key`.
                 """)
         #expect(store.advice(onMissing: "other").contains("COUNTERSIGN_OTHER__FIELD"))
         #expect(CredentialStore(sources: [Source()]).advice(onMissing: "x") == "Add it to a source of `credentials`.")
     }
 
-    @Test("a source that fails ends the search, lest a later one's older secret be used")
+    @Test("a failing source ends the lookup, so that no older secret of a later source is used")
     func failureEnds() async {
         let failure = CredentialError(reason: "unreadable")
         let store = CredentialStore(sources: [Source(failure: failure), Source(known: ["a": "2"])])
         await #expect(throws: failure) { try await store.credential(named: "a") }
     }
 
-    @Test("many look-ups at once each get their own answer")
+    @Test("concurrent lookups of credentials each get their own result")
     func concurrent() async throws {
         let known = Dictionary(uniqueKeysWithValues: (0..<64).map { ("n\($0)", "\($0)") })
         let store = CredentialStore(sources: [Source(known: known)])
@@ -67,7 +68,7 @@ struct CredentialStoreTests {
         }
     }
 
-    @Test("a look-up for which no thread can be started is an error, and runs nowhere")
+    @Test("a credential lookup without a thread to run on fails and asks no source")
     func noThread() async {
         let failing: ThreadStart = { (_: @escaping @Sendable () -> Void) throws(ThreadError) in
             throw ThreadError(code: 11)

@@ -14,7 +14,7 @@ struct CryptoDigestsTests {
     private func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 
     @Test(
-        "of \"abc\" are those of RFC 1321 and FIPS 180-4",
+        "digests of \"abc\" match RFC 1321 and FIPS 180-4",
         arguments: [
             (DigestAlgorithm.md5, "900150983cd24fb0d6963f7d28e17f72"),
             (.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
@@ -31,7 +31,7 @@ struct CryptoDigestsTests {
     }
 
     @Test(
-        "SHA-512/256 fills its last block whatever the length",
+        "SHA-512/256 pads its last block for every message length",
         arguments: [
             (0, "c672b8d1ef56ed28ab87c3622c5114069bdd3ad7b8f9737498d0c01ecef0967a"),
             (111, "0239e429f98d0ed61ee8e2a7c30afe98c1c3a80ce5dff62a107e9c538f7632ce"),
@@ -45,7 +45,7 @@ struct CryptoDigestsTests {
         #expect(hex(digests.digest(.sha512t256, of: Array(repeating: UInt8(ascii: "a"), count: length))) == expected)
     }
 
-    @Test("SHA-512/256 of two blocks is that of NIST's example")
+    @Test("SHA-512/256 of two blocks matches the example of NIST")
     func twoBlocks() {
         let message =
             "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrs"
@@ -56,7 +56,7 @@ struct CryptoDigestsTests {
     }
 
     @Test(
-        "authentication codes are those of RFC 2202 and RFC 4231",
+        "message authentication codes match RFC 2202 and RFC 4231",
         arguments: [
             (DigestAlgorithm.md5, "5ccec34ea9656392457fa1ac27f08fbc", "bfecaf4efff90a3a668f3922fec3762d"),
             (.sha1, "b617318655057264e28bc0b6fb378c8ef146be00", "90d0dace1c1bdc957339307803160335bde6df2b"),

@@ -8,14 +8,14 @@ import Testing
 
 @testable import Credentials
 
-@Suite("Files of variables")
+@Suite("Environment files")
 struct EnvironmentFileTests {
     private func variables(_ text: String) throws -> [String: String] {
         try EnvironmentFile.variables(in: Secret(text)).mapValues { $0.revealText() }
     }
 
     @Test(
-        "are read as systemd reads them (systemd.exec(5))",
+        "an environment file is parsed as by systemd (systemd.exec(5))",
         arguments: [
             ("A=1\nB=2\n", ["A": "1", "B": "2"]),
             ("A=1\r\nB=2", ["A": "1", "B": "2"]),
@@ -31,17 +31,17 @@ struct EnvironmentFileTests {
         #expect(try variables(text) == expected)
     }
 
-    @Test("one whose quote does not end is refused, with the line where it begins")
+    @Test("an environment file with an unterminated quote is refused, with the line of the quote")
     func unfinished() {
         for text in ["A=1\nB=\"2\nC=3\n", "\nA='", "A=1\nB=\"\\"] {
             #expect(throws: EnvironmentFile.Fault.self) { try EnvironmentFile.variables(in: Secret(text)) }
         }
-        #expect(throws: EnvironmentFile.Fault(line: 2, reason: "a quote begins that does not end")) {
+        #expect(throws: EnvironmentFile.Fault(line: 2, reason: "unterminated quote")) {
             try EnvironmentFile.variables(in: Secret("A=1\nB=\"2\nC=3\n"))
         }
     }
 
-    @Test("hold credentials by the names of the environment, and are read anew when they change")
+    @Test("an environment file names credentials as the environment does, and is read again after a change")
     func credentials() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("COUNTERSIGN_BANK_PIN__PIN=1234\nPATH=/bin\n", to: "secrets.env")
@@ -55,7 +55,7 @@ struct EnvironmentFileTests {
         #expect(try source.credential(named: "bank-pin")?["pin"]?.revealText() == "56 78")
     }
 
-    @Test("that others may read, that are missing or broken are told, without what they hold")
+    @Test("an exposed, missing or malformed environment file is reported without its content")
     func unusable() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("COUNTERSIGN_BANK_PIN__PIN=\"1234\n", to: "secrets.env")
@@ -67,7 +67,7 @@ struct EnvironmentFileTests {
                 return error.reason
             }
         }
-        #expect(reason() == "\(path):1: a quote begins that does not end")
+        #expect(reason() == "\(path):1: unterminated quote")
         #expect(unsafe chmod(path, 0o644) == 0)
         #expect(reason().contains("run: chmod 600 \(path)"))
         #expect(unsafe unlink(path) == 0)

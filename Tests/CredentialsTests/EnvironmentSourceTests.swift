@@ -7,26 +7,26 @@ import Testing
 
 @testable import Credentials
 
-@Suite("The environment")
+@Suite("Environment source")
 struct EnvironmentSourceTests {
     private func fields(_ name: String, _ environment: [String: String]) throws -> [String: Secret]? {
         try EnvironmentSource(environment: environment).credential(named: name)?.fields
     }
 
-    @Test("gives the field of a credential by its name in capitals")
+    @Test("an environment variable holds the credential and field that its upper-case name states")
     func pin() throws {
         #expect(try fields("bank-pin", ["COUNTERSIGN_BANK_PIN__PIN": "1234"]) == ["pin": Secret("1234")])
         #expect(try fields("bank-pin", ["COUNTERSIGN_OTHER__PIN": "1234"]) == nil)
         #expect(try fields("bank-pin", ["BANK_PIN__PIN": "1234"]) == nil)
     }
 
-    @Test("gives a field of several words with hyphens, and with underscores")
+    @Test("an environment variable names a field of several words with hyphens and with underscores")
     func severalWords() throws {
         let found = try fields("api.v2", ["COUNTERSIGN_API_V2__CLIENT_ID": "a", "COUNTERSIGN_API_V2__KEY": "b"])
         #expect(found == ["client-id": Secret("a"), "client_id": Secret("a"), "key": Secret("b")])
     }
 
-    @Test("gives each variable to one name only")
+    @Test("an environment variable belongs to one credential only")
     func oneName() throws {
         let environment = ["COUNTERSIGN_A__B__PIN": "1", "COUNTERSIGN_A___PIN": "2"]
         #expect(try fields("a", environment) == nil)
@@ -34,12 +34,12 @@ struct EnvironmentSourceTests {
         #expect(try fields("a-", environment) == ["pin": Secret("2")])
     }
 
-    @Test("takes every sign but ASCII letters and digits for an underscore")
+    @Test("environment variables have an underscore for each character but ASCII letters and digits")
     func signs() throws {
         #expect(try fields("größe:1", ["COUNTERSIGN_GR__E_1__PIN": "1"]) == ["pin": Secret("1")])
     }
 
-    @Test("takes an empty variable for one that is not set, and a value as it is")
+    @Test("an empty environment variable counts as unset, and a value is used unchanged")
     func values() throws {
         #expect(try fields("a", ["COUNTERSIGN_A__PIN": ""]) == nil)
         #expect(try fields("a", ["COUNTERSIGN_A__PIN": " 1\n"]) == ["pin": Secret(" 1\n")])

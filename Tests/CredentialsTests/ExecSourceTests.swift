@@ -5,11 +5,12 @@ import ChallengeHandling
 import Glibc
 import Secrets
 import Synchronization
+import System
 import Testing
 
 @testable import Credentials
 
-@Suite("A credential helper")
+@Suite("Credential helper")
 struct ExecSourceTests {
     private let directory: TemporaryDirectory
 
@@ -20,11 +21,11 @@ struct ExecSourceTests {
     private func source(
         _ script: String, environment: [String: String] = ["PATH": "/usr/bin:/bin"],
         timeout: Duration = .seconds(180), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
-        complaint: @escaping @Sendable (String) -> Void = { _ in }
+        onErrorOutput: @escaping @Sendable (String) -> Void = { _ in }
     ) -> ExecSource {
         ExecSource(
             command: ["/bin/sh", "-c", script], environment: environment, timeout: timeout, now: now,
-            complaint: complaint)
+            onErrorOutput: onErrorOutput)
     }
 
     private func failure(_ source: ExecSource) -> String? {
@@ -36,7 +37,7 @@ struct ExecSourceTests {
         }
     }
 
-    @Test("is asked for the name in JSON and answers with the fields")
+    @Test("a credential helper reads a name in JSON and writes the fields")
     func answers() throws {
         let asked = directory.file("asked")
         let source = source(#"cat > \#(asked); echo '{"fields": {"pin": "1234", "otp": 77}}'"#)
@@ -45,18 +46,18 @@ struct ExecSourceTests {
         #expect(try String(decoding: directory.read("asked"), as: UTF8.self) == #"{"name":"bank \"pin\""}"# + "\n")
     }
 
-    @Test("that does not read its input is no trouble")
+    @Test("a credential helper may leave its input unread")
     func deaf() throws {
         let source = source(#"exec 0<&-; echo '{"fields":{"pin":"1"}}'"#)
         for _ in 0..<3 { #expect(try source.credential(named: "a")?["pin"] == Secret("1")) }
     }
 
-    @Test("that knows no fields does not know the name", arguments: ["{}", #"{"fields":null}"#])
+    @Test("a credential helper without fields does not know the credential", arguments: ["{}", #"{"fields":null}"#])
     func unknown(answer: String) throws {
         #expect(try source("echo '\(answer)'").credential(named: "a")?.name == nil)
     }
 
-    @Test("is asked again only when what it gave has expired")
+    @Test("a credential helper runs again only after its last result has expired")
     func expires() throws {
         let clock = Mutex(ContinuousClock.now)
         let count = directory.file("count")
@@ -73,7 +74,9 @@ struct ExecSourceTests {
         #expect(try times() == 3)
     }
 
-    @Test("without an expiry is asked each time", arguments: ["", #","expires_in":0"#, #","expires_in":-5"#])
+    @Test(
+        "a credential helper without an expiry runs for each lookup",
+        arguments: ["", #","expires_in":0"#, #","expires_in":-5"#])
     func noExpiry(expiry: String) throws {
         let count = directory.file("count")
         let source = source(#"echo x >> \#(count); echo '{"fields":{"pin":"1"}\#(expiry)}'"#)
@@ -81,7 +84,7 @@ struct ExecSourceTests {
         #expect(try directory.read("count").count == 4)
     }
 
-    @Test("that fails is told with its exit code and the first line of its standard error, without its output")
+    @Test("a failed credential helper is reported with exit code and first error line, without its output")
     func fails() {
         let reason = failure(source("echo hunter2; echo 'vault \u{1B}[31msealed' >&2; echo more >&2; exit 3"))
         #expect(reason?.contains("exit code 3") == true)
@@ -92,11 +95,11 @@ struct ExecSourceTests {
         #expect(failure(source("kill -9 $$"))?.contains("signal") == true)
     }
 
-    @Test("has what it writes to its standard error told, bounded and without what it gives")
+    @Test("the error output of a credential helper is logged with a limit and without secrets")
     func complaints() throws {
         let told = Mutex<[String]>([])
         func tell(_ script: String) throws -> String? {
-            _ = try? source(script, complaint: { text in told.withLock { $0.append(text) } }).credential(named: "a")
+            _ = try? source(script, onErrorOutput: { text in told.withLock { $0.append(text) } }).credential(named: "a")
             return told.withLock { told in
                 defer { told = [] }
                 return told.first
@@ -113,14 +116,15 @@ struct ExecSourceTests {
     }
 
     @Test(
-        "that writes something else is an error", arguments: ["hunter2", #"["hunter2"]"#, #"{"fields":"hunter2"}"#, ""])
+        "a credential helper that does not write the expected JSON fails",
+        arguments: ["hunter2", #"["hunter2"]"#, #"{"fields":"hunter2"}"#, ""])
     func noObject(output: String) {
         let reason = failure(source("echo '\(output)'"))
         #expect(reason != nil)
         #expect(reason?.contains("hunter2") == false)
     }
 
-    @Test("that takes too long is stopped, with its children")
+    @Test("a credential helper that exceeds its timeout is killed with its children")
     func timesOut() throws {
         let pipe = directory.file("alive")
         try #require(unsafe mkfifo(pipe, 0o600) == 0)
@@ -135,13 +139,13 @@ struct ExecSourceTests {
         #expect(Int32(waiting.revents) & POLLHUP != 0)
     }
 
-    @Test("that writes without end is stopped")
+    @Test("a credential helper with endless output is killed")
     func endless() {
         #expect(failure(source("yes"))?.contains("1 MiB") == true)
         #expect(failure(source("yes >&2; true", timeout: .milliseconds(300)))?.contains("too long") == true)
     }
 
-    @Test("that is not there, or not named by its path, is an error")
+    @Test("a credential helper that is missing or has a relative path fails")
     func missing() {
         for command in [["/no/such/helper"], ["sh"], [], [""]] {
             let source = ExecSource(command: command, environment: [:])
@@ -149,7 +153,7 @@ struct ExecSourceTests {
         }
     }
 
-    @Test("sees neither the secrets of other sources nor our descriptors")
+    @Test("a credential helper gets neither the secrets of other sources nor open descriptors")
     func isolation() throws {
         let source = source(
             #"env > \#(directory.file("env")); ls /proc/self/fd > \#(directory.file("fds")); echo '{}'"#,
@@ -166,7 +170,7 @@ struct ExecSourceTests {
         #expect(try String(decoding: directory.read("fds"), as: UTF8.self).split(separator: "\n").count == 4)
     }
 
-    @Test("is run many times at once without mixing answers up")
+    @Test("concurrent runs of a credential helper keep their results apart")
     func concurrent() async throws {
         let store = CredentialStore(sources: [source(#"read line; echo "{\"fields\":$line}""#)])
         try await withThrowingTaskGroup { group in

@@ -8,7 +8,7 @@ import Testing
 @testable import Credentials
 
 /// Root beside a service of user 4711, whose state is in `state`, and user 4712, who means no good.
-@Suite("Whose private files root uses", .enabled(if: geteuid() == 0))
+@Suite("Files of other users that root trusts", .enabled(if: geteuid() == 0))
 struct FileTrustTests {
     private static let (service, other) = (uid_t(4711), uid_t(4712))
     private let directory: TemporaryDirectory
@@ -41,7 +41,7 @@ struct FileTrustTests {
         }
     }
 
-    @Test("those of the owner of the state directory, in it and in other directories of that user or of root")
+    @Test("root trusts files of the state directory's owner in directories of that user or of root")
     func service() throws {
         #expect(try fault(file("state/keyring", of: Self.service)) == nil)
         #expect(try fault(file("root-keyring", of: Self.service)) == nil)
@@ -50,7 +50,7 @@ struct FileTrustTests {
         #expect(try fault(file("state/own", of: 0)) == nil)
     }
 
-    @Test("not those of another user, not even in a directory of that user, and nobody is told to change the owner")
+    @Test("root does not trust another user's file in that user's directory, and does not advise to change its owner")
     func stranger() throws {
         try folder("theirs", of: Self.other)
         for path in [try file("theirs/keyring", of: Self.other), try file("state/keyring", of: Self.other)] {
@@ -59,7 +59,7 @@ struct FileTrustTests {
         }
     }
 
-    @Test("not a file of the service that another user leads to, or could put in another's place")
+    @Test("root does not trust a service's file that another user links to or could replace")
     func feeding() throws {
         let own = try file("state/keyring", of: Self.service)
         try folder("theirs", of: Self.other)
@@ -70,19 +70,19 @@ struct FileTrustTests {
         #expect(try fault(file("open/keyring", of: Self.service))?.kind == .exposed)
     }
 
-    @Test("nobody's besides where the state directory could be another's, or is none")
+    @Test("root trusts no other user's file if the state directory is missing or writable by others")
     func noState() throws {
         let own = try file("root-keyring", of: Self.service)
         try folder("open", of: Self.service, mode: 0o777)
         for state in ["open", "gone", "root-keyring", nil] { #expect(fault(own, state: state)?.kind == .exposed) }
     }
 
-    @Test("what systemd has passed is used as it is, and only what lies there")
+    @Test("root trusts files in systemd's credentials directory, and only those, whatever their mode")
     func passed() throws {
         try folder("credentials", of: Self.service, mode: 0o550)
         let path = try file("credentials/secrets.env", of: Self.service, mode: 0o440)
         let trust = FileTrust(environment: ["CREDENTIALS_DIRECTORY": directory.file("credentials")])
-        #expect(trust.trust(in: path) == .given)
+        #expect(trust.trust(in: path) == .unchecked)
         #expect(trust.trust(in: directory.file("credentials/../state/keyring")) == .ownerOnly)
         #expect(trust.trust(in: directory.file("state/keyring")) == .ownerOnly)
         #expect(FileTrust(environment: ["CREDENTIALS_DIRECTORY": "relative"]).trust(in: "relative/x") == .ownerOnly)

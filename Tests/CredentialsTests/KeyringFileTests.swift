@@ -7,7 +7,7 @@ import Testing
 
 @testable import Credentials
 
-@Suite("A keyring file")
+@Suite("Keyring file")
 struct KeyringFileTests {
     private let directory: TemporaryDirectory
     private let file: KeyringFile
@@ -16,7 +16,7 @@ struct KeyringFileTests {
     init() throws {
         directory = try TemporaryDirectory()
         file = KeyringFile(path: directory.file("keyring"))
-        try file.create(passphrase: passphrase, cost: .least)
+        try file.create(passphrase: passphrase, cost: .minimum)
     }
 
     private func set(_ value: String, _ name: String) throws {
@@ -34,26 +34,26 @@ struct KeyringFileTests {
         }
     }
 
-    @Test("is created with mode 0600, and never over another")
+    @Test("a keyring file is created with mode 0600 and never replaces an existing file")
     func creates() throws {
         #expect(try directory.mode(of: "keyring") == 0o600)
         let before = try directory.read("keyring")
-        let error = #expect(throws: KeyringError.self) { try file.create(passphrase: Secret("x"), cost: .least) }
+        let error = #expect(throws: KeyringError.self) { try file.create(passphrase: Secret("x"), cost: .minimum) }
         #expect(error?.kind == .exists)
         #expect(try directory.read("keyring") == before)
         #expect(directory.names == ["keyring"])
     }
 
-    @Test("is created together with its directory, closed to others")
+    @Test("a keyring file is created with its directory, which is closed to others")
     func createsDirectory() throws {
         let other = KeyringFile(path: directory.file("new/keyring"))
         try other.refuseExisting()
-        try other.create(passphrase: passphrase, cost: .least)
+        try other.create(passphrase: passphrase, cost: .minimum)
         #expect(try directory.mode(of: "new") == 0o700)
         #expect(throws: KeyringError.self) { try other.refuseExisting() }
     }
 
-    @Test("keeps what is set")
+    @Test("a keyring file stores the values that are set")
     func keeps() throws {
         try set("1", "a")
         try set("2", "b")
@@ -62,7 +62,7 @@ struct KeyringFileTests {
         #expect(directory.names == ["keyring", "keyring.lock"])
     }
 
-    @Test("loses nothing when many set at once")
+    @Test("concurrent changes of a keyring file lose no value")
     func concurrent() async throws {
         try await withThrowingTaskGroup { group in
             for index in 0..<16 { group.addTask { try set("\(index)", "n\(index)") } }
@@ -71,7 +71,7 @@ struct KeyringFileTests {
         #expect(try file.open(passphrase: passphrase).contents.count == 16)
     }
 
-    @Test("waits for a change that another process has under way")
+    @Test("a change of a keyring file waits for the change of another process")
     func waits() async throws {
         let lock = try FileLock(directory.file("keyring.lock"))
         let change = Task { try set("late", "a") }
@@ -87,7 +87,7 @@ struct KeyringFileTests {
         #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a", "b"])
     }
 
-    @Test("stays as it was where a change fails or the passphrase is wrong")
+    @Test("a keyring file is unchanged after a failed change or a wrong passphrase")
     func failedChange() throws {
         try set("1", "a")
         let before = try directory.read("keyring")
@@ -98,7 +98,7 @@ struct KeyringFileTests {
         #expect(try directory.read("keyring") == before)
     }
 
-    @Test("is whole after a writer was killed, and the leftover goes in time")
+    @Test("a keyring file is complete after its writer was killed, and the leftover is removed later")
     func killedWriter() throws {
         try set("1", "a")
         let leftover = FileReplacement.prefix(for: file.path) + "1-1"
@@ -109,7 +109,9 @@ struct KeyringFileTests {
         #expect(directory.names == ["keyring", "keyring.lock"])
     }
 
-    @Test("readable or writable by others is refused", arguments: [0o640, 0o620, 0o604, 0o602, 0o610] as [mode_t])
+    @Test(
+        "a keyring file that others can read or write is refused",
+        arguments: [0o640, 0o620, 0o604, 0o602, 0o610] as [mode_t])
     func exposed(mode: mode_t) throws {
         unsafe chmod(file.path, mode)
         let error = #expect(throws: KeyringError.self) { try file.open(passphrase: passphrase) }
@@ -118,7 +120,9 @@ struct KeyringFileTests {
         #expect(throws: KeyringError.self) { try set("1", "a") }
     }
 
-    @Test("of another user is refused, unless an administrator works on a service's", .enabled(if: geteuid() == 0))
+    @Test(
+        "a keyring file of another user is refused, unless root administers a service's keyring",
+        .enabled(if: geteuid() == 0))
     func owner() throws {
         unsafe chown(file.path, 4711, 4711)
         #expect(kind() == .exposed)
@@ -136,7 +140,7 @@ struct KeyringFileTests {
         }
     }
 
-    @Test("takes a passphrase and a value of one line only, but PEM and what is no text as they are")
+    @Test("a keyring accepts passphrases and values of one line, and multi-line PEM and binary values")
     func lines() throws {
         for text in ["new\nnew", "new\n", "a\rb", "new\r\nnew"] {
             let other = directory.file("other")
@@ -144,7 +148,7 @@ struct KeyringFileTests {
                 try KeyringFile(path: other).create(passphrase: Secret(text))
             }
             #expect(made?.kind == .invalid && made?.reason.contains("one line") == true)
-            #expect(throws: KeyringError.self) { try file.rekey(from: passphrase, to: Secret(text), cost: .least) }
+            #expect(throws: KeyringError.self) { try file.rekey(from: passphrase, to: Secret(text), cost: .minimum) }
             #expect(throws: KeyringError.self) { try set(text, "pin") }
         }
         #expect(try file.open(passphrase: passphrase).contents.isEmpty)
@@ -155,11 +159,11 @@ struct KeyringFileTests {
             try keyring.set(binary, for: "a", "keytab")
         }
         #expect(try file.open(passphrase: passphrase).value(of: "a", "keytab") == binary)
-        try file.rekey(from: passphrase, to: binary, cost: .least)
+        try file.rekey(from: passphrase, to: binary, cost: .minimum)
         #expect(try file.open(passphrase: binary).contents.count == 2)
     }
 
-    @Test("missing, no file, empty, foreign, cut off and damaged are told apart, each with the path")
+    @Test("a missing, irregular, empty, foreign, truncated or corrupt keyring file is reported as such, with its path")
     func toldApart() throws {
         #expect(kind(Secret("wrong")) == .wrongPassphrase)
         let whole = try directory.read("keyring")
@@ -178,14 +182,14 @@ struct KeyringFileTests {
         #expect(error?.reason.contains(file.path) == true)
     }
 
-    @Test("that is really a pipe does not hold the reader up")
+    @Test("a named pipe at the path of a keyring file does not block the reader")
     func pipe() throws {
         unsafe unlink(file.path)
         unsafe mkfifo(file.path, 0o600)
         #expect(kind() == .failed)
     }
 
-    @Test("behind a symbolic link is replaced where it is")
+    @Test("a keyring file is replaced at the target of its symbolic link")
     func link() throws {
         unsafe symlink(file.path, directory.file("link"))
         try KeyringFile(path: directory.file("link")).update(passphrase: passphrase) { (keyring) throws(KeyringError) in
@@ -194,13 +198,13 @@ struct KeyringFileTests {
         #expect(try file.open(passphrase: passphrase).contents.map(\.name) == ["a"])
     }
 
-    @Test("gets another passphrase as a whole")
+    @Test("a new passphrase applies to all values of a keyring file")
     func rekey() throws {
         try set("1", "a")
-        try file.rekey(from: passphrase, to: Secret("other"), cost: .least)
+        try file.rekey(from: passphrase, to: Secret("other"), cost: .minimum)
         #expect(kind() == .wrongPassphrase)
         #expect(try file.open(passphrase: Secret("other")).value(of: "a", "pin") == Secret("1"))
-        #expect(throws: KeyringError.self) { try file.rekey(from: Secret("other"), to: Secret(""), cost: .least) }
+        #expect(throws: KeyringError.self) { try file.rekey(from: Secret("other"), to: Secret(""), cost: .minimum) }
         #expect(try file.open(passphrase: Secret("other")).value(of: "a", "pin") == Secret("1"))
     }
 }

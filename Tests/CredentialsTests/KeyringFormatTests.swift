@@ -6,12 +6,12 @@ import Testing
 
 @testable import Credentials
 
-@Suite("The bytes of a keyring")
+@Suite("Keyring format")
 struct KeyringFormatTests {
     private static let passphrase = Secret("correct horse")
 
     private func sample() throws -> [UInt8] {
-        var keyring = try Keyring(passphrase: Self.passphrase, cost: .least)
+        var keyring = try Keyring(passphrase: Self.passphrase, cost: .minimum)
         try keyring.set(Secret("1234"), for: "bank-pin", "pin")
         try keyring.set(Secret("ann"), for: "portal", "username")
         try keyring.set(Secret("hunter2"), for: "portal", "password")
@@ -29,7 +29,7 @@ struct KeyringFormatTests {
         }
     }
 
-    @Test("come back as they were written")
+    @Test("a keyring is restored unchanged from its bytes")
     func roundTrip() throws {
         let keyring = try Keyring(reading: sample(), passphrase: Self.passphrase)
         #expect(keyring.contents.map(\.name) == ["bank-pin", "portal"])
@@ -39,7 +39,7 @@ struct KeyringFormatTests {
         #expect(try Keyring(reading: keyring.serialized(), passphrase: Self.passphrase).contents.count == 2)
     }
 
-    @Test("are laid out as documented, and hold no value in the clear")
+    @Test("the bytes of a keyring have the documented layout and contain no plain value")
     func layout() throws {
         let bytes = try sample()
         #expect(bytes.starts(with: Array("CSIGNKEY".utf8) + [1, 10, 8, 1]))
@@ -50,7 +50,7 @@ struct KeyringFormatTests {
         for value in ["1234", "hunter2", "ann"] { #expect(!text.contains(value)) }
     }
 
-    @Test("every single changed byte is noticed, and told for what it is")
+    @Test("each changed byte of a keyring is detected, with the right error")
     func everyByte() throws {
         let bytes = try sample()
         // Spares the derivation where the header is whole.
@@ -68,7 +68,7 @@ struct KeyringFormatTests {
         }
     }
 
-    @Test("cut off anywhere, they are truncated")
+    @Test("a keyring that ends at any earlier byte is reported as truncated")
     func truncated() throws {
         let bytes = try sample()
         for length in 0..<bytes.count {
@@ -77,13 +77,13 @@ struct KeyringFormatTests {
         #expect(kind(of: bytes + [0]) == .corrupt)
     }
 
-    @Test("under a wrong passphrase are told from damaged ones")
+    @Test("a wrong passphrase of a keyring is distinguished from damage")
     func wrongPassphrase() throws {
         #expect(kind(of: try sample(), Secret("correct hors")) == .wrongPassphrase)
         #expect(kind(of: try sample(), Secret("")) == .noPassphrase)
     }
 
-    @Test("of another version, or another file, are told so")
+    @Test("a keyring of another version and a file that is no keyring are reported as such")
     func foreign() throws {
         var bytes = try sample()
         bytes[8] = 2
@@ -92,7 +92,9 @@ struct KeyringFormatTests {
         #expect(kind(of: Array("x".utf8)) == .notAKeyring)
     }
 
-    @Test("asking for too much memory are refused before any is taken", arguments: [9, 19, 31, 63, 255] as [UInt8])
+    @Test(
+        "a keyring whose scrypt parameters need too much memory is refused before the derivation",
+        arguments: [9, 19, 31, 63, 255] as [UInt8])
     func hostileCost(log2N: UInt8) throws {
         var bytes = try sample()
         bytes[9] = log2N
@@ -100,7 +102,7 @@ struct KeyringFormatTests {
         #expect(kind(of: bytes) == .unsupported)
     }
 
-    @Test("with parameters lowered and the sum made to fit do not open")
+    @Test("a keyring with lowered scrypt parameters and a matching checksum does not open")
     func loweredCost() throws {
         var bytes = try sample()
         bytes[9] = 11
@@ -108,9 +110,9 @@ struct KeyringFormatTests {
         #expect(kind(of: bytes) == .wrongPassphrase)
     }
 
-    @Test("with an entry of an older copy of the same keyring do not open")
+    @Test("a keyring with an entry of an older copy does not open")
     func rolledTogether() throws {
-        var keyring = try Keyring(passphrase: Self.passphrase, cost: .least)
+        var keyring = try Keyring(passphrase: Self.passphrase, cost: .minimum)
         try keyring.set(Secret("old1"), for: "bank-pin", "pin")
         let old = keyring.serialized()
         try keyring.set(Secret("new1"), for: "bank-pin", "pin")
@@ -122,7 +124,7 @@ struct KeyringFormatTests {
         #expect(kind(of: Array(new[0..<end] + old[end...])) == .corrupt)
     }
 
-    @Test("with entries left out or in another order do not open")
+    @Test("a keyring with removed or reordered entries does not open")
     func entrySet() throws {
         let bytes = try sample()
         let format = try KeyringFormat(parsing: bytes, digest: KeyringKeys.digest)
@@ -133,9 +135,9 @@ struct KeyringFormatTests {
         }
     }
 
-    @Test("with a value moved under another name do not give it away")
+    @Test("a keyring value moved under another name does not open")
     func movedValue() throws {
-        let keys = try KeyringKeys(passphrase: Self.passphrase, cost: .least, salt: Array(repeating: 1, count: 16))
+        let keys = try KeyringKeys(passphrase: Self.passphrase, cost: .minimum, salt: Array(repeating: 1, count: 16))
         var entry = try keys.seal(Secret("hunter2"), name: "portal", field: "password")
         #expect(try keys.open(entry) == Secret("hunter2"))
         entry.field = "username"

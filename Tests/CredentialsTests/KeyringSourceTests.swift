@@ -7,7 +7,7 @@ import Testing
 
 @testable import Credentials
 
-@Suite("A keyring as a source")
+@Suite("Keyring source")
 struct KeyringSourceTests {
     private let directory: TemporaryDirectory
     private let file: KeyringFile
@@ -16,7 +16,7 @@ struct KeyringSourceTests {
     init() throws {
         directory = try TemporaryDirectory()
         file = KeyringFile(path: directory.file("keyring"))
-        try file.create(passphrase: passphrase, cost: .least)
+        try file.create(passphrase: passphrase, cost: .minimum)
         try set("1234", "bank-pin")
     }
 
@@ -34,7 +34,7 @@ struct KeyringSourceTests {
         KeyringPassphrase(environment: ["COUNTERSIGN_KEYRING_PASSPHRASE": "passphrase"])
     }
 
-    @Test("gives the value that is on disk now")
+    @Test("a keyring source returns the value that is on disk now")
     func follows() throws {
         let source = source(right)
         #expect(try source.credential(named: "bank-pin")?["pin"] == Secret("1234"))
@@ -43,19 +43,19 @@ struct KeyringSourceTests {
         #expect(try source.credential(named: "bank-pin")?["pin"] == Secret("4321"))
     }
 
-    @Test("follows a change of the passphrase")
+    @Test("a keyring source follows a change of the passphrase")
     func followsRekey() throws {
         let keyFile = try directory.write("passphrase\n", to: "key")
         let source = source(KeyringPassphrase(environment: [:], keyFile: keyFile))
         #expect(try source.credential(named: "bank-pin")?["pin"] == Secret("1234"))
-        try file.rekey(from: passphrase, to: Secret("other"), cost: .least)
+        try file.rekey(from: passphrase, to: Secret("other"), cost: .minimum)
         let error = #expect(throws: CredentialError.self) { try source.credential(named: "bank-pin") }
         #expect(error?.reason.contains("passphrase is wrong") == true)
         try directory.write("other", to: "key")
         #expect(try source.credential(named: "bank-pin")?["pin"] == Secret("1234"))
     }
 
-    @Test("tells what is wrong, with the path and what to do")
+    @Test("a keyring source reports errors with path and remedy")
     func errors() throws {
         let wrong = KeyringPassphrase(environment: ["COUNTERSIGN_KEYRING_PASSPHRASE": "hunter2"])
         for source in [source(wrong), source(KeyringPassphrase(environment: [:]))] {
@@ -68,7 +68,7 @@ struct KeyringSourceTests {
         #expect(error?.reason.contains(directory.file("gone")) == true)
     }
 
-    @Test("takes the passphrase from the first place that has one")
+    @Test("a keyring passphrase comes from the first configured place that has one")
     func passphraseOrder() throws {
         try directory.write("systemd\n", to: "keyring-passphrase")
         let keyFile = try directory.write("file\n", to: "key")
@@ -83,7 +83,7 @@ struct KeyringSourceTests {
         #expect(try read([:], nil) == "prompt")
     }
 
-    @Test("refuses a key file that others can read, and an empty passphrase")
+    @Test("a keyring passphrase in a file that others can read is refused, and so is an empty one")
     func badKeyFile() throws {
         let open = try directory.write("file\n", to: "open", mode: 0o644)
         let empty = try directory.write("\n", to: "empty")

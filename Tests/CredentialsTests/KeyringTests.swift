@@ -7,13 +7,13 @@ import Testing
 
 @testable import Credentials
 
-@Suite("A keyring")
+@Suite("Keyring")
 struct KeyringTests {
     private func keyring() throws -> Keyring {
-        try Keyring(passphrase: Secret("passphrase"), cost: .least)
+        try Keyring(passphrase: Secret("passphrase"), cost: .minimum)
     }
 
-    @Test("replaces a value in its place")
+    @Test("a keyring replaces the value of a field")
     func replaces() throws {
         var keyring = try keyring()
         try keyring.set(Secret("1"), for: "a", "x")
@@ -22,7 +22,7 @@ struct KeyringTests {
         #expect(try keyring.value(of: "a", "x") == Secret("2"))
     }
 
-    @Test("gives all fields of a name as a credential")
+    @Test("a keyring returns all fields of a name as one credential")
     func credential() throws {
         var keyring = try keyring()
         try keyring.set(Secret("ann"), for: "portal", "username")
@@ -34,7 +34,7 @@ struct KeyringTests {
         #expect(try keyring.credential(named: "other")?.name == nil)
     }
 
-    @Test("removes a field, or a name with all its fields")
+    @Test("a keyring removes one field or all fields of a name")
     func removes() throws {
         var keyring = try keyring()
         for field in ["a", "b", "c"] { try keyring.set(Secret(field), for: "portal", field) }
@@ -46,7 +46,7 @@ struct KeyringTests {
         #expect(keyring.contents.isEmpty)
     }
 
-    @Test("keeps bytes of any kind, up to a mebibyte")
+    @Test("a keyring stores any bytes, up to 1 MiB")
     func anyBytes() throws {
         var keyring = try keyring()
         let keytab = Secret((0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0) })
@@ -58,7 +58,7 @@ struct KeyringTests {
         #expect(try keyring.value(of: "corp", "keytab") == keytab)
     }
 
-    @Test("stays small enough to be read again")
+    @Test("a keyring refuses a value that would make the file too large to read")
     func full() throws {
         var keyring = try keyring()
         let large = Secret(Array(repeating: 0, count: 1 << 20))
@@ -70,7 +70,7 @@ struct KeyringTests {
     }
 
     @Test(
-        "refuses names that could not be shown or asked for again",
+        "a keyring refuses names with unprintable characters",
         arguments: ["", "a b", "a\nb", "a/b", "\u{7F}", "a\0", "a\u{2028}b", String(repeating: "n", count: 256)])
     func badNames(name: String) throws {
         var keyring = try keyring()
@@ -79,11 +79,11 @@ struct KeyringTests {
         #expect(keyring.contents.isEmpty)
     }
 
-    @Test("with another passphrase opens under that only, and has new keys")
+    @Test("a keyring with a new passphrase opens only with that one and has new keys")
     func rekeyed() throws {
         var keyring = try keyring()
         try keyring.set(Secret("1234"), for: "bank-pin", "pin")
-        let other = try keyring.rekeyed(passphrase: Secret("another"), cost: .least)
+        let other = try keyring.rekeyed(passphrase: Secret("another"), cost: .minimum)
         let bytes = other.serialized()
         let reopened = try Keyring(reading: bytes, passphrase: Secret("another"))
         #expect(try reopened.value(of: "bank-pin", "pin") == Secret("1234"))
@@ -91,7 +91,7 @@ struct KeyringTests {
         #expect(bytes[12..<28] != keyring.serialized()[12..<28])
     }
 
-    @Test("prints no value, not even with dump")
+    @Test("printing or dumping a keyring shows no value")
     func printsNothing() throws {
         var keyring = try keyring()
         try keyring.set(Secret("hunter2"), for: "portal", "password")

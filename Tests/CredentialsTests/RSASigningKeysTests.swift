@@ -14,7 +14,7 @@ import Testing
 struct RSASigningKeysTests {
     private let keys = RSASigningKeys()
 
-    @Test("sign what their public numbers verify, as RS256 does")
+    @Test("an RSA signing key makes RS256 signatures that its public numbers verify")
     func verifies() async throws {
         let key = try await keys.generate()
         #expect(key.modulus.count == 256)
@@ -31,7 +31,7 @@ struct RSASigningKeysTests {
         #expect(!isValid(message + [0]))
     }
 
-    @Test("load again as the same key")
+    @Test("an RSA signing key is restored from its serialized form")
     func loads() async throws {
         let key = try await keys.generate()
         let loaded = try keys.load(key.serialized)
@@ -42,7 +42,7 @@ struct RSASigningKeysTests {
         #expect(try loaded.signature(for: [1, 2, 3]) == key.signature(for: [1, 2, 3]))
     }
 
-    @Test("are not loaded from anything else")
+    @Test("an RSA signing key is not loaded from other bytes")
     func refuses() async throws {
         let key = try await keys.generate()
         for bytes in [[], Array("key".utf8), Array(key.serialized.revealBytes().dropLast())] {
@@ -50,7 +50,7 @@ struct RSASigningKeysTests {
         }
     }
 
-    @Test("sign with keys that others made, in PEM: RSA as RS256, P-256 as ES256")
+    @Test("signing keys in PEM make RS256 signatures with RSA and ES256 signatures with P-256")
     func pem() throws {
         let message = Array("header.payload".utf8)
         let rsa = try _RSA.Signing.PrivateKey(keySize: .bits2048)

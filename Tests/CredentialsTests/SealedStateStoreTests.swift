@@ -4,11 +4,12 @@
 import ChallengeHandling
 import Glibc
 import Secrets
+import System
 import Testing
 
 @testable import Credentials
 
-@Suite("The sealed state")
+@Suite("Sealed state store")
 struct SealedStateStoreTests {
     private let directory: TemporaryDirectory
     private let path: String
@@ -18,21 +19,21 @@ struct SealedStateStoreTests {
         path = directory.file("deep/state")
     }
 
-    @Test("comes back, replaced or removed as asked")
-    func roundTrip() throws {
+    @Test("sealed state is loaded, replaced and removed")
+    func roundTrip() async throws {
         let store = try SealedStateStore(directory: path)
-        #expect(try store.load("client") == nil)
-        try store.save(Secret("one"), as: "client")
-        try store.save(Secret("two"), as: "client")
-        #expect(try store.load("client") == Secret("two"))
-        try store.save(Secret(""), as: "empty.state_1-a")
-        #expect(try store.load("empty.state_1-a") == Secret(""))
-        try store.remove("client")
-        try store.remove("client")
-        #expect(try store.load("client") == nil)
+        #expect(try await store.load("client") == nil)
+        try await store.save(Secret("one"), as: "client")
+        try await store.save(Secret("two"), as: "client")
+        #expect(try await store.load("client") == Secret("two"))
+        try await store.save(Secret(""), as: "empty.state_1-a")
+        #expect(try await store.load("empty.state_1-a") == Secret(""))
+        try await store.remove("client")
+        try await store.remove("client")
+        #expect(try await store.load("client") == nil)
     }
 
-    @Test("what is sealed for somebody else to keep comes back as it was, or not at all")
+    @Test("a value sealed outside the state directory opens unchanged or not at all")
     func parcel() throws {
         let store = try SealedStateStore(directory: path)
         let sealed = try #require(store.sealed(Secret("value"), as: "sessions"))
@@ -49,21 +50,21 @@ struct SealedStateStoreTests {
         }
     }
 
-    @Test("comes back in the next process")
-    func nextProcess() throws {
-        try SealedStateStore(directory: path).save(Secret("value"), as: "client")
-        #expect(try SealedStateStore(directory: path).load("client") == Secret("value"))
+    @Test("sealed state is loaded by the next process")
+    func nextProcess() async throws {
+        try await SealedStateStore(directory: path).save(Secret("value"), as: "client")
+        #expect(try await SealedStateStore(directory: path).load("client") == Secret("value"))
         let key = Secret("0123456789abcdef")
         let other = directory.file("given")
-        try SealedStateStore(directory: other, key: key).save(Secret("value"), as: "client")
-        #expect(try SealedStateStore(directory: other, key: key).load("client") == Secret("value"))
+        try await SealedStateStore(directory: other, key: key).save(Secret("value"), as: "client")
+        #expect(try await SealedStateStore(directory: other, key: key).load("client") == Secret("value"))
         #expect(DirectoryListing.names(in: other) == ["client.sealed"])
     }
 
-    @Test("is closed to everybody else and holds nothing in the clear")
-    func closed() throws {
+    @Test("sealed state is inaccessible to other users and contains no plain value")
+    func closed() async throws {
         let store = try SealedStateStore(directory: path)
-        try store.save(Secret("hunter2"), as: "client")
+        try await store.save(Secret("hunter2"), as: "client")
         #expect(try directory.mode(of: "deep/state") == 0o700)
         #expect(try directory.mode(of: "deep/state/key") == 0o600)
         #expect(try directory.mode(of: "deep/state/client.sealed") == 0o600)
@@ -72,50 +73,50 @@ struct SealedStateStoreTests {
         #expect(!String(decoding: content, as: UTF8.self).contains("hunter2"))
     }
 
-    @Test("with any byte changed or cut off is an error that names the file")
-    func tampered() throws {
+    @Test("sealed state with a changed or missing byte is an error that names the file")
+    func tampered() async throws {
         let store = try SealedStateStore(directory: path)
-        try store.save(Secret("value"), as: "client")
+        try await store.save(Secret("value"), as: "client")
         let whole = try directory.read("deep/state/client.sealed")
         for index in whole.indices {
             var changed = whole
             changed[index] ^= 1
             for bytes in [changed, Array(whole[..<index])] {
                 try directory.write(bytes, to: "deep/state/client.sealed")
-                let error = #expect(throws: StateError.self) { try store.load("client") }
+                let error = await #expect(throws: StateError.self) { try await store.load("client") }
                 #expect(error?.reason.contains("deep/state/client.sealed") == true)
             }
         }
     }
 
-    @Test("under another key, or another name, does not open")
-    func otherKeyOrName() throws {
+    @Test("sealed state does not open with another key or under another name")
+    func otherKeyOrName() async throws {
         let store = try SealedStateStore(directory: path, key: Secret("0123456789abcdef"))
-        try store.save(Secret("value"), as: "client")
+        try await store.save(Secret("value"), as: "client")
         try directory.write(directory.read("deep/state/client.sealed"), to: "deep/state/other.sealed")
-        #expect(throws: StateError.self) { try store.load("other") }
+        await #expect(throws: StateError.self) { try await store.load("other") }
         let another = try SealedStateStore(directory: path, key: Secret("0123456789abcdeX"))
-        #expect(throws: StateError.self) { try another.load("client") }
+        await #expect(throws: StateError.self) { try await another.load("client") }
         #expect(throws: StateError.self) { try SealedStateStore(directory: path, key: Secret("short")) }
     }
 
-    @Test("a writer that was killed leaves the old value, and its leftover goes in time")
-    func killedWriter() throws {
+    @Test("a killed writer of sealed state leaves the old value, and its temporary file is removed later")
+    func killedWriter() async throws {
         let store = try SealedStateStore(directory: path)
-        try store.save(Secret("old"), as: "client")
+        try await store.save(Secret("old"), as: "client")
         try directory.write("half", to: "deep/state/.client.sealed.tmp-1-1")
         try directory.write("half", to: "deep/state/.client.sealed.tmp-2-2")
         try directory.age("deep/state/.client.sealed.tmp-1-1", seconds: 3600)
-        #expect(try store.load("client") == Secret("old"))
-        try store.save(Secret("new"), as: "client")
+        #expect(try await store.load("client") == Secret("old"))
+        try await store.save(Secret("new"), as: "client")
         // The younger one may be another process's that is still at it.
         #expect(DirectoryListing.names(in: path) == [".client.sealed.tmp-2-2", "client.sealed", "key"])
     }
 
-    @Test("refuses a key or a directory that others could change")
-    func exposed() throws {
+    @Test("sealed state refuses a key or a directory that others could change")
+    func exposed() async throws {
         let store = try SealedStateStore(directory: path)
-        try store.save(Secret("value"), as: "client")
+        try await store.save(Secret("value"), as: "client")
         unsafe chmod(path + "/key", 0o640)
         let error = #expect(throws: StateError.self) { try SealedStateStore(directory: path) }
         #expect(error?.reason.contains("chmod 600") == true)
@@ -124,32 +125,34 @@ struct SealedStateStoreTests {
         #expect(throws: StateError.self) { try SealedStateStore(directory: path) }
         unsafe chmod(path, 0o700)
         unsafe chmod(path + "/client.sealed", 0o604)
-        #expect(throws: StateError.self) { try store.load("client") }
+        await #expect(throws: StateError.self) { try await store.load("client") }
     }
 
     @Test(
-        "has no place for names that are paths",
+        "sealed state refuses names that are paths",
         arguments: ["", ".", "..", "../key", "a/b", ".hidden", "a b", "ä", "a\0b", String(repeating: "a", count: 201)])
-    func badNames(name: String) throws {
+    func badNames(name: String) async throws {
         let store = try SealedStateStore(directory: path)
-        #expect(throws: StateError.self) { try store.save(Secret("x"), as: name) }
-        #expect(throws: StateError.self) { try store.load(name) }
-        #expect(throws: StateError.self) { try store.remove(name) }
+        await #expect(throws: StateError.self) { try await store.save(Secret("x"), as: name) }
+        await #expect(throws: StateError.self) { try await store.load(name) }
+        await #expect(throws: StateError.self) { try await store.remove(name) }
         #expect(DirectoryListing.names(in: path) == ["key"])
     }
 
-    @Test("opened by many at once for the first time has one key")
+    @Test("a state directory that several processes open first has one key")
     func firstOpening() async throws {
         let path = path
         let values = try await withThrowingTaskGroup { group in
             for index in 0..<8 {
                 group.addTask {
-                    try SealedStateStore(directory: path).save(Secret("\(index)"), as: "n\(index)")
+                    try await SealedStateStore(directory: path).save(Secret("\(index)"), as: "n\(index)")
                 }
             }
             try await group.waitForAll()
             let store = try SealedStateStore(directory: path)
-            return try (0..<8).map { try store.load("n\($0)")?.revealText() }
+            var values: [String?] = []
+            for index in 0..<8 { values.append(try await store.load("n\(index)")?.revealText()) }
+            return values
         }
         #expect(values == (0..<8).map { "\($0)" })
     }

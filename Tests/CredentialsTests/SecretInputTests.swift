@@ -3,11 +3,12 @@
 
 import Glibc
 import Secrets
+import System
 import Testing
 
 @testable import Credentials
 
-@Suite("A secret from standard input")
+@Suite("Secret input")
 struct SecretInputTests {
     private let directory: TemporaryDirectory
 
@@ -22,7 +23,7 @@ struct SecretInputTests {
         return try input.value("Value: ")
     }
 
-    @Test("is all of it but one newline at the end")
+    @Test("a secret from standard input is the whole input without one final newline")
     func newline() throws {
         #expect(try value(of: Array("1234\n".utf8)) == Secret("1234"))
         #expect(try value(of: Array("1234".utf8)) == Secret("1234"))
@@ -30,7 +31,7 @@ struct SecretInputTests {
         #expect(try value(of: [5, 2, 0, 10]) == Secret([5, 2, 0, 10]))
     }
 
-    @Test("is never empty, nor without bound")
+    @Test("a secret from standard input is refused if empty or too long")
     func bounds() throws {
         for content in [[], Array("\n".utf8), Array(repeating: 65, count: (1 << 20) + 1)] {
             let error = #expect(throws: KeyringError.self) { try value(of: content) }
@@ -39,7 +40,7 @@ struct SecretInputTests {
         #expect(try value(of: Array(repeating: 65, count: 1 << 20)).count == 1 << 20)
     }
 
-    @Test("cannot be asked for without a terminal, which is told with what to do instead")
+    @Test("a secret prompt without a terminal fails with the alternatives")
     func noTerminal() {
         let input = SecretInput(terminal: "/no/such/tty")
         let error = #expect(throws: KeyringError.self) { try input.ask("Passphrase: ") }

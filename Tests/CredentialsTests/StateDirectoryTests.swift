@@ -6,9 +6,9 @@ import Testing
 
 @testable import Credentials
 
-@Suite("The directories")
+@Suite("State and runtime directories")
 struct StateDirectoryTests {
-    @Test("of the state is the first that applies")
+    @Test("the state directory is the first one that applies")
     func state() throws {
         let all = ["STATE_DIRECTORY": "/s/a:/s/b", "XDG_STATE_HOME": "/x/", "HOME": "/home/ann"]
         #expect(try StateDirectory.locate(environment: all, uid: 0) == "/s/a")
@@ -25,7 +25,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("of what runs is the first that applies")
+    @Test("the runtime directory is the first one that applies")
     func runtime() {
         let all = ["RUNTIME_DIRECTORY": "/run/a:/run/b", "XDG_RUNTIME_DIR": "/run/user/1000"]
         func locate(_ environment: [String: String], uid: UInt32, usable: Bool) -> String {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Credentials
 
-@Suite("The systemd credentials directory")
+@Suite("Systemd credentials source")
 struct SystemdCredentialsSourceTests {
     private let directory: TemporaryDirectory
     private let source: SystemdCredentialsSource
@@ -21,7 +21,7 @@ struct SystemdCredentialsSourceTests {
         try source.credential(named: name)?.fields
     }
 
-    @Test("gives each field from a file of its own, without one newline at the end")
+    @Test("a systemd credential file NAME.FIELD holds one field, without one final newline")
     func files() throws {
         try directory.write("ann\n", to: "portal.username")
         try directory.write("two\n\n", to: "portal.password", mode: 0o440)
@@ -35,13 +35,13 @@ struct SystemdCredentialsSourceTests {
         #expect(try fields("other") == nil)
     }
 
-    @Test("leaves a file that is no text as it is")
+    @Test("a binary systemd credential file is used unchanged")
     func binary() throws {
         try directory.write([5, 2, 0, 10], to: "corp.keytab")
         #expect(try fields("corp") == ["keytab": Secret([5, 2, 0, 10])])
     }
 
-    @Test("gives the fields of a JSON object, unless they have a file")
+    @Test("a systemd credential file with a JSON object holds all fields that have no file")
     func object() throws {
         try directory.write(#"{"username": "ann", "pin": 1234, "password": "old"}"# + "\n", to: "portal")
         try directory.write("new", to: "portal.password")
@@ -50,7 +50,7 @@ struct SystemdCredentialsSourceTests {
     }
 
     @Test(
-        "tells what is wrong with a file, and nothing that is in it",
+        "an invalid systemd credential file is reported without its content",
         arguments: ["hunter2", #"{"a":["hunter2"]}"#, "[]"])
     func badObject(content: String) throws {
         try directory.write(content, to: "portal")
@@ -59,28 +59,30 @@ struct SystemdCredentialsSourceTests {
         #expect(error?.reason.contains("hunter2") == false)
     }
 
-    @Test("takes what follows the last dot for the field")
+    @Test("the field of a systemd credential file follows its last dot")
     func dots() throws {
         try directory.write("1", to: "a.b.c")
         #expect(try fields("a") == nil)
         #expect(try fields("a.b") == ["c": Secret("1")])
     }
 
-    @Test("is never left through a name", arguments: ["", "..", "../portal", "a/b", ".portal", "a\0b"])
+    @Test(
+        "a credential name never leads out of the systemd credentials directory",
+        arguments: ["", "..", "../portal", "a/b", ".portal", "a\0b"])
     func escape(name: String) throws {
         try directory.write("1", to: "x.pin")
         #expect(try source.credential(named: name)?.name == nil)
         #expect(try source.value(named: name) == nil)
     }
 
-    @Test("that is not given knows nothing; one that cannot be read is an error")
+    @Test("a missing systemd credentials directory knows no credential, and an unreadable one is an error")
     func missing() throws {
         #expect(try SystemdCredentialsSource(environment: [:]).credential(named: "a")?.name == nil)
         let gone = SystemdCredentialsSource(environment: ["CREDENTIALS_DIRECTORY": directory.file("gone")])
         #expect(throws: CredentialError.self) { try gone.credential(named: "a") }
     }
 
-    @Test("gives a single value, such as a key")
+    @Test("the systemd credentials directory provides single values, such as a key")
     func value() throws {
         try directory.write("key\n", to: "state-key")
         #expect(try source.value(named: "state-key") == Secret("key"))

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Glibc
+import System
 import Testing
 
 @testable import Credentials

@@ -3,11 +3,12 @@
 
 import Glibc
 import Secrets
+import System
 import Testing
 
 @testable import Credentials
 
-@Suite("A prompt at the terminal", .serialized)
+@Suite("Terminal prompt", .serialized)
 struct TerminalPromptTests {
     /// A pseudo-terminal; its other end is what a person would see and type.
     private struct Terminal: ~Copyable {
@@ -75,7 +76,7 @@ struct TerminalPromptTests {
         return stream
     }
 
-    @Test("shows nothing of what is typed, and lets the terminal show it again afterwards")
+    @Test("a terminal prompt hides the input and restores the echo afterwards")
     func silent() async throws {
         let terminal = try Terminal.open()
         try #require(try terminal.echoes())
@@ -88,7 +89,7 @@ struct TerminalPromptTests {
         #expect(try terminal.echoes())
     }
 
-    @Test("takes back what is deleted, as terminals do")
+    @Test("a terminal prompt supports deletion of typed characters")
     func editing() async throws {
         let terminal = try Terminal.open()
         let answer = answer(at: terminal.path)
@@ -97,7 +98,7 @@ struct TerminalPromptTests {
         #expect(try await answer.first { _ in true }?.get() == Secret("1234"))
     }
 
-    @Test("has no answer where the input ends, and restores the terminal")
+    @Test("a terminal prompt has no answer at the end of input, and restores the terminal")
     func endOfInput() async throws {
         let terminal = try Terminal.open()
         let answer = answer(at: terminal.path)
@@ -107,7 +108,9 @@ struct TerminalPromptTests {
         #expect(try terminal.echoes())
     }
 
-    @Test("asks a second time, and compares", arguments: [("hunter2", true), ("hunter3", false)])
+    @Test(
+        "a terminal prompt for a new secret asks twice and compares",
+        arguments: [("hunter2", true), ("hunter3", false)])
     func twice(second: String, isSame: Bool) async throws {
         let terminal = try Terminal.open()
         let answer = answer(at: terminal.path, twice: true)
@@ -115,10 +118,10 @@ struct TerminalPromptTests {
         try terminal.type("hunter2\n")
         _ = try terminal.wait(for: "Again: ")
         try terminal.type(second + "\n")
-        #expect(await answer.first { _ in true } == (isSame ? .success(Secret("hunter2")) : .failure(.notTheSame)))
+        #expect(await answer.first { _ in true } == (isSame ? .success(Secret("hunter2")) : .failure(.mismatch)))
     }
 
-    @Test("restores the terminal before a signal that came meanwhile does what it does")
+    @Test("a terminal prompt restores the terminal before a signal takes effect")
     func signal() async throws {
         // SIGALRM would end this process; ignored, it is sent again without effect, and the prompt is over.
         let before = Glibc.signal(SIGALRM, SIG_IGN)
@@ -131,7 +134,7 @@ struct TerminalPromptTests {
         #expect(try terminal.echoes())
     }
 
-    @Test("says so where there is no terminal")
+    @Test("a terminal prompt fails if there is no terminal")
     func noTerminal() {
         #expect(throws: TerminalPrompt.Failure.noTerminal) { try TerminalPrompt(terminal: "/no/such/tty").ask("PIN: ") }
         #expect(throws: TerminalPrompt.Failure.noTerminal) { try TerminalPrompt(terminal: "/dev/null").ask("PIN: ") }

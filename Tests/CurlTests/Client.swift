@@ -46,7 +46,7 @@ final class Driver: ReadinessHandler, WaitHook {
             switch effect {
             case .closed(let fd): loop.forget(fd)
             case .idle: break
-            case .watch(let fd, .none, isTransfer: true): loop.relax(fd)
+            case .watch(let fd, .none, isTransfer: true): loop.suspend(fd)
             case .watch(let fd, .none, isTransfer: false): loop.unwatch(fd)
             case .watch(let fd, .read, _): loop.watch(fd, for: .read, handler: self)
             case .watch(let fd, .write, _): loop.watch(fd, for: .write, handler: self)

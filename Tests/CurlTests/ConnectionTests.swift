@@ -45,7 +45,7 @@ extension Client {
         let descriptor = try #require(handle.activeSocket)
         return try await withCheckedThrowingContinuation { done in
             let speaker = Speaker(handle, request) { result in
-                self.thread.loop.relax(descriptor)
+                self.thread.loop.suspend(descriptor)
                 done.resume(with: result)
             }
             self.thread.loop.watch(descriptor, for: [.read, .write], handler: speaker)
@@ -73,9 +73,9 @@ extension Client {
     }
 }
 
-@Suite("Connections that libcurl only makes")
+@Suite("Connections that libcurl only establishes")
 struct ConnectionTests {
-    @Test("what is sent and received is ours, and the connection lasts until it is taken out")
+    @Test("a connect-only connection carries the owner's bytes until the handle is removed")
     func conversation() async throws {
         let server = try Server()
         let client = try Client()
@@ -89,7 +89,7 @@ struct ConnectionTests {
         await client.close()
     }
 
-    @Test("a connection that does not come about is told as of any transfer")
+    @Test("a failed connect-only connection is reported like a failed transfer")
     func refused() async throws {
         let client = try Client()
         let (_, port) = loopbackSocket()

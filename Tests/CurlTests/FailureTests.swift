@@ -6,9 +6,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Failures")
+@Suite("Failed transfers of libcurl")
 struct FailureTests {
-    @Test("a refused connection is told as such")
+    @Test("a refused connection is reported as couldNotConnect")
     func refused() async throws {
         let client = try Client()
         let outcome = try await client.fetch("http://127.0.0.1:\(Ports.next())/")
@@ -18,7 +18,7 @@ struct FailureTests {
         await client.close()
     }
 
-    @Test("a name that does not exist is told as such, and the loop goes on")
+    @Test("an unknown host name fails the transfer, and the loop continues")
     func unresolvable() async throws {
         let server = try Server()
         let client = try Client()
@@ -29,7 +29,7 @@ struct FailureTests {
         await client.close()
     }
 
-    @Test("a body that ends early is an error")
+    @Test("a response body that ends early is an error")
     func truncated() async throws {
         let server = try Server()
         let client = try Client()
@@ -39,7 +39,7 @@ struct FailureTests {
         await client.close()
     }
 
-    @Test("a delegate that refuses the head or the body ends the transfer, and the next one works")
+    @Test("a delegate that refuses the head or the body ends the transfer, and the next transfer works")
     func aborted() async throws {
         let server = try Server()
         let client = try Client()
@@ -55,7 +55,7 @@ struct FailureTests {
         await client.close()
     }
 
-    @Test("a server that does not answer runs into the time limit")
+    @Test("a transfer to a silent server ends with the timeout")
     func timeout() async throws {
         let server = try Server()
         let client = try Client()
@@ -66,14 +66,14 @@ struct FailureTests {
         await client.close()
     }
 
-    @Test("other schemes than http and https are refused", arguments: ["file:///etc/passwd", "ftp://127.0.0.1/"])
+    @Test("URL schemes other than http and https are refused", arguments: ["file:///etc/passwd", "ftp://127.0.0.1/"])
     func schemes(url: String) async throws {
         let client = try Client()
         #expect(try await client.fetch(url).error == .unsupportedProtocol)
         await client.close()
     }
 
-    @Test("the environment's proxy is not used")
+    @Test("a proxy of the environment is not used")
     func environment() async throws {
         await #expect(processExitsWith: .success) {
             unsafe setenv("http_proxy", "http://127.0.0.1:\(Ports.next())", 1)

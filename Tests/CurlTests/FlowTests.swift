@@ -5,9 +5,9 @@ import Curl
 import EventLoop
 import Testing
 
-@Suite("Flow of bodies")
+@Suite("Flow control of bodies")
 struct FlowTests {
-    @Test("a paused download goes on, complete, after it is unpaused")
+    @Test("a paused download completes after it is unpaused")
     func download() async throws {
         let server = try Server()
         let client = try Client()
@@ -29,7 +29,7 @@ struct FlowTests {
         await client.close()
     }
 
-    @Test("an upload streams from the delegate, and waits while there is nothing")
+    @Test("an upload streams from the delegate, and waits while the delegate has no bytes")
     func upload() async throws {
         let server = try Server()
         let client = try Client()
@@ -62,7 +62,7 @@ struct FlowTests {
         await client.close()
     }
 
-    @Test("a delegate that promises more bytes than there is room for is not believed")
+    @Test("a delegate that reports more bytes than fit into the buffer fails the transfer")
     func overflow() async throws {
         let server = try Server()
         let client = try Client()

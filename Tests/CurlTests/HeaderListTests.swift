@@ -19,7 +19,7 @@ struct HeaderListTests {
         return String(decoding: outcome.body, as: UTF8.self).split(separator: "\r\n").map(String.init)
     }
 
-    @Test("fields go out in order, and those of libcurl's own can be left out")
+    @Test("fields are sent in order, and libcurl's own fields can be suppressed")
     func order() async throws {
         let lines = try await request { list in
             list.suppress("Accept")
@@ -30,7 +30,7 @@ struct HeaderListTests {
         #expect(lines == ["GET /echo-head HTTP/1.1", "Host: bank.example", "X-First: 1", "X-First: a: b; c"])
     }
 
-    @Test("a field without a value goes out as such instead of going missing", arguments: ["", " ", "\t "])
+    @Test("a field with an empty value is sent", arguments: ["", " ", "\t "])
     func empty(value: String) async throws {
         let lines = try await request { list in
             list.suppress("Accept")
@@ -39,7 +39,7 @@ struct HeaderListTests {
         #expect(lines.dropFirst(2) == ["X-Empty:"])
     }
 
-    @Test("a list may grow far beyond its first memory")
+    @Test("a HeaderList grows beyond its initial capacity")
     func growth() async throws {
         let lines = try await request { list in
             list.suppress("Accept")
@@ -51,7 +51,7 @@ struct HeaderListTests {
         #expect(lines.last == "X-199: " + String(repeating: "v", count: 199))
     }
 
-    @Test("what could end a line or pass for a notation of libcurl's is refused")
+    @Test("a field that could end its line or mean something else to libcurl is refused")
     func injection() {
         let list = HeaderList()
         for value in ["a\r\nX: y", "a\nb", "a\rb", "a\0b"] {
@@ -63,7 +63,7 @@ struct HeaderListTests {
         #expect(list.count == 0)
     }
 
-    @Test("a list is set once and filled anew between transfers")
+    @Test("a HeaderList is set once and refilled between transfers")
     func refill() async throws {
         let server = try Server()
         let client = try Client()
@@ -73,7 +73,7 @@ struct HeaderListTests {
         await client.close()
     }
 
-    @Test("changing a list under a transfer stops the program")
+    @Test("changing a HeaderList during a transfer stops the program")
     func inUse() async {
         await #expect(processExitsWith: .failure) {
             let server = try Server()

@@ -4,9 +4,9 @@
 import Curl
 import Testing
 
-@Suite("Options")
+@Suite("Options of libcurl")
 struct OptionTests {
-    @Test("libcurl itself takes every option to have the type that we give it")
+    @Test("libcurl declares every option with the type that EasyOption has")
     func types() {
         let entries = OptionCatalog.entries
         #expect(entries.count > 40)
@@ -14,13 +14,13 @@ struct OptionTests {
         #expect(entries.compactMap { OptionCatalog.mismatch(id: $0.id, kind: $0.kind) } == [])
     }
 
-    @Test("an option of another type, or of none, is told")
+    @Test("an option with another type, or an unknown one, is reported")
     func mismatch() {
-        #expect(OptionCatalog.mismatch(id: 10_002, kind: .long) == "CURLOPT_URL is no long.")
+        #expect(OptionCatalog.mismatch(id: 10_002, kind: .long) == "CURLOPT_URL is not of type long.")
         #expect(OptionCatalog.mismatch(id: 9_999, kind: .string) != nil)
     }
 
-    @Test("a string with a NUL is refused, for libcurl would cut it short")
+    @Test("a string option with a NUL is refused, because libcurl would truncate it")
     func nul() throws {
         let handle = try EasyHandle()
         #expect(throws: CurlError.badFunctionArgument) { try handle.set(.url, "http://good.example\0.evil.example/") }
@@ -28,7 +28,7 @@ struct OptionTests {
         try handle.clear(.url)
     }
 
-    @Test("an error matches its constant and speaks")
+    @Test("a CurlError matches its constant and describes itself")
     func errors() {
         do {
             throw CurlError(rawValue: 18) as any Error
@@ -42,7 +42,7 @@ struct OptionTests {
 
 @Suite("Features of libcurl")
 struct FeatureTests {
-    @Test("the installed libcurl has what is needed")
+    @Test("the installed libcurl has all required features")
     func installed() {
         let features = CurlFeatures.installed
         #expect(features.missing() == [])
@@ -50,7 +50,7 @@ struct FeatureTests {
         #expect(features.summary.hasPrefix("libcurl \(features.version) (\(features.tlsLibrary)) with AsynchDNS, "))
     }
 
-    @Test("everything that is missing is told, each with what to do")
+    @Test("each missing feature of libcurl is reported with a remedy")
     func missing() {
         let old = CurlFeatures(
             version: "7.64.0", versionNumber: 0x07_4000, tlsLibrary: "", protocols: ["http"],
@@ -58,9 +58,9 @@ struct FeatureTests {
         #expect(
             old.missing([.spnego]) == [
                 "libcurl 7.64.0 is too old: install 7.88.0 or later (package libcurl4).",
-                "libcurl 7.64.0 was built without https: install libcurl4 of the distribution.",
-                "libcurl 7.64.0 was built without SPNEGO: install one that has it.",
-                "libcurl 7.64.0 was built without SSL: install one that has it.",
+                "libcurl 7.64.0 was built without https: install the distribution's libcurl4.",
+                "libcurl 7.64.0 was built without SPNEGO: install a libcurl that has it.",
+                "libcurl 7.64.0 was built without SSL: install a libcurl that has it.",
             ])
     }
 }

@@ -7,9 +7,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Ownership")
+@Suite("Ownership of handles and transfers")
 struct OwnershipTests {
-    @Test("a transfer that is broken off tells nothing more, leaves no socket, and the next one works")
+    @Test("a removed transfer reports nothing more, leaves no socket, and the next transfer works")
     func remove() async throws {
         let server = try Server()
         let client = try Client()
@@ -23,7 +23,7 @@ struct OwnershipTests {
         await client.close()
     }
 
-    @Test("a multi handle that goes with transfers under way lets go of them")
+    @Test("a released multi handle releases its running transfers")
     func abandoned() async throws {
         let server = try Server()
         weak var handle: EasyHandle?
@@ -49,7 +49,7 @@ struct OwnershipTests {
         (observer, delegate) = (handle, recorder)
     }
 
-    @Test("on a connection that stays open a transfer costs no epoll_ctl")
+    @Test("a transfer on a reused connection costs no epoll_ctl")
     func registrations() async throws {
         let server = try Server()
         let client = try Client()
@@ -62,7 +62,7 @@ struct OwnershipTests {
     }
 
     /// In a process of its own, where memory and descriptors are its own.
-    @Test("a hundred thousand transfers leave nothing behind")
+    @Test("a hundred thousand transfers leak nothing")
     func leaks() async {
         await #expect(processExitsWith: .success) {
             let server = try Server()

@@ -4,9 +4,9 @@
 import Curl
 import Testing
 
-@Suite("Sending again")
+@Suite("Requests that libcurl sends again")
 struct ResendTests {
-    @Test("a request whose connection died unanswered is sent again by libcurl, and the attempts are counted")
+    @Test("libcurl sends a request again whose connection died unanswered, and the attempts are counted")
     func counted() async throws {
         let server = try Server()
         let client = try Client()
@@ -17,7 +17,7 @@ struct ResendTests {
         await client.close()
     }
 
-    @Test("the owner can refuse the second attempt, so that nothing is done twice")
+    @Test("a delegate can refuse the second attempt to send a request")
     func refused() async throws {
         let server = try Server()
         let client = try Client()
@@ -35,7 +35,7 @@ struct ResendTests {
         await client.close()
     }
 
-    @Test("a body that cannot be had again fails the transfer instead of going out wrong")
+    @Test("a body that cannot be rewound fails the transfer")
     func noRewind() async throws {
         let server = try Server()
         let client = try Client()

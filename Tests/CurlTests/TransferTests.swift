@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Transfers")
 struct TransferTests {
-    @Test("a GET brings status, head and body")
+    @Test("a GET returns status, head and body")
     func get() async throws {
         let server = try Server()
         let client = try Client()
@@ -21,7 +21,7 @@ struct TransferTests {
         await client.close()
     }
 
-    @Test("twenty transfers run side by side on one thread")
+    @Test("twenty transfers run concurrently on one thread")
     func parallel() async throws {
         let server = try Server()
         let client = try Client()
@@ -35,7 +35,7 @@ struct TransferTests {
         await client.close()
     }
 
-    @Test("an address that is taken apart beforehand serves several transfers, and gives way to another")
+    @Test("a parsed URL serves several transfers and can be replaced")
     func address() async throws {
         let first = try Server()
         let second = try Server()
@@ -47,7 +47,7 @@ struct TransferTests {
         await client.close()
     }
 
-    @Test("what is no address is refused", arguments: ["", "http://", "http://a b/", "http://[::1"])
+    @Test("an invalid URL is refused", arguments: ["", "http://", "http://a b/", "http://[::1"])
     func noAddress(text: String) throws {
         let handle = try EasyHandle()
         #expect(throws: CurlError.urlMalformed) { try handle.setAddress(text) }

@@ -25,14 +25,14 @@ struct AreaTests {
         upstream.respond(to: DemoRequest("POST", target, fields: fields, body: Array(body.utf8)))
     }
 
-    @Test("the index names what there is, and elsewhere is nothing")
+    @Test("the index lists the areas, and other paths are not found")
     func index() {
         #expect(get("/").status == 200)
         #expect(get("/").text.contains("/mfp/api/adapters/bank/balance"))
         #expect(get("/nothing").status == 404)
     }
 
-    @Test("the open area echoes how a request arrived, but for secrets")
+    @Test("the open area echoes the request without secrets")
     func open() {
         let echo = get("/open/a?b=c", [("Accept", "x/y"), ("Cookie", "secret=1")])
         #expect(echo.status == 200)
@@ -41,7 +41,7 @@ struct AreaTests {
         #expect(echo.json?["fields"] == [["Accept": "x/y"], ["Cookie": "<present>"]])
     }
 
-    @Test("the Basic area lets in whoever knows the password")
+    @Test("the Basic area accepts the right password only")
     func basic() {
         #expect(get("/basic/").field("WWW-Authenticate") == "Basic realm=\"Demo\", charset=\"UTF-8\"")
         #expect(get("/basic/", [("Authorization", "basic YW5uOmRlbW8=")]).status == 200)
@@ -49,7 +49,7 @@ struct AreaTests {
         #expect(get("/basic/", [("Authorization", "Basic !")]).status == 401)
     }
 
-    @Test("the Digest area takes a proof once, of its own nonce and for that request")
+    @Test("the Digest area accepts a response once, for its own nonce and for that request")
     func digest() throws {
         let challenge = try #require(get("/digest/").field("WWW-Authenticate"))
         let nonce = try #require(AuthenticationChallenge.parse([challenge]).first?["nonce"])
@@ -70,7 +70,7 @@ struct AreaTests {
         #expect(answer("made-up").status == 401)
     }
 
-    @Test("the login page leads to where the caller was, by a session that nobody knew before")
+    @Test("the login page redirects to the original address, with a new session")
     func loginPage() throws {
         let page = get("/form/a?b=c")
         #expect(page.text.contains("j_security_check"))
@@ -86,16 +86,16 @@ struct AreaTests {
         #expect(post("/form/j_security_check", "j_username=ann&j_password=demo", [form]).status == 408)
     }
 
-    @Test("a security check that a resource names is blocked after three wrong answers")
+    @Test("a security check named by a resource is blocked after three wrong answers")
     func checks() throws {
         let json = ("Content-Type", "application/json")
         func login(_ pin: String) -> DemoResponse {
             post("/checks/login", #"{"challengeResponse":{"PinCode":{"pin":"\#(pin)"}}}"#, [json])
         }
         #expect(get("/checks/balance").json == ["challenges": ["PinCode": ["remainingAttempts": 3]]])
-        let won = login("1234")
-        #expect(won.status == 200)
-        #expect(get("/checks/balance", [("Cookie", try #require(cookie(won)))]).status == 200)
+        let answer = login("1234")
+        #expect(answer.status == 200)
+        #expect(get("/checks/balance", [("Cookie", try #require(cookie(answer)))]).status == 200)
         #expect(get("/checks/balance", [("Cookie", "checks=made-up")]).status == 401)
         #expect(login("0").json == ["challenges": ["PinCode": ["remainingAttempts": 2]]])
         #expect(login("0").status == 401)
@@ -104,7 +104,7 @@ struct AreaTests {
         #expect(post("/checks/login", "{}", [json]).status == 400)
     }
 
-    @Test("a token of the OAuth 2 server opens its resources for five minutes", arguments: [true, false])
+    @Test("a token of the demonstration's OAuth 2 server is valid for five minutes", arguments: [true, false])
     func tokens(isInBody: Bool) throws {
         let grant = "grant_type=client_credentials"
         let basic = ("Authorization", "Basic \(Base64.encode("demo:demo%3Asecret%2B%25".utf8))")

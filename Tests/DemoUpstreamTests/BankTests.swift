@@ -8,7 +8,7 @@ import Testing
 
 @Suite("the demonstration's bank")
 struct BankTests {
-    @Test("a balance costs a registration, a PIN and a token, and each step is told in a line")
+    @Test("the bank's balance takes a registration, a PIN and a token, and each step is reported in a line")
     func balance() throws {
         let bank = BankClient()
         #expect(bank.get("balance", token: nil).field("WWW-Authenticate") == "Bearer")
@@ -39,7 +39,7 @@ struct BankTests {
             ])
     }
 
-    @Test("a token without the scope is told which it lacks, and one that is none that it is none")
+    @Test("the bank refuses a token without the scope, and an invalid token")
     func scope() throws {
         let bank = BankClient()
         let token = try bank.token(bank.register(), scope: "RegisteredClient")
@@ -51,7 +51,7 @@ struct BankTests {
         #expect(bank.get("balance", token: "x").field("WWW-Authenticate") == "Bearer error=\"invalid_token\"")
     }
 
-    @Test("without the PIN there is no code, and a code is good once")
+    @Test("the bank issues no code without the PIN, and a code is valid once")
     func code() throws {
         let bank = BankClient()
         let id = try bank.register()
@@ -63,7 +63,7 @@ struct BankTests {
         #expect(bank.redeem(code, for: id).status == 400)
     }
 
-    @Test("three wrong PINs block the check, also for the right one")
+    @Test("three wrong PINs block the bank's check, even for the right PIN")
     func block() throws {
         let bank = BankClient()
         let id = try bank.register()
@@ -74,7 +74,7 @@ struct BankTests {
         #expect(bank.preauthorize(id, pin: "1234").status == 200)
     }
 
-    @Test("a success ends after ten minutes, and its token with it")
+    @Test("the success of the bank's check ends after ten minutes, and its token with it")
     func end() throws {
         let bank = BankClient()
         let id = try bank.register()
@@ -88,7 +88,7 @@ struct BankTests {
         #expect(bank.get("balance", token: token).status == 401)
     }
 
-    @Test("who never registered is told so")
+    @Test("the bank refuses an unregistered client")
     func unknown() {
         let bank = BankClient()
         #expect(bank.preauthorize("nobody", pin: "1234").json?["errorCode"] == "INVALID_CLIENT_ID")

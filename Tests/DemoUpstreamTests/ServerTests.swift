@@ -8,7 +8,7 @@ import Testing
 
 @Suite("the demonstration's server")
 struct ServerTests {
-    @Test("serves one request after the other on a connection, bodies of both framings among them")
+    @Test("the demonstration's server serves several requests on a connection, with bodies of both framings")
     func keepAlive() throws {
         try withUpstream { upstream in
             let answers = try exchange(
@@ -24,7 +24,7 @@ struct ServerTests {
         }
     }
 
-    @Test("sends events one by one, and then ends their body")
+    @Test("the demonstration's server sends events one by one, and then ends their body")
     func events() throws {
         try withUpstream { upstream in
             let answer = try exchange(
@@ -33,7 +33,7 @@ struct ServerTests {
         }
     }
 
-    @Test("what is no request is refused, and the connection ends")
+    @Test("the demonstration's server refuses a malformed request and closes the connection")
     func refusal() throws {
         try withUpstream { upstream in
             let answer = try exchange(
@@ -43,7 +43,7 @@ struct ServerTests {
         }
     }
 
-    @Test("a port that is taken is an error that names it")
+    @Test("a port in use is an error that names the port")
     func portIsTaken() throws {
         try withUpstream { upstream in
             let second = DemoUpstream(port: upstream.port)
@@ -53,7 +53,7 @@ struct ServerTests {
         }
     }
 
-    @Test("a stop ends connections, also one that is in the middle of an answer")
+    @Test("stopping the demonstration's server ends connections, even during a response")
     func stop() throws {
         let upstream = DemoUpstream()
         try upstream.start()

@@ -19,7 +19,7 @@ struct AuditTests {
             let records = records(in: bank)
             let outcomes = records.map { $0["outcome"]?.string ?? "" }
             // The server lets the client in before it asks for the PIN.
-            #expect(outcomes == ["won", "login-rejected", "login-latched", "login-latched"], "\(records)")
+            #expect(outcomes == ["succeeded", "login-rejected", "login-latched", "login-latched"], "\(records)")
             for record in records.prefix(2) {
                 #expect(record["by"] == "request" && record["caller_uid"] == .integer(Int64(getuid())))
                 #expect(record["exchange_id"] == rejected.json?["exchange_id"])
@@ -30,18 +30,18 @@ struct AuditTests {
         }
     }
 
-    @Test("has no uid of a session that is won at the start, and is left out where nobody wants it")
+    @Test("has no uid of a session that is established at the start, and is left out where nobody wants it")
     func start() async throws {
         for (audit, label) in [("journal", "audit"), ("none", "login")] {
             var configuration = BankConfiguration.oauth("grant: client-credentials", more: ["login: at-start"])
             configuration.more = ["audit: \(audit)"]
             try await withBank(configuration) { bank in
                 let daemon = try bank.daemon
-                #expect(await daemon.waitForLog("login won"))
-                let lines = lines(in: bank).filter { $0["message"] == "login won" }
+                #expect(await daemon.waitForLog("login succeeded"))
+                let lines = lines(in: bank).filter { $0["message"] == "login succeeded" }
                 #expect(lines.count == 1 && lines.first?["logger"] == .string(label), "\(lines)")
                 #expect(lines.first?["by"] == "at-start" && lines.first?["caller_uid"] == nil)
-                #expect(lines.first?["credential"] == "api" && lines.first?["outcome"] == "won")
+                #expect(lines.first?["credential"] == "api" && lines.first?["outcome"] == "succeeded")
             }
         }
     }
@@ -59,7 +59,7 @@ struct AuditTests {
                 _ = try await bank.admin("/sessions/drop", "-X", "POST")
             }
             #expect(lines(in: bank).count { $0["message"] == "session ready without a login" } == 1)
-            #expect(!lines(in: bank).contains { $0["message"] == "login won" })
+            #expect(!lines(in: bank).contains { $0["message"] == "login succeeded" })
         }
     }
 

@@ -37,6 +37,33 @@ struct CommandTests {
         }
     }
 
+    @Test(
+        "config: the effective configuration has every default, without a secret, and check accepts it as YAML and as JSON"
+    )
+    func config() async throws {
+        try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
+            let written = try await bank.countersign("config")
+            #expect(written.exit == 0 && !written.output.contains("caller-credentials"), "\(written)")
+            let yaml = try await bank.countersign("config", "--effective")
+            let json = try await bank.countersign("config", "--effective", "--json")
+            for effective in [yaml, json] {
+                #expect(effective.exit == 0 && effective.errors.isEmpty, "\(effective)")
+                #expect(effective.output.contains("caller-credentials") && effective.output.contains("{pin}"))
+                #expect(!effective.output.contains(unmistakablePIN))
+                let file = bank.folder.write(effective.output, to: "effective.yaml")
+                let checked = try await Command.run([Binary.path, "check", "--config", file], in: bank.folder)
+                #expect(checked.exit == 0 && checked.errors.isEmpty, "\(checked)")
+                let again = try await Command.run(
+                    [Binary.path, "config", "--effective", "--json", "--config", file], in: bank.folder)
+                #expect(again.output == json.output)
+            }
+            let bad = bank.folder.write("surprise: 1\n", to: "bad.yaml")
+            let refused = try await Command.run(
+                [Binary.path, "config", "--effective", "--config", bad], in: bank.folder)
+            #expect(refused.exit == 78 && refused.output.isEmpty && refused.errors.contains("surprise"), "\(refused)")
+        }
+    }
+
     @Test("explain: names listener, route, upstream and handlers, and never a secret")
     func explain() async throws {
         try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
@@ -56,10 +83,10 @@ struct CommandTests {
     @Test("match: prints the pattern that wins, or none")
     func match() async throws {
         let folder = try Folder()
-        let won = try await Command.countersign(
+        let best = try await Command.countersign(
             "match", "http://app.example.com/a", "*/*", "*.example.com/*", "app.example.com/a", in: folder)
-        #expect(won.exit == 0)
-        #expect(won.output == "app.example.com/a\n")
+        #expect(best.exit == 0)
+        #expect(best.output == "app.example.com/a\n")
         let none = try await Command.countersign("match", "http://app.example.com/a", "*.example.org/*", in: folder)
         #expect(none.exit == 1)
         #expect(none.output == "none\n")
@@ -68,20 +95,21 @@ struct CommandTests {
         #expect(wrong.errors.split(separator: "\n").count == 1)
     }
 
-    @Test("login: wins a session and shows the conversation without its secrets")
+    @Test("login: logs in and shows the conversation without its secrets")
     func login() async throws {
         try await withBank(unmistakable, rules: unmistakableRules, startsDaemon: false) { bank in
-            let won = try await bank.countersign("login", "bank-pin")
-            #expect(won.exit == 0, "\(won)")
-            #expect(won.output.contains("session won in "))
+            let login = try await bank.countersign("login", "bank-pin")
+            #expect(login.exit == 0, "\(login)")
+            #expect(login.output.contains("session established in "))
             let server = "http://127.0.0.1:\(bank.upstream.port)"
-            #expect(won.output.contains(" ms  POST \(server)/mfp/api/preauth/v1/preauthorize: 401 ("), "\(won)")
-            #expect(won.output.contains("PinCodeAttempts"))
-            #expect(!won.output.contains(unmistakablePIN))
-            #expect(!won.output.contains("Bearer ey"))
+            #expect(
+                login.output.contains(" ms  POST \(server)/mfp/api/preauth/v1/preauthorize: 401 ("), "\(login)")
+            #expect(login.output.contains("PinCodeAttempts"))
+            #expect(!login.output.contains(unmistakablePIN))
+            #expect(!login.output.contains("Bearer ey"))
             #expect(bank.pinAnswers == 1)
             let json = try await bank.countersign("login", "--json", "bank-pin")
-            #expect(json.output.contains(#""outcome":"won""#) && json.output.hasPrefix("[{"), "\(json)")
+            #expect(json.output.contains(#""outcome":"succeeded""#) && json.output.hasPrefix("[{"), "\(json)")
             #expect(json.output.contains(#""method":"POST""#) && json.output.contains(#""took_ms":"#))
             #expect(!json.output.contains(unmistakablePIN) && !json.output.contains("Bearer ey"))
         }

@@ -77,7 +77,7 @@ struct ContainerTests {
             folder.write(configuration(in: text), to: "countersign.yaml")
             folder.makeFolder("secrets")
             folder.write("1234", to: "secrets/bank-pin.pin")
-            folder.write(String(repeating: "a", count: 44), to: "secrets/fleet.key")
+            folder.write(String(repeating: "a", count: 44), to: "secrets/shared.key")
             let check = try await Command.countersign(
                 "check", "--config", folder.path(of: "countersign.yaml"),
                 environment: ["CREDENTIALS_DIRECTORY": folder.path(of: "secrets")], in: folder)

@@ -64,15 +64,15 @@ struct DoctorTests {
             ("dns", "name", "failed", "cannot be resolved", "getent hosts"),
             ("refused", "connection", "failed", "refused", "check that it runs"),
             ("connect-timeout", "connection", "failed", "no answer within", "check that it runs"),
-            ("no-tls", "tls", "failed", "speaks no TLS", "Check the port"),
+            ("no-tls", "tls", "failed", "does not speak TLS", "Check the port"),
             ("tls-name", "tls", "failed", "for another name", "Use a name"),
-            ("tls-name", "certificate", "warning", "DNS:elsewhere.example", "renewed in time"),
+            ("tls-name", "certificate", "warning", "DNS:elsewhere.example", "renew the certificate in time"),
             ("tls-expired", "tls", "failed", "has expired", "renewed"),
-            ("tls-expired", "certificate", "failed", "expired 1 days ago", "renewed"),
+            ("tls-expired", "certificate", "failed", "expired 1 days ago", "renew the certificate"),
             ("tls-not-yet-valid", "certificate", "failed", "2090-01-01", "clocks"),
-            ("tls-unknown-authority", "certificate", "warning", "CN = Another authority", "renewed"),
+            ("tls-unknown-authority", "certificate", "warning", "CN = Another authority", "renew the certificate"),
             ("tls-self-signed", "tls", "failed", "self-signed", "certificates below"),
-            ("tls-pin", "certificate", "failed", "none of `tls.pin`", "sha256//"),
+            ("tls-pin", "certificate", "failed", "matches no `tls.pin`", "sha256//"),
             ("tls-version", "tls", "failed", "no version of TLS", "certificates below"),
             ("basic", "challenge", "warning", "401, WWW-Authenticate: Basic", "check the challenge's scheme"),
             ("clock", "clock", "warning", "behind this machine's", "timedatectl"),
@@ -194,7 +194,7 @@ struct DoctorTests {
               - address: 127.0.0.1:${PROXY_PORT}
                 routes: [{ path: /open/, upstream: server }]
               - { address: "unix:${FOLDER}/users.sock", users: ["4711"], upstream: server }
-              - { address: "unix:${FOLDER}/authority.sock", authority: true, upstream: server }
+              - { address: "unix:${FOLDER}/auth.sock", auth-requests: true, upstream: server }
             admin: { address: ["unix:${FOLDER}/admin.sock", "127.0.0.1:\(Ports.next())"] }
             upstreams: { server: { url: "http://127.0.0.1:${UPSTREAM_PORT}/" } }
 
@@ -203,7 +203,7 @@ struct DoctorTests {
             let text = try await bank.countersign("doctor", "server")
             #expect(text.exit == 0, "\(text)")
             #expect(text.output.components("held by a running countersign") == 4, "\(text.output)")
-            #expect(text.output.contains("users.sock is held; only those under its `users` can ask"))
+            #expect(text.output.contains("users.sock is in use; only users listed in its `users` can find out"))
             let log = try bank.daemon.log
             #expect(!log.contains("request refused"), "\(log)")
         }

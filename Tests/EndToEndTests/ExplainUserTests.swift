@@ -45,10 +45,10 @@ struct ExplainUserTests {
         #expect(refused.exit == 1 && refused.1["upstream"] == .null)
         #expect(
             refused.1["reason"]?.string
-                == "routes[0] takes it, and its `users` do not have this one (403, caller-not-allowed)")
+                == "routes[0] matches, but its `users` do not include this user (403, caller-not-allowed)")
         #expect(
             try await explain("/pay/x", user: nil).1["reason"]?.string
-                == "routes[0] takes it, and its `users` decide: say --user (403, caller-not-allowed)")
+                == "routes[0] matches, but its `users` restrict who may use it: give --user (403, caller-not-allowed)")
         #expect(
             try await explain("/x/..;/pay/x", user: "4001").1["reason"]?.string?.contains("400, bad-request") == true)
     }

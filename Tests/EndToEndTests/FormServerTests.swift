@@ -54,7 +54,7 @@ struct FormServerTests {
     }
 
     @Test(
-        "at-start wins the session before anybody asks for it",
+        "at-start logs in before anybody asks for it",
         arguments: [FakeKind.webSEAL, .webSEALByRedirect, .liberty, .jetty, .undertow])
     func atStart(_ kind: FakeKind) async throws {
         var kind = kind

@@ -45,7 +45,7 @@ struct HealthTests {
     func latch() async throws {
         try await withBank(Self.checked(pin: "9999")) { bank in
             #expect(try await waits(bank, for: "failing", of: "bank/bank"))
-            #expect(try await bank.daemon.waitForLog("no login is begun for a check"))
+            #expect(try await bank.daemon.waitForLog("no login is started for a check"))
             #expect(try await waits(bank, for: "unknown", of: "bank"))
             #expect(bank.pinAnswers == 1)
             let ready = try await bank.admin("/readyz")

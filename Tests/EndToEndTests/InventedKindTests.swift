@@ -87,7 +87,7 @@ struct InventedKindTests {
             let checked = try await garden.run("check")
             #expect(checked.exit == 78)
             #expect(
-                checked.errors.contains(":6:63: challenges[0].latitude: \"91\" is no whole number from 0 to 90"),
+                checked.errors.contains(":6:63: challenges[0].latitude: \"91\" is not a whole number from 0 to 90"),
                 "\(checked)")
         }
     }
@@ -98,7 +98,7 @@ struct InventedKindTests {
             let explained = try await garden.run("explain", "http://127.0.0.1:\(garden.proxy)/hour")
             #expect(explained.output.contains("handlers  sun: sundial, credential sun"), "\(explained)")
             let found = try await garden.run("doctor")
-            #expect(found.output.contains("401, WWW-Authenticate: Sundial; sun (sundial) takes it"), "\(found)")
+            #expect(found.output.contains("401, WWW-Authenticate: Sundial; sun (sundial) answers it"), "\(found)")
             #expect(found.output.contains("sun: sun has shadow"), "\(found)")
             let poorer = try await garden.run(
                 "doctor", with: ["COUNTERSIGN_SUN__SHADOW": "", "COUNTERSIGN_SUN__LIGHT": "x"])

@@ -53,11 +53,14 @@ struct MetricsTests {
                 metrics.values("challenges_total", ["upstream": "bank", "challenge": "bank", "outcome": "answered"])
                     == [3])
             #expect(metrics.sum("challenges_total") == 3)
-            #expect(metrics.values("logins_total", ["challenge": "bank", "kind": "login", "outcome": "won"]) == [2])
+            #expect(
+                metrics.values("logins_total", ["challenge": "bank", "kind": "login", "outcome": "succeeded"]) == [2])
             #expect(metrics.sum("logins_total") == 2)
             #expect(metrics.values("login_duration_seconds_count", ["challenge": "bank"]) == [2])
             #expect(metrics.values("sessions", ["upstream": "bank", "state": "held"]) == [2])
-            let ends = metrics.values("session_expires_in_seconds", ["upstream": "bank", "challenge": "bank"])
+            let ends = metrics.values(
+                "session_expiry_timestamp_seconds", ["upstream": "bank", "challenge": "bank"]
+            ).map { $0 - Double(time(nil)) }
             #expect(ends.count == 1 && ends.allSatisfy { $0 > 0 && $0 <= 3600 }, "\(ends)")
             #expect(metrics.values("login_waiters", ["upstream": "bank"]) == [0])
             #expect(metrics.values("latches", ["challenge": "bank-pin", "reason": "rejected"]) == [0])
@@ -149,6 +152,19 @@ struct MetricsTests {
         }
     }
 
+    @Test("show whether the last reload took effect, and when the last successful one was")
+    func refusedReload() async throws {
+        try await withBank(Self.twoWorkers) { bank in
+            let started = try await bank.metrics().values("config_last_reload_success_timestamp_seconds")
+            bank.configure { $0.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: nobody" }
+            try bank.daemon.child.signal(SIGHUP)
+            #expect(try await bank.daemon.waitForLog("reload refused"))
+            let refused = try await bank.metrics()
+            #expect(refused.values("config_last_reload_successful") == [0])
+            #expect(refused.values("config_last_reload_success_timestamp_seconds") == started)
+        }
+    }
+
     @Test("come in the format that is asked for, as GET and HEAD have it, and promtool finds nothing to say of them")
     func formats() async throws {
         try await withBank(Self.twoWorkers) { bank in
@@ -165,7 +181,9 @@ struct MetricsTests {
                 try await ScrapedMetrics(old.body, as: "prometheus", in: bank.folder)
             )
             #expect(one.names == other.names)
-            #expect(one.names.allSatisfy { $0.hasPrefix("countersign_") } && one.names.count > 30)
+            #expect(
+                one.names.allSatisfy { $0.hasPrefix("countersign_") || $0.hasPrefix("process_") }
+                    && one.names.count > 30)
             let head = try await bank.admin("/metrics", "-I")
             #expect(head.status == 200 && head.field("content-type")?.contains("1.0.0") == true)
             #expect(try await bank.admin("/metrics", "-X", "POST").status == 405)

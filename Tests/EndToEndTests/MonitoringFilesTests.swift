@@ -15,19 +15,19 @@ struct MonitoringFilesTests {
     private func named(_ text: String) -> Set<String> {
         Set(
             text.split { !($0.isASCII && ($0.isLetter || $0.isNumber) || $0 == "_") }.map(String.init)
-                .filter { $0.hasPrefix("countersign_") })
+                .filter { $0.hasPrefix("countersign_") || $0.hasPrefix("process_") })
     }
 
     @Test("each metric that they name is one of the running daemon's, and none of those is left out of the dashboard")
     func metrics() async throws {
         var configuration = BankConfiguration()
         configuration.bank = ["check: { path: /balance, every: 1s }"]
-        // An engine that is not there is counted, too.
-        configuration.more = ["sessions: { store: redis+unix:///nonexistent/engine, key: fleet, spread: 1ms }"]
-        configuration.environment["COUNTERSIGN_FLEET__KEY"] = String(repeating: "k", count: 44)
+        // A session store that is not there is counted, too.
+        configuration.more = ["sessions: { store: redis+unix:///nonexistent/session store, key: shared, spread: 1ms }"]
+        configuration.environment["COUNTERSIGN_SHARED__KEY"] = String(repeating: "k", count: 44)
         try await withBank(configuration) { bank in
             #expect(try await bank.daemon.waitForLog("upstream check passed"))
-            // The checks win the session: a request is to meet a challenge, too, before they do.
+            // The checks log in: a request is to meet a challenge, too, before they do.
             var tries = 0
             while tries < 100, try await bank.metrics().sum("challenges_total") == 0 {
                 tries += 1

@@ -23,7 +23,8 @@ struct ReloadCommandTests {
             let file = bank.folder.write("listeners: [ {\n", to: "countersign.yaml")
             let refused = try await bank.countersign("reload", "--process", "\(bank.daemon.child.pid)")
             #expect(refused.exit == 78)
-            #expect(refused.errors.hasPrefix("countersign: reload refused, the old configuration stays: \(file):"))
+            #expect(
+                refused.errors.hasPrefix("countersign: reload refused, the old configuration stays in force: \(file):"))
             try await bank.expect("/new/x", status: 200)
 
             bank.configure { _ in }
@@ -36,7 +37,7 @@ struct ReloadCommandTests {
         try await withBank { bank in
             let other = try await bank.countersign("reload", "--process", "\(getpid())")
             #expect(other.exit == 69)
-            #expect(other.errors.contains("is no daemon that serves"))
+            #expect(other.errors.contains("is not a running daemon"))
             #expect(await bank.stopDaemon() == 0)
             let none = try await bank.countersign("reload")
             #expect(none.exit == 69)
@@ -63,7 +64,7 @@ struct ReloadCommandTests {
         }
     }
 
-    @Test("names the keys that come into force at the next start only")
+    @Test("names the keys that take effect at the next start only")
     func keysOfStart() async throws {
         try await withBank { bank in
             bank.configure {
@@ -72,7 +73,7 @@ struct ReloadCommandTests {
             }
             #expect(try await bank.countersign("reload").exit == 0)
             let log = try bank.daemon.log
-            #expect(log.contains("comes into force at the next start"))
+            #expect(log.contains("takes effect at the next start"))
             #expect(log.contains(#""key":"workers""#))
             #expect(log.contains(#""key":"limits.waiters""#))
         }

@@ -66,7 +66,7 @@ struct RotationTests {
             #expect(seen.all.allSatisfy { $0 == "" || values.contains($0) })
             #expect(seen.all.count { $0 == "" } <= 3)
             #expect(try bank.daemon.log.components("credential changed") == 2)
-            #expect(try bank.daemon.log.components(#""login won""#) == 3)
+            #expect(try bank.daemon.log.components(#""login succeeded""#) == 3)
         }
     }
 

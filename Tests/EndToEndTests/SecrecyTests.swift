@@ -41,7 +41,7 @@ struct SecrecyTests {
             let tokens = seen.withLock { $0 }.compactMap { $0.split(separator: " ").last.map(String.init) }
             #expect(!tokens.isEmpty)
             let log = bank.folder.text(of: "daemon.log")
-            #expect(log.contains("login won"))
+            #expect(log.contains("login succeeded"))
             for path in bank.folder.files where !path.hasSuffix("/countersign.yaml") {
                 let text = String(decoding: readFile(path), as: UTF8.self)
                 for secret in [pin, "4929-known-query"] + tokens {

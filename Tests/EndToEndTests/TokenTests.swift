@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Bearer tokens from an OAuth 2 server")
 struct TokenTests {
-    @Test("client credentials win one token, and later requests cost no further round trip")
+    @Test("client credentials log in, and later requests cost no further round trip")
     func clientCredentials() async throws {
         try await withBank(.oauth("grant: client-credentials")) { bank in
             for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 200) }
@@ -16,7 +16,7 @@ struct TokenTests {
         }
     }
 
-    @Test("at-start wins the token before a challenge is met")
+    @Test("at-start logs in before a challenge is met")
     func atStart() async throws {
         try await withBank(.oauth("grant: client-credentials", more: ["login: at-start"])) { bank in
             try await bank.expect("/oauth/api/echo", status: 200)
@@ -33,7 +33,7 @@ struct TokenTests {
         }
     }
 
-    @Test("name and password win a token; a wrong password is sent once")
+    @Test("name and password log in; a wrong password is sent once")
     func password() async throws {
         try await withBank(.oauth("grant: password", ["USERNAME": "ann", "PASSWORD": "demo"])) { bank in
             for _ in 0..<2 { try await bank.expect("/oauth/api/echo", status: 200) }

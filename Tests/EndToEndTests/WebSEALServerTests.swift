@@ -90,13 +90,13 @@ struct WebSEALServerTests {
         }
     }
 
-    @Test("the command login shows how a session is won, and nothing of it")
+    @Test("the command login shows how a session is established, and nothing of it")
     func command() async throws {
         try await withFake(.webSEAL) { bank, fake in
             await bank.stopDaemon()
             let login = try await bank.countersign("login", "portal")
             #expect(login.exit == 0, "\(login.errors)")
-            for step in ["page: 200", "form: 302", "session won in ", ": it sends cookies"] {
+            for step in ["page: 200", "form: 302", "session established in ", ": it sends cookies"] {
                 #expect(login.output.contains(step), "\(login.output)")
             }
             #expect(!login.output.contains("SESSION-ID") && !login.output.contains("demo"))

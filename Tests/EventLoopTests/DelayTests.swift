@@ -7,7 +7,7 @@ import Testing
 @Suite("Delays in the loop's unit")
 struct DelayTests {
     @Test(
-        "a delay comes to the same moment as its duration",
+        "a LoopDelay leads to the same instant as its Duration",
         arguments: [
             Duration.zero, .nanoseconds(1), .milliseconds(1500), .seconds(300), .seconds(-5), .seconds(Int64.max),
         ])

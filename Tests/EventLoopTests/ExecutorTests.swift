@@ -51,7 +51,7 @@ private func resumedElsewhere() async {
 
 @Suite("Executor")
 struct ExecutorTests {
-    @Test("a task that prefers the loop runs on its thread, also after it was resumed by another")
+    @Test("a task that prefers the loop runs on its thread, even after another thread resumed it")
     func preference() async throws {
         let thread = try EventLoopThread(name: "executor") { _ in }
         let loop = thread.loop
@@ -71,7 +71,7 @@ struct ExecutorTests {
         stop(thread)
     }
 
-    @Test("an actor on the loop runs on its thread, whoever calls it")
+    @Test("an actor on the loop runs on the loop's thread, whichever thread calls it")
     func actorOnLoop() async throws {
         let thread = try EventLoopThread(name: "executor") { _ in }
         let resident = Resident(on: thread.loop)
@@ -101,7 +101,7 @@ struct ExecutorTests {
         threads.forEach(stop)
     }
 
-    @Test("code of the loop may enter an actor on it without awaiting")
+    @Test("code on the loop may enter an actor of the loop without awaiting")
     func assumed() async throws {
         let thread = try EventLoopThread(name: "executor") { _ in }
         let resident = Resident(on: thread.loop)
@@ -110,7 +110,7 @@ struct ExecutorTests {
         stop(thread)
     }
 
-    @Test("entering an actor of a loop from elsewhere stops the program")
+    @Test("entering an actor of a loop from another thread stops the program")
     func strayed() async {
         await #expect(processExitsWith: .failure) {
             let thread = try EventLoopThread(name: "executor") { _ in }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Hooks before the wait")
 struct HookTests {
-    @Test("a hook that did work is asked again before the loop waits")
+    @Test("a wait hook that did work is called again before the loop waits")
     func again() throws {
         let loop = try EventLoop()
         var work = 2
@@ -22,7 +22,7 @@ struct HookTests {
         #expect(hook.calls == 3)
     }
 
-    @Test("a hook that never finds an end does not keep descriptors from their turn")
+    @Test("a wait hook that always reports work does not starve descriptors")
     func endless() throws {
         let loop = try EventLoop()
         let hook = Script { _ in WaitAdvice(didWork: true) }
@@ -31,7 +31,7 @@ struct HookTests {
         #expect(hook.calls == 4)
     }
 
-    @Test("a job that a hook makes runs before the wait")
+    @Test("a job enqueued by a wait hook runs before the wait")
     func jobFromHook() throws {
         let loop = try EventLoop()
         let count = Locked(0)

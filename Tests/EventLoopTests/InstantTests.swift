@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Instants")
 struct InstantTests {
-    @Test("arithmetic saturates")
+    @Test("arithmetic on LoopInstant saturates")
     func saturation() {
         let late = LoopInstant(nanoseconds: .max - 1)
         #expect(late.advanced(byMilliseconds: 1) == .never)
@@ -19,7 +19,7 @@ struct InstantTests {
         #expect(LoopInstant(nanoseconds: 0) + .milliseconds(2500) == LoopInstant(nanoseconds: 2_500_000_000))
     }
 
-    @Test("a wait is rounded up to the millisecond")
+    @Test("the wait until a LoopInstant is rounded up to milliseconds")
     func rounding() {
         let start = LoopInstant(nanoseconds: 1_000)
         #expect(start.milliseconds(until: LoopInstant(nanoseconds: 1_000)) == 0)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Jobs")
 struct JobTests {
-    @Test("a job from another thread runs on the loop's thread, in the order of its giving")
+    @Test("jobs from another thread run on the loop's thread, in order")
     func order() async throws {
         let thread = try EventLoopThread(name: "jobs") { _ in }
         let loop = thread.loop
@@ -26,7 +26,7 @@ struct JobTests {
         stop(thread)
     }
 
-    @Test("a job given on the loop's thread runs after the present one")
+    @Test("a job enqueued on the loop's thread runs after the current one")
     func notWithinTheCall() async throws {
         let thread = try EventLoopThread(name: "jobs") { _ in }
         let loop = thread.loop
@@ -67,7 +67,7 @@ struct JobTests {
         stop(thread)
     }
 
-    @Test("jobs that make jobs without end leave room for descriptors and timers")
+    @Test("jobs that create jobs endlessly do not starve descriptors and timers")
     func noStarvation() async throws {
         let thread = try EventLoopThread(name: "jobs") { _ in }
         let loop = thread.loop
@@ -94,7 +94,7 @@ struct JobTests {
         stop(thread)
     }
 
-    @Test("what was given before stop is still run, and stop ends the thread")
+    @Test("jobs enqueued before stop are still run, and stop ends the thread")
     func stopping() throws {
         let thread = try EventLoopThread(name: "jobs") { _ in }
         let ran = Locked(0)
@@ -104,7 +104,7 @@ struct JobTests {
         #expect(!thread.loop.isCurrent)
     }
 
-    @Test("a loop that stopped lets go of its handlers, timers and hooks")
+    @Test("a stopped loop releases its handlers, timers and hooks")
     func releaseAtStop() throws {
         final class Holder: ReadinessHandler, TimerHandler, WaitHook {
             let loop: EventLoop
@@ -147,7 +147,7 @@ struct JobTests {
         stop(thread)
     }
 
-    @Test("the thread has its name, cut to 15 bytes, and the set-up runs on it first")
+    @Test("the loop's thread has its name, truncated to 15 bytes, and runs the set-up first")
     func setUp() async throws {
         let name = Locked("")
         let thread = try EventLoopThread(name: "a-rather-long-name") { loop in

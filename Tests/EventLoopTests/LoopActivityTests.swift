@@ -5,13 +5,13 @@ import Testing
 
 @testable import EventLoop
 
-@Suite("How busy a loop is")
+@Suite("The load of a loop")
 struct LoopActivityTests {
     private let second: UInt64 = 1_000_000_000
 
     private func at(_ seconds: Double) -> LoopInstant { LoopInstant(nanoseconds: UInt64(seconds * 1e9)) }
 
-    @Test("its turns add up, and what lies between them does not count")
+    @Test("LoopActivity adds up turns without the waits between them")
     func busy() {
         var activity = LoopActivity()
         activity.turned(from: at(100), to: at(101))
@@ -21,7 +21,7 @@ struct LoopActivityTests {
         #expect(activity.turns == 3)
     }
 
-    @Test("the longest turn is told for half a minute at least and a minute at most, whoever asks how often")
+    @Test("LoopActivity reports the longest turn for 30 to 60 seconds, however often it is read")
     func longest() {
         var activity = LoopActivity()
         activity.turned(from: at(100), to: at(102))

@@ -14,7 +14,7 @@ struct LoopBoundTests {
         deinit { onEnd() }
     }
 
-    @Test("a value that is not Sendable travels and comes back, and is released at home")
+    @Test("a non-Sendable value in a LoopBound travels, comes back, and is released on its loop")
     func travel() async throws {
         let thread = try EventLoopThread(name: "bound") { _ in }
         let loop = thread.loop
@@ -37,7 +37,7 @@ struct LoopBoundTests {
         stop(thread)
     }
 
-    @Test("touching the value elsewhere stops the program")
+    @Test("accessing a LoopBound's value on another thread stops the program")
     func elsewhere() async {
         await #expect(processExitsWith: .failure) {
             let thread = try EventLoopThread(name: "bound") { _ in }

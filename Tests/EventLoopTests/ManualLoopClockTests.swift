@@ -7,7 +7,7 @@ import Testing
 
 @testable import EventLoop
 
-@Suite("A loop whose time is turned by hand")
+@Suite("A loop with a manual clock")
 struct ManualLoopClockTests {
     private let clock = ManualLoopClock()
 
@@ -25,7 +25,7 @@ struct ManualLoopClockTests {
         return (thread, fired)
     }
 
-    @Test("no timer fires before its moment, and each one that is due fires at its own, in order")
+    @Test("with a manual clock, timers fire at their deadlines, in order")
     func order() async throws {
         let (thread, fired) = try noting([5, 1, 3])
         await clock.settle()
@@ -43,7 +43,7 @@ struct ManualLoopClockTests {
         stop(thread)
     }
 
-    @Test("a timer that is set again for a second later fires 60 times in a minute")
+    @Test("with a manual clock, a timer of one second fires 60 times in a minute")
     func again() async throws {
         let clock = clock
         let count = Locked(0)
@@ -62,7 +62,7 @@ struct ManualLoopClockTests {
         stop(thread)
     }
 
-    @Test("what a timer leads to has happened when the clock is settled, on other loops too")
+    @Test("when a manual clock has settled, everything that a timer caused has happened, on other loops too")
     func chain() async throws {
         let clock = clock
         let (first, second) = (
@@ -85,7 +85,7 @@ struct ManualLoopClockTests {
         stop(second)
     }
 
-    @Test("what has arrived at a descriptor is delivered when the clock is settled")
+    @Test("when a manual clock has settled, events at descriptors have been delivered")
     func arrived() async throws {
         let (reader, writer) = socketPair()
         let bytes = Locked(0)
@@ -107,7 +107,7 @@ struct ManualLoopClockTests {
         close(writer)
     }
 
-    @Test("a turn takes as long as it advances the clock itself, and no longer")
+    @Test("with a manual clock, a turn takes only as long as it advances the clock itself")
     func turn() async throws {
         let thread = try EventLoopThread(name: "manual", clock: clock) { _ in }
         let (loop, clock) = (thread.loop, clock)
@@ -125,7 +125,7 @@ struct ManualLoopClockTests {
         stop(thread)
     }
 
-    @Test("the clock is settled at once where no loop is left, and it keeps none")
+    @Test("a manual clock without loops settles at once, and retains no loop")
     func noLoop() async throws {
         let clock = clock
         weak var observer: EventLoop?

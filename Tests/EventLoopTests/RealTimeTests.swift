@@ -7,7 +7,7 @@ import Testing
 /// Waits that the kernel times: a few milliseconds each, with no bound above.
 @Suite("Waits of the system's clock")
 struct RealTimeTests {
-    @Test("a timer never fires before its moment, and the wait is rounded up so that it need not be repeated")
+    @Test("a timer never fires before its deadline, and its wait is rounded up to avoid a second wait")
     func timer() async throws {
         let thread = try EventLoopThread(name: "timers") { _ in }
         let loop = thread.loop
@@ -22,7 +22,7 @@ struct RealTimeTests {
         stop(thread)
     }
 
-    @Test("a hook is called again at its deadline, without a timer", arguments: [true, false])
+    @Test("a wait hook is called again at its deadline, without a timer", arguments: [true, false])
     func hook(isManual: Bool) async throws {
         // A clock that is turned by hand is none of a hook's business.
         let thread = try EventLoopThread(name: "hooks", clock: isManual ? ManualLoopClock() : nil) { _ in }
@@ -44,7 +44,7 @@ struct RealTimeTests {
         stop(thread)
     }
 
-    @Test("a turn's length is measured")
+    @Test("the loop measures the length of a turn")
     func turn() async throws {
         let thread = try EventLoopThread(name: "busy") { _ in }
         let loop = thread.loop

@@ -33,12 +33,12 @@ struct RegistrationTests {
         }
     }
 
-    @Test("relaxing and watching again costs no system call while nothing arrives")
+    @Test("suspending and watching again costs no system call while nothing arrives")
     func lazily() throws {
         let bench = try Bench()
         bench.loop.watch(bench.reader, for: .read, handler: bench.handler)
         for _ in 0..<1000 {
-            bench.loop.relax(bench.reader)
+            bench.loop.suspend(bench.reader)
             bench.loop.watch(bench.reader, for: .read, handler: bench.handler)
         }
         #expect(bench.loop.registrations == 1)
@@ -47,11 +47,11 @@ struct RegistrationTests {
         #expect(bench.told == [.readable])
     }
 
-    @Test("what arrives at a relaxed descriptor ends the registration instead of turning the loop for ever")
+    @Test("an event at a suspended descriptor ends its registration and does not spin the loop")
     func relaxedAndReady() throws {
         let bench = try Bench()
         bench.loop.watch(bench.reader, for: .read, handler: bench.handler)
-        bench.loop.relax(bench.reader)
+        bench.loop.suspend(bench.reader)
         send("x", to: bench.writer)
         bench.turn()
         #expect(bench.told.isEmpty)
@@ -64,11 +64,11 @@ struct RegistrationTests {
         #expect(bench.loop.registrations == 3)
     }
 
-    @Test("a peer that goes while the descriptor is relaxed does not turn the loop for ever either")
+    @Test("a peer that closes while the descriptor is suspended does not spin the loop")
     func relaxedAndHungUp() throws {
         let bench = try Bench()
         bench.loop.watch(bench.reader, for: .read, handler: bench.handler)
-        bench.loop.relax(bench.reader)
+        bench.loop.suspend(bench.reader)
         shutdown(bench.writer, Int32(SHUT_RDWR))
         bench.turn()
         bench.turn()
@@ -87,13 +87,13 @@ struct RegistrationTests {
         bench.turn()
         #expect(bench.told == [.writable])
         bench.loop.watch(bench.reader, for: .write, handler: bench.handler)
-        bench.loop.relax(bench.reader)
+        bench.loop.suspend(bench.reader)
         #expect(bench.loop.registrations == 4)
         bench.turn()
         #expect(bench.told == [.writable])
     }
 
-    @Test("of two interests the dropped one is reduced when it happens, and the other still told")
+    @Test("of two interests, the dropped one is unregistered at its event, and the other is still delivered")
     func partlyRelaxed() throws {
         let bench = try Bench()
         bench.loop.watch(bench.reader, for: [.read, .peerClosed], handler: bench.handler)
@@ -108,7 +108,7 @@ struct RegistrationTests {
         #expect(bench.told == [.peerClosed])
     }
 
-    @Test("an event for a descriptor's former life does not reach its next owner")
+    @Test("an event for a former use of a descriptor number does not reach its next owner")
     func reuse() throws {
         let loop = try EventLoop()
         let (first, firstPeer) = socketPair()
@@ -166,7 +166,7 @@ struct RegistrationTests {
         close(writer)
     }
 
-    @Test("the loop lets go of a handler when its descriptor is forgotten")
+    @Test("the loop releases a handler when its descriptor is forgotten")
     func release() throws {
         let loop = try EventLoop()
         let (reader, writer) = socketPair()
@@ -181,7 +181,7 @@ struct RegistrationTests {
         close(writer)
     }
 
-    @Test("a handler may call the loop while it goes")
+    @Test("a handler may call the loop in its deinit")
     func callFromDeinit() throws {
         let loop = try EventLoop()
         let (reader, writer) = socketPair()
@@ -212,7 +212,7 @@ struct RegistrationTests {
         close(writer)
     }
 
-    @Test("a descriptor that the kernel will not watch is told as an error, once")
+    @Test("a descriptor that the kernel refuses to watch is reported as an error, once")
     func refused() throws {
         let loop = try EventLoop()
         let file = unsafe open("/proc/self/cmdline", O_RDONLY)
@@ -228,7 +228,7 @@ struct RegistrationTests {
         #expect(told == [.error])
     }
 
-    @Test("an owner that forgot to tell of a closing is forgiven")
+    @Test("a descriptor that was closed without forget can be watched again")
     func staleRecord() throws {
         let bench = try Bench()
         let (other, otherPeer) = socketPair()

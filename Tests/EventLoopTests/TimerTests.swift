@@ -20,7 +20,7 @@ struct TimerTests {
         #expect(fired == [9, 0, 1, 2, 3, 4])
     }
 
-    @Test("a heap of thousands, with every third taken back, fires the rest in order")
+    @Test("a heap of thousands of timers, with every third one cancelled, fires the rest in order")
     func many() throws {
         let loop = try EventLoop()
         var random = SystemRandomNumberGenerator()
@@ -38,7 +38,7 @@ struct TimerTests {
         #expect(fired == expected.sorted())
     }
 
-    @Test("a spent or cancelled token does no harm to the timer that took its place")
+    @Test("a spent or cancelled token does not cancel the timer that reuses its slot")
     func staleTokens() throws {
         let loop = try EventLoop()
         var fired: [UInt64] = []
@@ -57,7 +57,7 @@ struct TimerTests {
         #expect(fired == [2, 3])
     }
 
-    @Test("a handler may cancel a timer that is due in the same turn, and schedule others")
+    @Test("a timer's handler may cancel a timer that is due in the same turn, and schedule others")
     func cancelInside() throws {
         let loop = try EventLoop()
         var fired: [UInt64] = []
@@ -75,7 +75,7 @@ struct TimerTests {
         #expect(fired == [1, 3])
     }
 
-    @Test("a timer that schedules the present again and again leaves room for descriptors")
+    @Test("a timer that schedules the present again and again does not starve descriptors")
     func noStarvation() throws {
         let loop = try EventLoop()
         let (reader, writer) = socketPair()
@@ -100,7 +100,7 @@ struct TimerTests {
         close(writer)
     }
 
-    @Test("the loop lets go of a handler when its timer has fired or was cancelled")
+    @Test("the loop releases a handler when its timer has fired or was cancelled")
     func release() throws {
         let loop = try EventLoop()
         var handler: Probe? = Probe(timer: { _ in })

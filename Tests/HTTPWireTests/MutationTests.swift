@@ -23,7 +23,7 @@ private func mutated(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
     return result
 }
 
-@Test("no mutated request traps, and byte by byte it is read the same", arguments: 0..<8)
+@Test("no mutated request traps, and parsing it byte by byte gives the same result", arguments: 0..<8)
 func mutatedRequests(_ seed: UInt64) {
     var random = SplitMix(state: seed)
     let seeds = HeadCases.all.map(\.bytes).filter { $0.count < 400 }
@@ -55,7 +55,7 @@ private func expectSound(_ head: RequestHead, in bytes: [UInt8], length: Int) {
     }
 }
 
-@Test("no mutated chunked body traps, and cut anywhere it is read the same", arguments: 0..<8)
+@Test("no mutated chunked body traps, and cutting it anywhere gives the same result", arguments: 0..<8)
 func mutatedChunks(_ seed: UInt64) {
     var random = SplitMix(state: seed)
     let seeds = (ChunkedCase.taken + ChunkedCase.refused).map { latin1($0.raw) }.filter { $0.count < 200 }

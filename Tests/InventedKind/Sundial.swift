@@ -16,15 +16,16 @@ package struct Sundial: ChallengeKind {
     /// The latitude of the dial, in whole degrees.
     package var latitude: Int
 
-    /// `sundial`.
-    package static let key = "sundial"
-    /// The place of the dial.
-    package static let keys = ["latitude"]
+    private static let dialKey = Key(required: "sundial", .word, "The name of the dial.")
+    private static let latitudeKey = Key(required: "latitude", .integer(in: 0...90), "The latitude of the dial.")
+
+    /// The dial, and its place.
+    package static let keys: [any SchemaKey] = [dialKey, latitudeKey]
 
     /// Reads both.
     package static func read(_ fields: Fields, _ context: ChallengeContext) -> Sundial? {
-        let dial = fields.required(key)?.word()
-        let latitude = fields.required("latitude")?.integer(in: 0...90)
+        let dial = fields[dialKey]
+        let latitude = fields[latitudeKey]
         guard let dial, let latitude else { return nil }
         return Sundial(dial: dial, latitude: latitude)
     }
@@ -36,7 +37,7 @@ package struct Sundial: ChallengeKind {
     package var neededFields: Set<String> { ["shadow"] }
 
     /// A dial has one shadow.
-    package func rivals(_ other: Sundial) -> Bool { dial == other.dial }
+    package func conflicts(with other: Sundial) -> Bool { dial == other.dial }
 
     /// Both.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {

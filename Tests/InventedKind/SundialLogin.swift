@@ -31,16 +31,16 @@ struct SundialLogin: SessionLogin {
     let challenge: ExaminedResponse?
     let retryRejectedAfter: Duration?
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         guard let challenge, let gnomon = gnomon(in: challenge, of: dial) else {
             throw LoginFailure(.failed, challenge: key.challenge, detail: "There is no gnomon to cast a shadow.")
         }
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         guard let shadow = use.credential["shadow"] else {
             throw LoginFailure(
                 .noCredential, challenge: key.challenge, detail: "The credential \(key.credential) has no `shadow`.")
         }
-        return Session(unproven: use, signer: SundialSigner(gnomon, latitude, shadow))
+        return Session(unverified: use, signer: SundialSigner(gnomon, latitude, shadow))
     }
 }
 

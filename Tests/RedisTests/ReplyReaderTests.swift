@@ -7,7 +7,7 @@ import Testing
 @Suite("Replies")
 struct ReplyReaderTests {
     @Test(
-        "each kind is read, whole and byte by byte",
+        "each kind of reply is read, whole and byte by byte",
         arguments: [
             ("+OK\r\n", Reply.status("OK")), ("+\r\n", .status("")),
             ("-NOSCRIPT No matching script.\r\n", .error("NOSCRIPT No matching script.")),
@@ -26,7 +26,7 @@ struct ReplyReaderTests {
         #expect(try replies(text + text, piece: 3) == [reply, reply])
     }
 
-    @Test("a reply that is not complete is none yet")
+    @Test("an incomplete reply is not returned yet")
     func incomplete() throws {
         let text = "*2\r\n$3\r\nabc\r\n-ERR no\r\n"
         for count in 0..<text.utf8.count {
@@ -35,7 +35,7 @@ struct ReplyReaderTests {
     }
 
     @Test(
-        "what follows no rule is refused, and nothing after it is read",
+        "a malformed reply is refused, and nothing after it is read",
         arguments: [
             "HTTP/1.1 400 Bad Request\r\n", "\r\n", ":\r\n", ":1x\r\n", ":9223372036854775808\r\n", "$x\r\n", "$-2\r\n",
             "*-2\r\n", "*2147483648\r\n", "*1\r\nx", "$3\r\nabcd\r\n", "$3\r\nabc\r\r", "*01\r\n",
@@ -49,7 +49,7 @@ struct ReplyReaderTests {
         }
     }
 
-    @Test("what is more than the limits allow is refused as soon as that shows")
+    @Test("a reply beyond the limits is refused as soon as that shows")
     func limits() {
         let limits = ReplyReader.Limits(bytes: 1000, elements: 10, line: 100)
         func refusal(_ text: String, piece: Int = 50) -> ReplyError? {
@@ -75,7 +75,7 @@ struct ReplyReaderTests {
         #expect(refusal(String(repeating: "*1\r\n", count: 9)) == .tooDeep)
     }
 
-    @Test("each reply has the limits to itself")
+    @Test("the limits apply to each reply by itself")
     func many() throws {
         let limits = ReplyReader.Limits(bytes: 100, elements: 2, line: 50)
         let text = String(repeating: "*2\r\n$20\r\n01234567890123456789\r\n:1\r\n", count: 3000)
@@ -99,7 +99,7 @@ struct ReplyReaderTests {
 
 @Suite("Commands")
 struct CommandTests {
-    @Test("arguments go with their lengths, whatever bytes they have")
+    @Test("arguments of a command are sent with their lengths, whatever their bytes")
     func bytes() {
         let command = Command(["SET", .init([0, 13, 10]), .init("ä"), .init(-7), ""])
         let expected = "*5\r\n$3\r\nSET\r\n$3\r\n\0\r\n\r\n$2\r\nä\r\n$2\r\n-7\r\n$0\r\n\r\n"
@@ -114,7 +114,7 @@ struct CommandTests {
         #expect(reply?.elements?.map(\.text) == ["EVAL", "return 1", "0"])
     }
 
-    @Test("an error's code is its first word, and nothing that is none")
+    @Test("the code of an error is its first word in capitals, or empty")
     func codes() {
         #expect(Reply.error("WRONGPASS invalid username-password pair").errorCode == "WRONGPASS")
         #expect(Reply.error("lower").errorCode == "")

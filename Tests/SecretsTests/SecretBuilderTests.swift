@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Secrets put together")
 struct SecretBuilderTests {
-    @Test("a builder keeps the order of its pieces, whatever they are")
+    @Test("a SecretBuilder keeps the order of its pieces")
     func order() {
         var builder = SecretBuilder(capacity: 1)
         builder.append("ann")
@@ -17,7 +17,7 @@ struct SecretBuilderTests {
         #expect(builder.finish().revealBytes() == Array("ann:pässword".utf8) + [0, 0xFF])
     }
 
-    @Test("a builder grows far beyond its first capacity")
+    @Test("a SecretBuilder grows beyond its initial capacity")
     func growth() {
         var builder = SecretBuilder(capacity: 0)
         let piece = Secret((0..<100).map { UInt8($0) })
@@ -27,7 +27,7 @@ struct SecretBuilderTests {
         #expect(whole.suffix(100).elementsEqual(0..<100))
     }
 
-    @Test("a builder that begins anew has nothing of before, and lends what it has")
+    @Test("a SecretBuilder that was emptied has no former bytes")
     func anew() {
         var builder = SecretBuilder(capacity: 4)
         builder.append("a long password")
@@ -39,20 +39,20 @@ struct SecretBuilderTests {
         #expect(builder.finish().revealBytes() == [1, 2, 3])
     }
 
-    @Test("nothing appended makes an empty secret")
+    @Test("a SecretBuilder without pieces makes an empty secret")
     func empty() {
         #expect(SecretBuilder().finish().isEmpty)
         #expect(Secret.joining([]).isEmpty)
     }
 
-    @Test("joining keeps the order")
+    @Test("joining secrets keeps their order")
     func joining() {
         #expect(Secret.joining([Secret("a"), Secret(""), Secret("bc")]) == Secret("abc"))
     }
 
     // RFC 4648 §10.
     @Test(
-        "base64 is that of the RFC's vectors",
+        "the base64 of a secret matches the test vectors of RFC 4648",
         arguments: [
             ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
             ("foobar", "Zm9vYmFy"),
@@ -62,7 +62,7 @@ struct SecretBuilderTests {
         #expect(Secret(plain).base64(.url).revealText() == encoded.filter { $0 != "=" })
     }
 
-    @Test("the two alphabets differ in their last two digits")
+    @Test("the two base64 alphabets differ in their last two digits")
     func alphabets() {
         let secret = Secret([0xFB, 0xFF, 0xBF])
         #expect(secret.base64().revealText() == "+/+/")

@@ -25,7 +25,8 @@ struct SecretMemoryTests {
         return []
     }
 
-    @Test("is out of core dumps, and out of swap where the limit allows", arguments: [0, 1, 16, 4096, 4097, 100_000])
+    @Test(
+        "secrets are excluded from core dumps, and from swap if allowed", arguments: [0, 1, 16, 4096, 4097, 100_000])
     func flags(count: Int) throws {
         let secret = Secret([UInt8](repeating: 7, count: count))
         let address = secret.withBytes { bytes in unsafe bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
@@ -48,7 +49,7 @@ struct SecretMemoryTests {
         }
     }
 
-    @Test("is zero when it is given out again, whatever was in it")
+    @Test("the memory of a released secret is zero when it is allocated again")
     func zeroed() {
         for size in [1, 32, 33, 64, 1000, 4096] {
             for _ in 0..<300 {
@@ -62,7 +63,7 @@ struct SecretMemoryTests {
         }
     }
 
-    @Test("is nobody else's while it is held, on many threads at once")
+    @Test("the memory of a secret is not allocated twice, even on many threads at once")
     func apart() async {
         await withTaskGroup { group in
             for task in 0..<8 {

@@ -18,7 +18,7 @@ struct SecretTests {
         var secret: Secret
     }
 
-    @Test("prints as <redacted> by itself")
+    @Test("a secret prints as <redacted>")
     func printsRedacted() {
         #expect("\(secret)" == "<redacted>")
         #expect(secret.description == "<redacted>")
@@ -26,7 +26,7 @@ struct SecretTests {
         #expect(String(reflecting: secret) == "<redacted>")
     }
 
-    @Test("prints nothing from inside another value")
+    @Test("a secret inside another value prints as <redacted>")
     func printsRedactedInside() {
         let account = Account(password: secret, spare: secret)
         let texts = [
@@ -40,7 +40,7 @@ struct SecretTests {
         }
     }
 
-    @Test("dumps nothing, also from inside another value")
+    @Test("a secret dumps nothing, even inside another value")
     func dumpsNothing() {
         var text = ""
         dump(secret, to: &text)
@@ -53,7 +53,7 @@ struct SecretTests {
         #expect(Mirror(reflecting: secret).children.isEmpty)
     }
 
-    @Test("equals another with the same bytes, and no other")
+    @Test("a secret equals only a secret with the same bytes")
     func equality() {
         #expect(secret == Secret("hunter2"))
         #expect(secret != Secret("hunter3"))
@@ -62,7 +62,7 @@ struct SecretTests {
         #expect(Secret("") == Secret([UInt8]()))
     }
 
-    @Test("gives its bytes back as they came, zero bytes and invalid UTF-8 included")
+    @Test("a secret returns its bytes unchanged, including zero bytes and invalid UTF-8")
     func reveals() {
         let bytes: [UInt8] = [0, 0xFF, 0x41, 0]
         let secret = Secret(bytes)
@@ -74,7 +74,7 @@ struct SecretTests {
         #expect(Secret("").revealBytes() == [])
     }
 
-    @Test("taken from an array leaves nothing in it")
+    @Test("a secret taken from an array leaves no bytes in the array")
     func taking() {
         var bytes = Array("hunter2".utf8)
         let secret = Secret(taking: &bytes)

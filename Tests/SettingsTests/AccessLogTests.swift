@@ -8,7 +8,7 @@ import Testing
 @Suite("access-log")
 struct AccessLogTests {
     @Test(
-        "is a format, or what there is to say besides",
+        "access-log is a format or a mapping",
         arguments: [
             ("none", AccessLogSettings()), ("json", AccessLogSettings(format: .json)),
             ("{ format: common, to: stdout }", AccessLogSettings(format: .common)),
@@ -22,9 +22,9 @@ struct AccessLogTests {
     }
 
     @Test(
-        "is told what is wrong with it",
+        "each problem of access-log is reported with its position and a remedy",
         arguments: [
-            ("combined", "access-log: \"combined\" is none of common, json, none"),
+            ("combined", "access-log: \"combined\" is not one of common, json, none"),
             ("{ to: /a }", "access-log.format: is missing"),
             (
                 "{ format: json, to: a.log }",

@@ -10,12 +10,12 @@ import Testing
 @Suite("Problems of challenges")
 struct ChallengeProblemTests {
     @Test(
-        "what is wrong in a challenge is told",
+        "each problem of a challenge is reported with its position and a remedy",
         arguments: [
             (
                 "name: c, upstream: u, credential: x",
                 [
-                    "5:5: challenges[0]: has no kind: one of `security-check`, `gateway`, `scheme`, `inject`, `handler` is missing"
+                    "5:5: challenges[0]: has no kind: add one of `security-check`, `gateway`, `scheme`, `inject`, `handler`"
                 ]
             ),
             (
@@ -28,36 +28,36 @@ struct ChallengeProblemTests {
             (
                 "name: c, inject: { A: b }",
                 [
-                    "5:5: challenges[0]: has no place: `at` with location patterns, or `upstream`"
+                    "5:5: challenges[0]: has no location: add `at` with location patterns, or `upstream`"
                 ]
             ),
             (
                 "name: c, at: u, upstream: u, inject: { A: b }",
                 [
-                    "5:33: challenges[0].upstream: stands beside `at`, in line 5: a challenge has one of them"
+                    "5:33: challenges[0].upstream: cannot be combined with `at` in line 5: a challenge has only one of them"
                 ]
             ),
             (
                 "name: c, at: [], inject: { A: b }",
                 [
-                    "5:20: challenges[0].at: is empty: the challenge would stand nowhere"
+                    "5:20: challenges[0].at: is empty: name at least one location"
                 ]
             ),
             (
                 "name: c, at: [\"https://u.example\", \"a.*.com\"], inject: { A: b }",
                 [
-                    "5:42: challenges[0].at[1]: is no location pattern: a * in the host must be its whole first label"
+                    "5:42: challenges[0].at[1]: is not a location pattern: a * in the host must be its whole first label"
                 ]
             ),
             (
                 "name: c, upstream: u, scheme: basic, credential: { by-user: {} }",
-                ["5:67: challenges[0].credential.by-user: is empty: nobody would have a credential"]
+                ["5:67: challenges[0].credential.by-user: is empty: no caller would have a credential"]
             ),
             (
                 "name: c, upstream: u, scheme: basic, credential: { by-user: { \"a b\": x, ann: \"*\" }, others: x }",
                 [
-                    "5:76: challenges[0].credential.by-user.a b: \"a b\" is no user name",
-                    "5:84: challenges[0].credential.by-user.ann: \"*\" is no name: it is made of letters, digits, -, _ and ., begins with none of - and ., and is at most 64 long",
+                    "5:76: challenges[0].credential.by-user.a b: \"a b\" is not a user name",
+                    "5:84: challenges[0].credential.by-user.ann: \"*\" is not a valid name (use letters, digits, -, _ and .; at most 64 characters; do not begin with - or .)",
                     "5:91: challenges[0].credential.others: unknown key",
                 ]
             ),
@@ -79,13 +79,13 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, inject: { \"A B\": a }",
                 [
-                    "5:46: challenges[0].inject.A B: \"A B\" is no name of a field"
+                    "5:46: challenges[0].inject.A B: \"A B\" is not the name of a field"
                 ]
             ),
             (
                 "name: c, upstream: u, inject: { A: a, a: b }",
                 [
-                    "5:48: challenges[0].inject.a: the field stands here already, in other letters"
+                    "5:48: challenges[0].inject.a: the field is repeated: field names are not case-sensitive"
                 ]
             ),
             (
@@ -97,27 +97,26 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, inject: { A: \"{key\" }, credential: x",
                 [
-                    "5:42: challenges[0].inject.A: A { has no }; write {{ for the sign itself."
+                    "5:42: challenges[0].inject.A: A { has no }; write {{ for the character itself."
                 ]
             ),
             (
                 "name: c, upstream: u, inject: { A: b }, answer: {}, login: { when: at-start }",
                 [
                     "5:55: challenges[0].answer: belongs to `security-check`, not to `inject`",
-                    "5:66: challenges[0].login: must be on-demand or at-start: the steps of a login belong to `gateway`",
+                    "5:66: challenges[0].login: must be on-demand or at-start: only a challenge with `gateway` has login steps",
                 ]
             ),
             (
                 "name: c, upstream: u, inject: { A: b }, retry-rejected: always",
                 [
-                    "5:63: challenges[0].retry-rejected: \"always\" is no duration; write a whole number and ms, s, m or h: "
-                        + "500ms, 10s, 5m, 2h"
+                    "5:63: challenges[0].retry-rejected: \"always\" is not a duration (use 500ms, 10s, 5m, 2h)"
                 ]
             ),
             (
                 "name: c, upstream: u, inject: { A: b }, prove-at: https://u.example.com/me",
                 [
-                    "5:57: challenges[0].prove-at: must be a path from its slash on, such as /whoami: it is asked for at the "
+                    "5:57: challenges[0].prove-at: must be a path that begins with /, such as /whoami: it is requested at the "
                         + "upstream's own origin"
                 ]
             ),
@@ -137,13 +136,13 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, security-check: P, answer: { a: [\"{\"] }, credential: x",
                 [
-                    "5:56: challenges[0].answer: a[0]: A { has no }; write {{ for the sign itself."
+                    "5:56: challenges[0].answer: a[0]: A { has no }; write {{ for the character itself."
                 ]
             ),
             (
                 "name: c, upstream: u, security-check: P, answer: {}, keep-attempts: -1",
                 [
-                    "5:75: challenges[0].keep-attempts: \"-1\" is no whole number from 0 to 1000"
+                    "5:75: challenges[0].keep-attempts: \"-1\" is not a whole number from 0 to 1000"
                 ]
             ),
         ])
@@ -152,18 +151,18 @@ struct ChallengeProblemTests {
     }
 
     @Test(
-        "what is wrong in a scheme and its token is told",
+        "each problem of a scheme and its token is reported with its position and a remedy",
         arguments: [
             ("scheme: bearer", "5:5: challenges[0].token: is missing"),
-            ("scheme: []", "5:37: challenges[0].scheme: is empty: no scheme would be answered"),
+            ("scheme: []", "5:37: challenges[0].scheme: is empty: name at least one scheme"),
             (
                 "scheme: berer, token: { grant: mobilefirst }",
-                "5:37: challenges[0].scheme: \"berer\" is none of basic, bearer, digest, negotiate, ntlm; did you mean "
+                "5:37: challenges[0].scheme: \"berer\" is not one of basic, bearer, digest, negotiate, ntlm; did you mean "
                     + "\"bearer\"?"
             ),
             (
                 "scheme: [bearer, bearer], token: { grant: mobilefirst }",
-                "5:46: challenges[0].scheme[1]: this scheme stands in the list already"
+                "5:46: challenges[0].scheme[1]: this scheme is already in the list"
             ),
             ("scheme: bearer, token: { scope: a }", "5:52: challenges[0].token.grant: is missing"),
             (
@@ -172,7 +171,7 @@ struct ChallengeProblemTests {
             ),
             (
                 "scheme: bearer, token: { grant: mobilefirst, url: http://id.example/ }",
-                "5:79: challenges[0].token.url: secrets would go to another machine in the clear: use https://, or say "
+                "5:79: challenges[0].token.url: secrets would go to another machine in plaintext: use https://, or set "
                     + "`plaintext: allow` at the upstream u"
             ),
             (
@@ -185,7 +184,7 @@ struct ChallengeProblemTests {
         #expect(problems(yaml) == ["f:\(problem)"])
     }
 
-    @Test("the grant mobilefirst needs a url where the challenge stands at patterns")
+    @Test("the grant mobilefirst needs a url if the challenge has location patterns")
     func tokenURL() throws {
         let keys = "name: c, scheme: bearer, token: { grant: mobilefirst }, credential: x"
         #expect(
@@ -202,7 +201,7 @@ struct ChallengeProblemTests {
         #expect(scheme.token?.prefix == "Bearer")
     }
 
-    @Test("a form's address may be relative to its page, and a step may have rules of its own")
+    @Test("the url of a login step may be relative to its page, and a step may have its own matchers")
     func gatewaySteps() throws {
         let yaml = SettingsTests.challenge(
             "name: c, upstream: u, gateway: j-security-check, credential: x, login: [{ url: \"../j_security_check?x=1\", "
@@ -220,12 +219,12 @@ struct ChallengeProblemTests {
             "name: c, upstream: u, gateway: webseal, credential: x, login: [{ url: \"javascript:x\" }]")
         #expect(
             problems(other) == [
-                "f:5:77: challenges[0].login[0].url: is no address of http:// or https://, a host, and perhaps a port and a "
-                    + "path"
+                "f:5:77: challenges[0].login[0].url: is not an address (use http:// or https://, a host, and optionally a "
+                    + "port and a path)"
             ])
     }
 
-    @Test("the cookies that callers get are named one by one, or none is")
+    @Test("cookies.pass lists cookies by name, and an empty list passes none")
     func passedCookies() throws {
         func read(_ cookies: String) throws -> [String]? {
             let yaml = SettingsTests.challenge(
@@ -242,8 +241,8 @@ struct ChallengeProblemTests {
             "name: c, upstream: u, gateway: webseal, credential: x, cookies: { pass: [a b, \"c=1\"], keep: [d] }")
         #expect(
             problems(wrong) == [
-                "f:5:80: challenges[0].cookies.pass[0]: \"a b\" is not a valid cookie name: it has no white space and none of = ; ,",
-                "f:5:85: challenges[0].cookies.pass[1]: \"c=1\" is not a valid cookie name: it has no white space and none of = ; ,",
+                "f:5:80: challenges[0].cookies.pass[0]: \"a b\" is not a valid cookie name (no white space, and none of = ; ,)",
+                "f:5:85: challenges[0].cookies.pass[1]: \"c=1\" is not a valid cookie name (no white space, and none of = ; ,)",
                 "f:5:93: challenges[0].cookies.keep: unknown key",
             ])
         let elsewhere = SettingsTests.challenge(
@@ -254,22 +253,22 @@ struct ChallengeProblemTests {
             })
     }
 
-    @Test("a gateway without a preset must say how it is known and answered")
+    @Test("the preset none needs detect, login, and a url in each step")
     func gateway() {
         let yaml = SettingsTests.challenge(
             "name: c, upstream: u, gateway: none, credential: x, login: [{ page: login }, { when: at-start }], "
                 + "success: [{}], failed: [{ status: 1000, because: lockd }], logout: {}")
         #expect(
             problems(yaml) == [
-                "f:5:5: challenges[0]: the preset none needs `detect`: nothing tells the login page",
+                "f:5:5: challenges[0]: the preset none needs `detect`: without it, the login page cannot be recognised",
                 "f:5:66: challenges[0].login: each step of the preset none needs a url",
-                "f:5:75: challenges[0].login[0].page: is no address of http:// or https://, a host, and perhaps a port and a "
-                    + "path",
-                "f:5:92: challenges[0].login[1].when: stands in the first step only",
-                "f:5:115: challenges[0].success[0]: names no sign and would match every response: one of status, header, "
+                "f:5:75: challenges[0].login[0].page: is not an address (use http:// or https://, a host, and optionally a "
+                    + "port and a path)",
+                "f:5:92: challenges[0].login[1].when: is allowed in the first step only",
+                "f:5:115: challenges[0].success[0]: is empty and would match every response: add one of status, header, "
                     + "cookie, body-contains, redirect-to, content-type, form-action, form-fields",
-                "f:5:139: challenges[0].failed[0].status: \"1000\" is no whole number from 100 to 599",
-                "f:5:154: challenges[0].failed[0].because: \"lockd\" is none of locked, password-expired, "
+                "f:5:139: challenges[0].failed[0].status: \"1000\" is not a whole number from 100 to 599",
+                "f:5:154: challenges[0].failed[0].because: \"lockd\" is not one of locked, password-expired, "
                     + "too-many-sessions, unavailable, wrong-password; did you mean \"locked\"?",
                 "f:5:172: challenges[0].logout.url: is missing",
             ])
@@ -277,6 +276,6 @@ struct ChallengeProblemTests {
 }
 
 func secretAdvice(_ field: String) -> String {
-    "a secret does not stand in this file, nor come into it from the environment: keep it in a credential source, name that "
-        + "by `credential:`, and write the name of its field here in braces: \"{\(field)}\""
+    "a secret does not belong in this file, nor in a variable that it names: keep it in a credential source, name that "
+        + "credential with `credential:`, and write the name of its field here in braces: \"{\(field)}\""
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Problems that no single value shows")
 struct CrossCheckTests {
-    @Test("users at an address that other machines reach let none of those in, and that is said")
+    @Test("users of a listener that other machines reach are warned about")
     func users() {
         let yaml = """
             listeners:
@@ -18,19 +18,20 @@ struct CrossCheckTests {
               - { address: "[::1]:80", users: [ann], upstream: u }
             upstreams: { u: { url: "https://u" } }
             """
-        let message = "warning: callers from other machines have no user here: none of them is let in by it"
+        let message =
+            "warning: callers from other machines have no user on this machine, so this key refuses all of them"
         #expect(
             problems(yaml).filter { $0.contains("users") } == [
                 "f:3:12: listeners[0].users: \(message)", "f:5:29: listeners[0].routes[0].users: \(message)",
             ])
     }
 
-    @Test("a body may not take more of the disk than all bodies together")
+    @Test("an upstream's replay.disk beyond limits.replay is warned about")
     func replay() {
         func yaml(_ disk: String, _ limit: String) -> String {
             frame(upstream: "replay: { disk: \(disk) }", "limits: { replay: \(limit) }")
         }
-        let message = "is more than `limits.replay`, which all bodies share: longer ones are not kept"
+        let message = "is more than `limits.replay`, which all bodies share: longer bodies are not kept"
         #expect(problems(yaml("2MiB", "1MiB")) == ["f:3:84: upstreams.u.replay.disk: warning: \(message)"])
         #expect(problems(yaml("1MiB", "1MiB")) == [])
         // Nothing is kept on disk at all then, which is meant.
@@ -38,7 +39,7 @@ struct CrossCheckTests {
         #expect(problems(frame("limits: { replay: 1MiB }")) == [])
     }
 
-    @Test("two challenges have two names")
+    @Test("two challenges of one name are an error")
     func names() {
         let yaml = frame(
             """
@@ -46,11 +47,11 @@ struct CrossCheckTests {
               - { name: c, upstream: u, inject: { A: a } }
               - { name: c, upstream: u, inject: { B: b } }
             """)
-        #expect(problems(yaml) == ["f:6:13: challenges[1].name: \"c\" is the name of challenges[0] already"])
+        #expect(problems(yaml) == ["f:6:13: challenges[1].name: \"c\" is already the name of challenges[0]"])
     }
 
     @Test(
-        "two challenges of one kind and realm do not stand at the same pattern",
+        "two challenges of one kind and realm at one pattern are an error",
         arguments: [
             ("security-check: P, answer: {}", "security-check: P, answer: { a: b }"),
             (
@@ -68,7 +69,7 @@ struct CrossCheckTests {
             """)
         #expect(
             problems(yaml) == [
-                "f:6:61: challenges[1].at[1]: \"one\" answers the same challenge here already; the second is never asked"
+                "f:6:61: challenges[1].at[1]: \"one\" already answers this challenge here; this one would never be used"
             ])
     }
 
@@ -92,13 +93,15 @@ struct CrossCheckTests {
         #expect(problems(yaml) == [])
     }
 
-    @Test("a pattern that covers nothing is warned about, with the scheme that it may lack")
+    @Test("a pattern that covers nothing is warned about, with the scheme that is missing")
     func reach() {
         let keys = "name: c, inject: { A: b }"
         func problem(_ pattern: String) -> [String] { problems(challenge("\(keys), at: \"\(pattern)\"")) }
         let nothing = "f:5:38: challenges[0].at: warning: covers nothing at any upstream"
         #expect(
-            problem("u.example/*") == ["\(nothing); without a scheme and a port 80 is meant: write https:// before it"])
+            problem("u.example/*") == [
+                "\(nothing); a pattern without a scheme and a port means port 80: write https:// before it"
+            ])
         #expect(problem("https://v.example/*") == [nothing])
         #expect(problem("*@u.example:*/*") == [nothing])
         #expect(problem("https://u.example/a/b") == [])
@@ -108,7 +111,7 @@ struct CrossCheckTests {
         #expect(problems(check) == ["f:5:51: challenges[0].at: warning: covers nothing at any upstream"])
     }
 
-    @Test("a pattern covers something below the path of an upstream, or nothing")
+    @Test("a pattern reaches an upstream only if it covers something below the upstream's path")
     func reachBelow() {
         func problem(_ pattern: String) -> [String] {
             let yaml = """
@@ -122,7 +125,7 @@ struct CrossCheckTests {
         for pattern in ["", "/a", "/a/c", "/a/c/*", "/b/*"] { #expect(problem(pattern).count == 1, "\(pattern)") }
     }
 
-    @Test("secrets do not go to another machine in the clear unless that is allowed")
+    @Test("secrets over http:// to another machine are an error unless plaintext is allowed")
     func plaintext() {
         func yaml(_ url: String, _ more: String = "") -> String {
             """
@@ -133,7 +136,7 @@ struct CrossCheckTests {
               - { name: d, at: "u/*", inject: { B: "{b}" }, credential: x }
             """
         }
-        let advice = "go to another machine in the clear: use https://, or say `plaintext: allow`"
+        let advice = "go to another machine in plaintext: use https://, or set `plaintext: allow`"
         #expect(problems(yaml("http://u")) == ["f:2:24: upstreams.u.url: the secrets of \"c\", \"d\" would \(advice)"])
         #expect(problems(yaml("http://u", ", plaintext: allow")) == [])
         #expect(parsed(yaml("http://127.0.0.1:1")) != nil)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Damaged files")
 struct DamagedFileTests {
-    @Test("whatever is damaged, reading ends with settings or with an error that has a place")
+    @Test("reading a damaged file ends with settings, or with an error that has a position")
     func damage() {
         var random = SplitMix(state: 7)
         let intact = Array(everything.utf8)

@@ -12,7 +12,7 @@ let everything = """
           - { host: ledger.localhost, upstream: ledger }
           - { path: /accounts/, methods: [GET, HEAD], users: [ann], upstream: bank, strip-prefix: true }
         browsers: ["https://APP.example", "http://app.example"]
-        authority: false
+        auth-requests: false
       - { address: "unix:/run/c.sock?mode=0660", upstream: bank, callers: 7 }
       - { address: "systemd:http", upstream: bank }
     admin: { address: [unix:/run/admin.sock, "[::1]:9180"] }
@@ -94,8 +94,8 @@ let everything = """
     sessions:
       store: rediss://sessions.example.com/2
       prefix: blue
-      key: fleet
-      credential: engine
+      key: shared
+      credential: store
       tls: { ca: /ca.pem }
       lease: 20s
       spread: 3s

@@ -7,22 +7,22 @@ import Testing
 @Suite("Problems of listeners and admin")
 struct ListenerProblemTests {
     @Test(
-        "what is wrong in a listener is told",
+        "each problem of a listener is reported with its position and a remedy",
         arguments: [
             (
                 "users: []",
-                "f:1:62: listeners[0].users: is empty: nobody could call; leave the key out to allow everybody"
+                "f:1:62: listeners[0].users: is empty: no caller would be allowed; leave the key out to allow all"
             ),
-            ("callers: 0", "f:1:64: listeners[0].callers: \"0\" is no whole number from 1 to 1048576"),
-            ("users: [a b]", "f:1:63: listeners[0].users[0]: \"a b\" is no user name"),
-            ("users: 4294967295", "f:1:62: listeners[0].users: \"4294967295\" is no user id"),
+            ("callers: 0", "f:1:64: listeners[0].callers: \"0\" is not a whole number from 1 to 1048576"),
+            ("users: [a b]", "f:1:63: listeners[0].users[0]: \"a b\" is not a user name"),
+            ("users: 4294967295", "f:1:62: listeners[0].users: \"4294967295\" is not a user id"),
             (
                 "hosts: [\"*.a\", b]",
-                "f:1:63: listeners[0].hosts[0]: \"*.a\" is no host name; write it without scheme, port and wildcard"
+                "f:1:63: listeners[0].hosts[0]: \"*.a\" is not a host name (write it without a scheme, a port or wildcards)"
             ),
             (
                 "hosts: [\"a:80\"]",
-                "f:1:63: listeners[0].hosts[0]: \"a:80\" is no host name; write it without scheme, port and wildcard"
+                "f:1:63: listeners[0].hosts[0]: \"a:80\" is not a host name (write it without a scheme, a port or wildcards)"
             ),
             (
                 "browsers: alow",
@@ -30,8 +30,8 @@ struct ListenerProblemTests {
             ),
             (
                 "browsers: [https://a.example/]",
-                "f:1:66: listeners[0].browsers[0]: \"https://a.example/\" is no origin: write scheme, host and perhaps a port, "
-                    + "such as https://app.example.com"
+                "f:1:66: listeners[0].browsers[0]: \"https://a.example/\" is not an origin (use a scheme, a host and "
+                    + "optionally a port, such as https://app.example.com)"
             ),
             ("browser: allow", "f:1:55: listeners[0].browser: unknown key; did you mean \"browsers\"?"),
             ("routes: {}", "f:1:63: listeners[0].routes: must be a list, but this is a mapping"),
@@ -43,16 +43,16 @@ struct ListenerProblemTests {
             ),
             (
                 "routes: [{ upstream: u, path: a }]",
-                "f:1:85: listeners[0].routes[0].path: \"a\" is no beginning of a path: it begins with / and has no query "
-                    + "and no wildcard"
+                "f:1:85: listeners[0].routes[0].path: \"a\" is not a path prefix (begin with /, without a query or "
+                    + "wildcards)"
             ),
             (
                 "routes: [{ upstream: u, methods: [get] }]",
-                "f:1:89: listeners[0].routes[0].methods[0]: \"get\" is no method; did you mean \"GET\"?"
+                "f:1:89: listeners[0].routes[0].methods[0]: \"get\" is not a method; did you mean \"GET\"?"
             ),
             (
                 "routes: [{ upstream: u, methods: [] }]",
-                "f:1:88: listeners[0].routes[0].methods: is empty: the route takes no request"
+                "f:1:88: listeners[0].routes[0].methods: is empty: the route would match no request"
             ),
             (
                 "routes: [{ upstream: u, strip-prefix: yes, path: /a }]",
@@ -60,19 +60,19 @@ struct ListenerProblemTests {
             ),
             (
                 "routes: [{ upstream: u, strip-prefix: true }]",
-                "f:1:93: listeners[0].routes[0].strip-prefix: there is no path to strip"
+                "f:1:93: listeners[0].routes[0].strip-prefix: needs `path`, the prefix to remove"
             ),
             (
                 "routes: [{ upstream: u, path: /a }, { upstream: u, path: /a/b/, methods: [GET], users: [ann] }]",
-                "f:1:91: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
+                "f:1:91: listeners[0].routes[1]: is never used: routes[0] matches all its requests first and sends them to u"
             ),
             (
                 "routes: [{ upstream: u, path: /a, users: [ann] }, { upstream: u, path: /a, users: [bob] }]",
-                "f:1:105: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
+                "f:1:105: listeners[0].routes[1]: is never used: routes[0] matches all its requests first and sends them to u"
             ),
             (
                 "routes: [{ upstream: u, path: /a }, { upstream: u, path: /a }]",
-                "f:1:91: listeners[0].routes[1]: is never taken: routes[0] takes all its requests, to u"
+                "f:1:91: listeners[0].routes[1]: is never used: routes[0] matches all its requests first and sends them to u"
             ),
         ])
     func listener(text: String, problem: String) {
@@ -80,32 +80,32 @@ struct ListenerProblemTests {
     }
 
     @Test(
-        "an address that cannot be listened on is told with the right way to write it",
+        "an invalid listen address is reported with its correct form",
         arguments: [
-            ("8080", "\"8080\" is no address: write HOST:PORT, unix:/path[?mode=0660] or systemd:NAME"),
-            ("127.0.0.1:http", "\"http\" is no port: a number from 0 to 65535"),
-            ("127.0.0.1:65536", "\"65536\" is no port: a number from 0 to 65535"),
-            ("127.0.0.1:", "\"\" is no port: a number from 0 to 65535"),
+            ("8080", "\"8080\" is not an address (use HOST:PORT, unix:/path[?mode=0660] or systemd:NAME)"),
+            ("127.0.0.1:http", "\"http\" is not a port (a number from 0 to 65535)"),
+            ("127.0.0.1:65536", "\"65536\" is not a port (a number from 0 to 65535)"),
+            ("127.0.0.1:", "\"\" is not a port (a number from 0 to 65535)"),
             (
                 "example.com:80",
-                "\"example.com\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+                "\"example.com\" is not an IP address (use 127.0.0.1, [::1], another one of this machine, or localhost)"
             ),
             (
                 "::1:80",
-                "\"::1\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+                "\"::1\" is not an IP address (use 127.0.0.1, [::1], another one of this machine, or localhost)"
             ),
             (
                 "127.0.0.256:80",
-                "\"127.0.0.256\" is no IP address: write 127.0.0.1, [::1] or another one of this machine, or localhost"
+                "\"127.0.0.256\" is not an IP address (use 127.0.0.1, [::1], another one of this machine, or localhost)"
             ),
             ("unix:run/a", "the path of a Unix socket is absolute: unix:/run/countersign/http.sock"),
-            ("unix:/run/a?mode=0888", "after the ? stands mode= and octal digits: ?mode=0660"),
-            ("unix:/run/a?mode=1777", "after the ? stands mode= and octal digits: ?mode=0660"),
-            ("unix:/run/a?mode=", "after the ? stands mode= and octal digits: ?mode=0660"),
-            ("unix:/run/a?user=x", "after the ? stands mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?mode=0888", "the ? must be followed by mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?mode=1777", "the ? must be followed by mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?mode=", "the ? must be followed by mode= and octal digits: ?mode=0660"),
+            ("unix:/run/a?user=x", "the ? must be followed by mode= and octal digits: ?mode=0660"),
             ("unix:/" + String(repeating: "a", count: 107), "the path of a Unix socket has at most 107 bytes"),
-            ("systemd:", "after systemd: stands the FileDescriptorName= of a socket unit"),
-            ("systemd:a:b", "after systemd: stands the FileDescriptorName= of a socket unit"),
+            ("systemd:", "systemd: must be followed by the FileDescriptorName= of a socket unit"),
+            ("systemd:a:b", "systemd: must be followed by the FileDescriptorName= of a socket unit"),
         ])
     func address(text: String, reason: String) {
         #expect(throws: ListenAddressError.self) { try ListenAddress(parsing: text) }
@@ -113,7 +113,7 @@ struct ListenerProblemTests {
         #expect(problems(yaml) == ["f:1:24: listeners[0].address: \(reason)"])
     }
 
-    @Test("an address of the network is warned about, and an administrator's is refused")
+    @Test("a listener that other machines reach is warned about, and such an admin address is refused")
     func exposed() {
         let yaml = """
             listeners: [{ address: "0.0.0.0:80", upstream: u }]
@@ -124,12 +124,12 @@ struct ListenerProblemTests {
             problems(yaml) == [
                 "f:1:24: listeners[0].address: warning: every machine that reaches this address can use the credentials; "
                     + "there is no TLS and no login here",
-                "f:2:20: admin.address[0]: must be a loopback address or a Unix socket: whoever reads the status knows the "
+                "f:2:20: admin.address[0]: must be a loopback address or a Unix socket, because the status shows the "
                     + "sessions",
             ])
     }
 
-    @Test("an address stands once, port 0 as often as one likes")
+    @Test("an address may be used once, and port 0 any number of times")
     func sameAddress() {
         let yaml = """
             listeners: [{ address: "[::1]:80", upstream: u }, { address: "[::1]:80", upstream: u }]
@@ -138,19 +138,19 @@ struct ListenerProblemTests {
             """
         #expect(
             problems(yaml) == [
-                "f:1:62: listeners[1].address: the address is taken already, by listeners[0].address",
-                "f:2:19: admin.address: the address is taken already, by listeners[0].address",
+                "f:1:62: listeners[1].address: the address is already used by listeners[0].address",
+                "f:2:19: admin.address: the address is already used by listeners[0].address",
             ])
         #expect(problems(yaml.replacing("[::1]:80", with: "127.0.0.1:0")) == [])
     }
 
-    @Test("a listener that leads nowhere is refused")
+    @Test("a listener without an upstream and routes is refused")
     func nowhere() {
         let yaml = "listeners: [{ address: \"127.0.0.1:80\" }]\nupstreams: { u: { url: \"https://u\" } }"
         #expect(
             problems(yaml) == [
-                "f:1:13: listeners[0]: has neither an upstream nor routes: no request could go anywhere",
-                "f:2:17: upstreams.u: warning: no listener and no route leads to this upstream",
+                "f:1:13: listeners[0]: has neither an upstream nor routes: add one of them",
+                "f:2:17: upstreams.u: warning: no listener or route leads to this upstream",
             ])
     }
 }

@@ -8,19 +8,19 @@ import Testing
 
 @Suite("Reading the file")
 struct LoadingTests {
-    @Test("a file that cannot be read is told by its name")
+    @Test("a file that cannot be read is reported by its name")
     func unreadable() throws {
         let folder = try temporaryFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         #expect(lines("\(folder)/none.yaml") == ["\(folder)/none.yaml: there is no such file"])
         #expect(lines(folder) == ["\(folder): is a directory; name the file in it"])
-        #expect(lines("") == [": is no path of a file"])
+        #expect(lines("") == [": is not the path of a file"])
         let large = "\(folder)/large.yaml"
         #expect(FileManager.default.createFile(atPath: large, contents: Data(repeating: 0x23, count: 1_048_577)))
-        #expect(lines(large) == ["\(large): is larger than 1 MiB, too large for settings"])
+        #expect(lines(large) == ["\(large): is larger than 1 MiB, the limit for this file"])
     }
 
-    @Test("a file is read whole")
+    @Test("a configuration file is read to its end")
     func readable() throws {
         let folder = try temporaryFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -33,7 +33,7 @@ struct LoadingTests {
         #expect(settings?.audit == AuditDestination.none)
     }
 
-    @Test("every problem is told at once, in the order of the file, warnings among the errors")
+    @Test("all errors and warnings are reported at once, in the order of the file")
     func allAtOnce() {
         let yaml = """
             wrkers: 2
@@ -49,22 +49,23 @@ struct LoadingTests {
             """
         #expect(
             problems(yaml) == [
-                "f:1:1: wrkers: unknown key; did you mean \"workers\"?", "f:3:5: listeners[0].address: is missing",
+                "f:1:1: wrkers: unknown key; did you mean \"workers\"?",
                 "f:3:5: listeners[0].adress: unknown key; did you mean \"address\"?",
+                "f:3:5: listeners[0].address: is missing",
                 "f:4:15: listeners[0].upstream: there is no upstream \"bnk\"; did you mean \"bank\"?",
-                "f:7:10: upstreams.bank.url: is no address of http:// or https://, a host, and perhaps a port and a path",
-                "f:8:5: upstreams.bank.url: stands here already, in line 7",
+                "f:7:10: upstreams.bank.url: is not an address (use http:// or https://, a host, and optionally a port and a path)",
+                "f:8:5: upstreams.bank.url: is a repeated key: the first one is in line 7",
             ])
         #expect(parsed(yaml) == nil)
     }
 
-    @Test("an empty value of a section is the section left out")
+    @Test("a section without a value is read as absent")
     func emptySections() {
         #expect(problems(frame("admin:\nlimits: ~\nchallenges:\n")) == [])
     }
 
     @Test(
-        "a file that is no mapping, or lacks what every file needs, is told",
+        "a file that is not a mapping or lacks a required key is reported",
         arguments: [
             ("- a", ["f:1:1: must be a mapping, but this is a list"]),
             ("{}", ["f:1:1: upstreams: is missing", "f:1:1: listeners: is missing"]),

@@ -23,7 +23,7 @@ struct LoginPageWarningTests {
             """)
     }
 
-    @Test("is warned of with `url: form`, unless the page or `prove-at` is named")
+    @Test("`url: form` is warned about unless `page` or `prove-at` is set")
     func warned() throws {
         let warned = problems("{ url: form }")
         #expect(warned.count == 1 && warned[0].contains("challenges[0].login: warning: "), "\(warned)")

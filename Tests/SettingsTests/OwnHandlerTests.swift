@@ -22,14 +22,14 @@ struct OwnHandlerTests {
         return (settings, problems.map(\.message))
     }
 
-    @Test("a handler is named, and needs no credential")
+    @Test("a challenge with handler needs a name and no credential")
     func named() {
         let (settings, problems) = parse("handler: mine")
         #expect(settings?.challenges.map { $0.kind as? OwnHandlerSettings } == [OwnHandlerSettings("mine")])
         #expect(problems.isEmpty)
     }
 
-    @Test("one that is not there is a problem, which says what is")
+    @Test("an unknown handler is a problem that names the known ones")
     func unknown() {
         #expect(
             parse("handler: mime").problems
@@ -39,7 +39,7 @@ struct OwnHandlerTests {
     }
 
     @Test(
-        "what is the handler's own affair is refused beside it",
+        "keys that a handler decides itself are refused in its challenge",
         arguments: [
             "credential: c", "retry-rejected: 5m", "prove-at: /whoami", "login: at-start", "answer: { pin: x }",
         ])

@@ -4,9 +4,9 @@
 import Settings
 import Testing
 
-@Suite("Secrets in the clear")
+@Suite("Secrets in plaintext")
 struct PlaintextTests {
-    private let advice = "in the clear: use https://, or say `plaintext: allow`"
+    private let advice = "in plaintext: use https://, or set `plaintext: allow`"
 
     private func yaml(_ url: String, _ more: String = "", challenges: String = "") -> String {
         """
@@ -21,7 +21,7 @@ struct PlaintextTests {
     }
 
     @Test(
-        "nothing that only looks like this machine is taken for it",
+        "an address that only resembles a loopback address is not treated as one",
         arguments: [
             "localhost.evil", "localhost.", "127.0.0.1.nip.io", "127.1", "0x7f.1", "0x7f.0.0.1", "0177.0.0.1",
             "2130706433",
@@ -39,14 +39,14 @@ struct PlaintextTests {
     }
 
     @Test(
-        "this machine is, by its name and its addresses",
+        "plaintext to loopback names and addresses is allowed",
         arguments: ["localhost", "LOCALHOST", "a.localhost", "127.0.0.1", "127.8.9.1", "[::1]"])
     func here(host: String) {
         #expect(errors("http://\(host):8080/") == [])
     }
 
     @Test(
-        "behind a proxy, this machine is the proxy's",
+        "plaintext to a loopback address behind a proxy is an error",
         arguments: ["http://127.0.0.1:3128", "socks5h://proxy.example:1080"])
     func proxied(proxy: String) {
         let told = "f:2:24: upstreams.u.url: the secrets of \"c\" would go through a proxy \(advice)"
@@ -55,7 +55,7 @@ struct PlaintextTests {
         #expect(errors("https://localhost/", ", proxy: \"\(proxy)\"") == [])
     }
 
-    @Test("what a login wins is a secret too")
+    @Test("a session that would be sent over http:// is reported as a secret")
     func sessions() {
         let server = ", mobilefirst: { application: a, api: \"https://v/mfp/api\" }"
         #expect(
@@ -64,7 +64,7 @@ struct PlaintextTests {
             ])
     }
 
-    @Test("an upstream that allows it does not do so for another")
+    @Test("plaintext: allow of one upstream does not apply to another")
     func others() {
         let yaml = """
             listeners: [{ address: "127.0.0.1:1", upstream: u, routes: [{ path: /v/, upstream: v }] }]

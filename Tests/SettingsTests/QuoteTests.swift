@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Quotes")
 struct QuoteTests {
-    @Test("a file whose every value and key is in quotes has the same settings as one without")
+    @Test("a file with quotes around every key and value has the settings of the file without them")
     func wholeFile() throws {
         let tree = try YAMLComposer.compose(Array(everything.utf8)).root
         let quoted = quoted(tree)
@@ -19,7 +19,7 @@ struct QuoteTests {
     }
 
     @Test(
-        "a word, number or flag in quotes means the same as without",
+        "quotes around a word, number or flag make no difference",
         arguments: [
             (frame("workers: "), "auto"), (frame("workers: "), "3"), (frame("audit: "), "journal"),
             (frame("limits: { callers: 4, head: "), "8KiB"), (frame("limits: { callers: "), "7"),
@@ -50,7 +50,7 @@ struct QuoteTests {
         #expect(parsed("\(before)\"${X}\"\(ends)", environment: ["X": word]) == plain, "from the environment")
     }
 
-    @Test("`./form` is an address, and `form` in quotes is the page's own action")
+    @Test("the url `./form` of a login step is an address, and `form` in quotes is the page's own action")
     func formAddress() throws {
         func target(_ url: String) throws -> LoginStep.Target? {
             let yaml = challenge("name: c, upstream: u, credential: x, gateway: webseal, login: { url: \(url) }")

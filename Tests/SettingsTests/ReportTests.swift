@@ -7,14 +7,14 @@ import Testing
 
 @Suite("What the commands print")
 struct ReportTests {
-    @Test("a problem is one line, whatever stands in the keys of the file")
+    @Test("a problem is printed on one line, whatever characters the file's keys contain")
     func oneLine() {
         let told = problems("\"a\\nb\\e[2J\\u2028\": 1\nlisteners: []\nupstreams: {}\n")
         #expect(told.contains { $0.hasPrefix("f:1:1: a\\u000Ab\\u001B[2J\\u2028: unknown key") }, "\(told)")
     }
 
     @Test(
-        "check counts errors and warnings in its last line",
+        "countersign check counts errors and warnings in its last line",
         arguments: [
             (0, 0, "a.yaml: no problems"), (1, 0, "a.yaml: 1 error"), (2, 1, "a.yaml: 2 errors, 1 warning"),
             (0, 3, "a.yaml: 3 warnings"),
@@ -35,24 +35,24 @@ struct ReportTests {
     }
 
     @Test(
-        "match prints the pattern that wins as it was written",
+        "countersign match prints the most specific pattern as it was written",
         arguments: [
             (["*.com", "https://A.com:80/"], "http://a.com", MatchReport.winner("https://A.com:80/")),
             (["b.com", "*.org"], "http://a.com", .none), ([], "http://a.com", .none),
             (
                 ["a.*.com"], "a.com",
-                .invalid("\"a.*.com\" is no location pattern: a * in the host must be its whole first label")
+                .invalid("\"a.*.com\" is not a location pattern: a * in the host must be its whole first label")
             ),
             (
                 ["*"], "ftp://a",
-                .invalid("\"ftp://a\" is no URI to match: the scheme is none of http, https, ws and wss")
+                .invalid("\"ftp://a\" is not a URI to match: the scheme is not http, https, ws or wss")
             ),
         ])
     func match(patterns: [String], uri: String, report: MatchReport) {
         #expect(MatchReport(uri: uri, patterns: patterns) == report)
     }
 
-    @Test("match exits 0, 1 or 64, and says none where nothing covers the URI")
+    @Test("countersign match exits with 0, 1 or 64, and prints none if no pattern covers the URI")
     func exitCodes() {
         #expect(MatchReport.winner("*").exitCode == 0)
         #expect(MatchReport.none.exitCode == 1)

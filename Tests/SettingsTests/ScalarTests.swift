@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Single values")
 struct ScalarTests {
-    @Test("a variable of the environment stands in any value, and $${ is ${ itself")
+    @Test("a variable of the environment is replaced in any value, and $${ is a literal ${")
     func environment() throws {
         let yaml = challenge("name: c, upstream: u, inject: { A: \"${X}-${Y_1}$${b}$$\" }, credential: x")
         let settings = try #require(parsed(yaml, environment: ["X": "1", "Y_1": ""]))
@@ -20,19 +20,19 @@ struct ScalarTests {
     }
 
     @Test(
-        "a variable that has no value is told",
+        "an unset variable in a value is reported",
         arguments: [
             ("${X}", "the environment variable X is not set"),
-            ("${X", "a ${ has no }; write $${ for the signs themselves"),
-            ("${1X}", "\"1X\" is no name of an environment variable; write $${ for the signs ${ themselves"),
-            ("${}", "\"\" is no name of an environment variable; write $${ for the signs ${ themselves"),
+            ("${X", "${ has no closing }; write $${ for a literal ${"),
+            ("${1X}", "\"1X\" is not the name of an environment variable; write $${ for a literal ${"),
+            ("${}", "\"\" is not the name of an environment variable; write $${ for a literal ${"),
         ])
     func unset(text: String, reason: String) {
         #expect(problems(frame("audit: \"\(text)\"")) == ["f:4:8: audit: \(reason)"])
     }
 
     @Test(
-        "a secret is refused in the file and from the environment alike",
+        "a secret in the file or from the environment is refused",
         arguments: [
             ("security-check: P, answer: { pin: \"1234\" }", "answer.pin", 68, "pin"),
             ("security-check: P, answer: { pin: 1234 }", "answer.pin", 68, "pin"),
@@ -49,12 +49,13 @@ struct ScalarTests {
     }
 
     @Test(
-        "what only looks like a secret by name is none", arguments: ["cache-key: a", "token_format: b", "X-Pinned: c"])
+        "a name that only resembles a secret's is accepted",
+        arguments: ["cache-key: a", "token_format: b", "X-Pinned: c"])
     func noSecrets(text: String) {
         #expect(problems(challenge("name: c, upstream: u, inject: { \(text) }")) == [])
     }
 
-    @Test("without quotes an answer's numbers, truth values and null are those of JSON")
+    @Test("unquoted numbers, flags and null of an answer are those of JSON")
     func json() throws {
         let yaml = challenge(
             "name: c, upstream: u, security-check: P, "
@@ -73,35 +74,36 @@ struct ScalarTests {
     }
 
     @Test(
-        "operations are within bounds",
+        "limits, workers and log settings outside their ranges are reported",
         arguments: [
             ("workers: 0", "workers: \"0\" is neither auto nor a whole number from 1 to 64", 10),
-            ("limits: { callers: 0 }", "limits.callers: \"0\" is no whole number from 1 to 1048576", 20),
+            ("limits: { callers: 0 }", "limits.callers: \"0\" is not a whole number from 1 to 1048576", 20),
             ("limits: { head: 1B }", "limits.head: must be from 1KiB to 1MiB", 17),
             (
                 "limits: { replay: lots }",
-                "limits.replay: \"lots\" is no size; write a whole number and B, KiB, MiB or GiB: 64KiB, 16MiB", 19
+                "limits.replay: \"lots\" is not a valid size (use 64KiB, 16MiB)", 19
             ),
             (
                 "log: { level: inf }",
-                "log.level: \"inf\" is none of trace, debug, info, notice, warning, error, critical; did you mean \"info\"?",
+                "log.level: \"inf\" is not one of trace, debug, info, notice, warning, error, critical; did you mean \"info\"?",
                 15
-            ), ("audit: syslog", "audit: \"syslog\" is none of journal, none", 8),
+            ), ("audit: syslog", "audit: \"syslog\" is not one of journal, none", 8),
             (
                 "credentials: { sources: [enf] }",
-                "credentials.sources[0]: \"enf\" is none of env, systemd, keyring, exec; did you mean \"env\"?", 26
+                "credentials.sources[0]: \"enf\" is not one of env, systemd, keyring, exec; did you mean \"env\"?", 26
             ),
             ("credentials: { sources: [keyring] }", "credentials.sources[0]: keyring needs a path: `keyring: /…`", 26),
             (
                 "credentials: { sources: [env, env] }",
-                "credentials.sources[1]: this source stands in the list already",
+                "credentials.sources[1]: this source is already in the list",
                 31
-            ), ("credentials: { sources: [exec: []] }", "credentials.sources[0].exec: names no program", 32),
+            ), ("credentials: { sources: [exec: []] }", "credentials.sources[0].exec: does not name a program", 32),
             (
                 "credentials: { sources: [{ exec: [/h], key-file: /k }] }",
-                "credentials.sources[0].key-file: belongs to another source: begin it with a new -", 50
-            ), ("credentials: {}", "credentials.sources: is missing", 14),
-            ("credentials: { ask: { a: [] } }", "credentials.ask.a: names no field", 26),
+                "credentials.sources[0].key-file: belongs to another source: write that source as a new list element",
+                50
+            ),
+            ("credentials: { ask: { a: [] } }", "credentials.ask.a: does not name a field", 26),
             (
                 "credentials: { ask: { a: p } }",
                 "credentials.ask.a: warning: no challenge uses a credential of this name", 26

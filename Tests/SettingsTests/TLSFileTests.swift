@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeClient
+import Curl
 import FoundationEssentials
 import Glibc
 import Secrets
@@ -35,46 +37,47 @@ struct TLSFileTests {
         return path
     }
 
-    @Test("good ones are not mentioned")
+    @Test("usable files of certificates and keys cause no problems")
     func good() throws {
         #expect(try warnings("ca", Self.valid + Self.expired) == [])
         #expect(try warnings("certificate", "a comment\n" + Self.valid.replacing("\n", with: "\r\n")) == [])
         #expect(try warnings("key", Self.valid + Self.key) == [])
     }
 
-    @Test("those that cannot be used are")
+    @Test("files of certificates and keys that cannot be used are warned about")
     func unusable() throws {
         #expect(
             problems(frame(upstream: "tls: { ca: /nowhere/ca.pem }")) == [
                 "f:3:79: upstreams.u.tls.ca: warning: /nowhere/ca.pem: there is no such file"
             ])
-        let noCertificate = "upstreams.u.tls.ca: warning: F: holds no certificate in PEM (-----BEGIN CERTIFICATE-----)"
+        let noCertificate =
+            "upstreams.u.tls.ca: warning: F: contains no certificate in PEM (-----BEGIN CERTIFICATE-----)"
         #expect(try warnings("ca", "") == [noCertificate])
         #expect(try warnings("ca", Self.key) == [noCertificate])
         #expect(try warnings("ca", String(Self.valid.dropLast(40))) == [noCertificate])
-        let damaged = "upstreams.u.tls.ca: warning: F: holds a certificate that cannot be read"
+        let damaged = "upstreams.u.tls.ca: warning: F: contains a certificate that cannot be read"
         #expect(try warnings("ca", Self.valid + Self.valid.replacing("MIIB", with: "MII*")) == [damaged])
         #expect(try warnings("ca", Self.valid.replacing("MIIBF", with: "MIIBG")) == [damaged])
         #expect(
             try warnings("key", Self.valid) == [
-                "upstreams.u.tls.key: warning: F: holds no private key in PEM (-----BEGIN PRIVATE KEY-----)"
+                "upstreams.u.tls.key: warning: F: contains no private key in PEM (-----BEGIN PRIVATE KEY-----)"
             ])
         for head in [
             "-----BEGIN ENCRYPTED PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED",
         ] {
             #expect(
                 try warnings("key", head + "\nAAAA\n") == [
-                    "upstreams.u.tls.key: warning: F: holds an encrypted key; keep it unencrypted, readable by the daemon's user "
-                        + "alone"
+                    "upstreams.u.tls.key: warning: F: contains an encrypted key; store it unencrypted, readable by the daemon's user "
+                        + "only"
                 ])
         }
     }
 
-    @Test("those that can be used, but not for long or not well, are")
+    @Test("expired certificates, large CA files and readable keys are warned about")
     func dubious() throws {
         #expect(
             try warnings("certificate", Self.expired + Self.valid) == [
-                "upstreams.u.tls.certificate: warning: F: the certificate has expired, on 2021-02-03"
+                "upstreams.u.tls.certificate: warning: F: the certificate expired on 2021-02-03"
             ])
         #expect(
             try warnings("certificate", Self.later) == [
@@ -82,7 +85,7 @@ struct TLSFileTests {
             ])
         #expect(
             try warnings("ca", Self.expired) == [
-                "upstreams.u.tls.ca: warning: F: none of its certificates is valid any more, the last until 2021-02-03"
+                "upstreams.u.tls.ca: warning: F: all its certificates have expired, the last on 2021-02-03"
             ])
         #expect(
             try warnings("key", Self.key, mode: 0o644) == [
@@ -92,26 +95,27 @@ struct TLSFileTests {
         let told = try warnings("ca", long)
         #expect(
             told == [
-                "upstreams.u.tls.ca: warning: F: is long, and is taken apart for each connection; leave `ca` out to trust the system's"
+                "upstreams.u.tls.ca: warning: F: is larger than 64 KiB and is parsed for each connection; leave `ca` out to trust the system's authorities"
             ])
     }
 
-    @Test("the lowest version is 1.2, or 1.3")
+    @Test("tls.minimum is 1.2 or 1.3")
     func minimum() {
-        #expect(parsed(frame())?.upstreams.first?.tls.minimum == .tls12)
-        #expect(parsed(frame(upstream: "tls: { minimum: \"1.3\" }"))?.upstreams.first?.tls.minimum == .tls13)
+        #expect(parsed(frame())?.upstreams.first?.connections.tls.minimum == .tls12)
+        #expect(
+            parsed(frame(upstream: "tls: { minimum: \"1.3\" }"))?.upstreams.first?.connections.tls.minimum == .tls13)
         #expect(
             problems(frame(upstream: "tls: { minimum: 1.1 }")) == [
-                "f:3:84: upstreams.u.tls.minimum: \"1.1\" is none of 1.2, 1.3; did you mean \"1.2\"?"
+                "f:3:84: upstreams.u.tls.minimum: \"1.1\" is not one of 1.2, 1.3; did you mean \"1.2\"?"
             ])
     }
 
-    @Test("what they hold is read as it is, and the first that cannot be used is told by its key")
+    @Test("certificate and key files are read unchanged, and the first unusable one is named by its key")
     func material() throws {
         let (certificate, key) = (try write(Self.valid), try write(Self.key))
         defer { for path in [certificate, key] { try? FileManager.default.removeItem(atPath: path) } }
         let yaml = frame(upstream: "tls: { ca: \(certificate), certificate: \(certificate), key: \(key) }")
-        var tls = try #require(parsed(yaml)?.upstreams.first?.tls)
+        var tls = try #require(parsed(yaml)?.upstreams.first?.connections.tls)
         let material = try TLSMaterial(tls)
         #expect(material.authorities == Array(Self.valid.utf8) && material.certificate == material.authorities)
         #expect(material.key == Secret(Self.key))

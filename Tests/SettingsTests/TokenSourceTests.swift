@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Settings of tokens that are found or taken from answers")
 struct TokenSourceTests {
-    @Test("issuers take the place of a url")
+    @Test("a token with issuers needs no url")
     func issuers() throws {
         let yaml = SettingsTests.challenge(
             "name: c, upstream: u, scheme: bearer, credential: x, token: { issuers: [https://id.example/t, "
@@ -23,12 +23,12 @@ struct TokenSourceTests {
     }
 
     @Test(
-        "what is wrong in issuers is told",
+        "each problem of issuers is reported with its position and a remedy",
         arguments: [
-            ("issuers: [], grant: password", "5:78: challenges[0].token.issuers: is empty: no server would be asked"),
+            ("issuers: [], grant: password", "5:78: challenges[0].token.issuers: is empty: name at least one server"),
             (
                 "issuers: https://i.example, url: https://i.example/t, grant: password",
-                "5:78: challenges[0].token.issuers: stands beside `url`, in line 5: a token has one of them"
+                "5:78: challenges[0].token.issuers: cannot be combined with `url` in line 5: a token has only one of them"
             ),
             (
                 "issuers: https://i.example, grant: registry",
@@ -36,8 +36,8 @@ struct TokenSourceTests {
             ),
             (
                 "issuers: http://i.example, grant: password",
-                "5:78: challenges[0].token.issuers: is no issuer of tokens: an address of https:// (http:// on this machine "
-                    + "only) without a query, letter by letter as the server's metadata has it (RFC 8414)"
+                "5:78: challenges[0].token.issuers: is not an issuer (use an https:// address without a query, exactly as in the "
+                    + "server's metadata, RFC 8414; http:// on this machine only)"
             ),
         ])
     func wrongIssuers(token: String, problem: String) {
@@ -45,18 +45,18 @@ struct TokenSourceTests {
         #expect(problems(yaml) == ["f:\(problem)"])
     }
 
-    @Test("a list may hold bearer, but no registry's")
+    @Test("a list of schemes may contain bearer, but not with the grant registry")
     func list() {
         let keys = "name: c, upstream: u, scheme: [negotiate, bearer, basic], credential: x, token:"
         #expect(problems(SettingsTests.challenge("\(keys) { grant: static }")) == [])
         #expect(
             problems(SettingsTests.challenge("\(keys) { grant: registry, url: https://r.example/t }")) == [
-                "f:5:87: challenges[0].token: the grant registry stands alone: write a challenge of its own for the other "
-                    + "schemes"
+                "f:5:87: challenges[0].token: the grant registry cannot be combined with other schemes: write a separate "
+                    + "challenge for them"
             ])
     }
 
-    @Test("a gateway may take a token from an answer and inject it")
+    @Test("a gateway may extract a token from an answer and inject it")
     func extraction() throws {
         let yaml = SettingsTests.challenge(
             "name: c, upstream: u, gateway: none, detect: { status: 401 }, credential: x, login: { url: /l, "
@@ -74,14 +74,14 @@ struct TokenSourceTests {
     }
 
     @Test(
-        "what is wrong in an extraction is told",
+        "each problem of extract is reported with its position and a remedy",
         arguments: [
-            ("extract: { token: data.token }", "is no place in a JSON text: write it as /data/token (RFC 6901)"),
-            ("extract: { \"a b\": /a }", "the name is made of letters, digits, -, _ and ., and is not totp"),
-            ("extract: { totp: /a }", "the name is made of letters, digits, -, _ and ., and is not totp"),
+            ("extract: { token: data.token }", "is not a JSON pointer (use one such as /data/token, RFC 6901)"),
+            ("extract: { \"a b\": /a }", "the name is not valid (use letters, digits, -, _ and .; not totp)"),
+            ("extract: { totp: /a }", "the name is not valid (use letters, digits, -, _ and .; not totp)"),
             (
                 "extract: { key: /a }",
-                "nothing sends {key}, which `extract` takes: add `inject`, or a parameter of a later step"
+                "{key} is extracted but never sent: add `inject`, or a parameter of a later step"
             ),
         ])
     func wrongExtraction(step: String, problem: String) {

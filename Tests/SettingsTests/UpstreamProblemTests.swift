@@ -7,9 +7,9 @@ import Testing
 @Suite("Problems of upstreams")
 struct UpstreamProblemTests {
     @Test(
-        "what is wrong in an upstream is told",
+        "each problem of an upstream is reported with its position and a remedy",
         arguments: [
-            ("http: 3", "f:3:74: upstreams.u.http: \"3\" is none of auto, 1.1, 2"),
+            ("http: 3", "f:3:74: upstreams.u.http: \"3\" is not one of auto, 1.1, 2"),
             ("timeouts: { connect: 5 }", durationProblem("connect", 89, "5")),
             ("timeouts: { login: 60 }", durationProblem("login", 87, "60")),
             ("timeouts: { idle: 1.5h }", durationProblem("idle", 86, "1.5h")),
@@ -25,8 +25,7 @@ struct UpstreamProblemTests {
             ),
             (
                 "replay: { disk: 16MB }",
-                "f:3:84: upstreams.u.replay.disk: \"16MB\" is no size; write a whole number and B, KiB, MiB or GiB: 64KiB, "
-                    + "16MiB"
+                "f:3:84: upstreams.u.replay.disk: \"16MB\" is not a valid size (use 64KiB, 16MiB)"
             ),
             (
                 "replay: { disk: 9007199254740992GiB }",
@@ -34,60 +33,66 @@ struct UpstreamProblemTests {
             ),
             (
                 "proxy: ftp://p:1",
-                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+                "f:3:75: upstreams.u.proxy: is not a proxy (use none, http://HOST:PORT or socks5h://HOST:PORT)"
             ),
             (
                 "proxy: http://p",
-                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+                "f:3:75: upstreams.u.proxy: is not a proxy (use none, http://HOST:PORT or socks5h://HOST:PORT)"
             ),
             (
                 "proxy: \"http://[::1]\"",
-                "f:3:75: upstreams.u.proxy: is neither none nor a proxy: http://HOST:PORT or socks5h://HOST:PORT"
+                "f:3:75: upstreams.u.proxy: is not a proxy (use none, http://HOST:PORT or socks5h://HOST:PORT)"
             ),
             (
                 "proxy: http://ann:pw@p:1",
-                "f:3:75: upstreams.u.proxy: a proxy with a user name and password is not supported; they do not stand in "
-                    + "this file"
+                "f:3:75: upstreams.u.proxy: a proxy with a user name and password is not supported; secrets do not "
+                    + "belong in this file"
             ),
-            ("tls: { ca: ca.pem }", "f:3:79: upstreams.u.tls.ca: \"ca.pem\" is no absolute path: it must begin with /"),
+            (
+                "tls: { ca: ca.pem }",
+                "f:3:79: upstreams.u.tls.ca: \"ca.pem\" is not an absolute path: it must begin with /"
+            ),
             (
                 "tls: { key: /dev/null }",
                 "f:3:73: upstreams.u.tls: certificate and key go together: certificate is missing"
             ),
             (
                 "tls: { pin: sha256//abc= }",
-                "f:3:80: upstreams.u.tls.pin: is no pin: sha256// and the base64 of the public key's SHA-256, 44 characters"
+                "f:3:80: upstreams.u.tls.pin: is not a pin (use sha256// and the base64 of the public key's SHA-256, 44 characters)"
             ),
             (
                 "password: secret",
-                "f:3:68: upstreams.u.password: unknown key; secrets do not stand in this file: keep it in a credential "
-                    + "source and name that by `credential:`"
+                "f:3:68: upstreams.u.password: unknown key; secrets do not belong in this file: keep it in a credential "
+                    + "source, and name that credential with `credential:`"
             ),
             ("check: { path: health }", checkPathProblem(83)),
             ("check: { path: \"/a b\" }", checkPathProblem(83)),
             ("check: { path: \"/a#b\" }", checkPathProblem(83)),
-            ("check: { path: /, every: 999ms }", "f:3:93: upstreams.u.check.every: is less than a second"),
+            ("check: { path: /, every: 999ms }", "f:3:93: upstreams.u.check.every: must be at least 1s"),
             (
                 "check: { path: /, status: 100 }",
-                "f:3:94: upstreams.u.check.status: \"100\" is no whole number from 200 to 599"
+                "f:3:94: upstreams.u.check.status: \"100\" is not a whole number from 200 to 599"
             ),
             ("check: { status: 200 }", "f:3:75: upstreams.u.check.path: is missing"),
-            ("plaintext: yes", "f:3:79: upstreams.u.plaintext: \"yes\" is none of allow, refuse"),
+            ("plaintext: yes", "f:3:79: upstreams.u.plaintext: \"yes\" is not one of allow, refuse"),
         ])
     func upstream(text: String, problem: String) {
         #expect(errors(frame(upstream: text)) == [problem])
     }
 
     @Test(
-        "an address that is none is told",
+        "an invalid upstream address is reported",
         arguments: [
-            ("u.example", "is no address of http:// or https://, a host, and perhaps a port and a path"),
-            ("ftp://u.example", "is no address of http:// or https://, a host, and perhaps a port and a path"),
+            ("u.example", "is not an address (use http:// or https://, a host, and optionally a port and a path)"),
+            (
+                "ftp://u.example",
+                "is not an address (use http:// or https://, a host, and optionally a port and a path)"
+            ),
             (
                 "https://ann:pw@u.example/",
-                "an address holds no user name and password; keep them in a credential source"
+                "an address must not contain a user name or a password; keep them in a credential source"
             ),
-            ("https://u.example/?a=b", "must have no query: the paths of requests are appended to it"),
+            ("https://u.example/?a=b", "must not have a query: the paths of requests are appended to it"),
             ("", "is empty"),
         ])
     func url(text: String, reason: String) {
@@ -106,15 +111,15 @@ struct UpstreamProblemTests {
             """
         #expect(
             problems(yaml) == [
-                "f:3:3: upstreams.a b: \"a b\" is no name: it is made of letters, digits, -, _ and ., begins with none of - "
-                    + "and ., and is at most 64 long",
+                "f:3:3: upstreams.a b: \"a b\" is not a valid name (use letters, digits, -, _ and .; at most 64 characters; "
+                    + "do not begin with - or .)",
                 "f:5:18: upstreams.a b.mobilefirst.application: is missing",
-                "f:5:30: upstreams.a b.mobilefirst.platform: \"windows\" is none of android, ios, web",
+                "f:5:30: upstreams.a b.mobilefirst.platform: \"windows\" is not one of android, ios, web",
                 "f:5:39: upstreams.a b.mobilefirst.adapter: unknown key",
             ])
     }
 
-    @Test("TLS of an upstream without TLS is warned about")
+    @Test("a tls section of an http:// upstream is warned about")
     func needlessTLS() {
         let yaml = """
             listeners: [{ address: "127.0.0.1:1", upstream: u }]
@@ -122,17 +127,16 @@ struct UpstreamProblemTests {
             """
         #expect(
             problems(yaml) == [
-                "f:2:49: upstreams.u.tls: warning: the upstream is spoken to without TLS, by http://"
+                "f:2:49: upstreams.u.tls: warning: the upstream is reached without TLS, through http://"
             ])
     }
 }
 
 private func durationProblem(_ key: String, _ column: Int, _ text: String) -> String {
-    "f:3:\(column): upstreams.u.timeouts.\(key): \"\(text)\" is no duration; write a whole number and ms, s, m or h: "
-        + "500ms, 10s, 5m, 2h"
+    "f:3:\(column): upstreams.u.timeouts.\(key): \"\(text)\" is not a duration (use 500ms, 10s, 5m, 2h)"
 }
 
 private func checkPathProblem(_ column: Int) -> String {
-    "f:3:\(column): upstreams.u.check.path: is no path: it begins with / and is made of visible ASCII signs, without #; "
-        + "others are written %C3%A4"
+    "f:3:\(column): upstreams.u.check.path: is not a path (begin with /; use only visible ASCII characters without #, and "
+        + "write others as %C3%A4)"
 }

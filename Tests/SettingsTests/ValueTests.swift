@@ -8,7 +8,7 @@ import Testing
 @Suite("Values of the settings")
 struct ValueTests {
     @Test(
-        "an address prints as the configuration writes it",
+        "a listen address prints as the configuration writes it",
         arguments: [
             (ListenAddress.tcp(host: "127.0.0.1", port: 8080), "127.0.0.1:8080"),
             (.tcp(host: "::1", port: 80), "[::1]:80"), (.systemd(name: "http"), "systemd:http"),
@@ -19,7 +19,7 @@ struct ValueTests {
         #expect(address.description == text)
     }
 
-    @Test("a problem prints on one line that editors and scripts can follow")
+    @Test("a problem is printed as FILE:LINE:COL on one line")
     func problem() {
         var problem = Problem(
             file: "a.yaml", mark: Mark(line: 3, column: 7), keyPath: "listeners[0].upstream",

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeClient
 import ChallengeHandling
 import HTTPTypes
+import Logging
+import Proxy
 import Testing
 
 @testable import Settings
@@ -27,26 +30,27 @@ struct WholeFileTests {
             settings.listeners.map(\.address.description).dropFirst() == ["unix:/run/c.sock?mode=0660", "systemd:http"])
         #expect(settings.listeners.map(\.callers) == [nil, 7, nil])
         #expect(settings.admin.addresses.map(\.description) == ["unix:/run/admin.sock", "[::1]:9180"])
+        var connections = ConnectionSettings()
+        connections.version = .http1
+        connections.tls = TLSSettings(
+            ca: "/ca.pem", certificate: "/c.pem", key: "/k.pem",
+            pins: ["sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE="])
+        connections.proxy = "socks5h://[::1]:1080"
+        connections.allowsPlaintext = true
         #expect(
             settings.upstream(named: "bank")
                 == UpstreamSettings(
                     name: "bank", url: try #require(WebURL("https://mfp.example.com/mfp/api/adapters/")),
-                    tls: TLSSettings(
-                        ca: "/ca.pem", certificate: "/c.pem", key: "/k.pem",
-                        pins: ["sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE="]),
-                    http: .http1,
-                    timeouts: TimeoutSettings(
+                    connections: connections,
+                    timeouts: .init(
                         connect: .milliseconds(500), response: .seconds(120), idle: .seconds(3600),
                         login: .seconds(90)),
-                    replay: ReplaySettings(memory: 1024, disk: 1_073_741_824),
-                    proxy: ProxySettings(scheme: .socks5h, host: "::1", port: 1080), host: .pass,
-                    callerCredentials: .keep,
-                    forwarded: .xForwarded, plaintext: .allow,
+                    replay: ReplayTiers(memory: 1024, disk: 1_073_741_824),
+                    forwarding: ForwardingPolicy(host: .pass, callerCredentials: .keep, caller: .xForwarded),
                     mobileFirst: MobileFirstConfiguration(
                         api: try #require(WebURL("http://mfp.example.com/mfp/api")), application: "com.sample.pincode",
                         platform: .android, version: "2.1", scope: Scope(["one", "two"])),
-                    check: UpstreamCheckSettings(path: "/health?deep=1", statuses: [200, 204], period: .seconds(60))))
-        #expect(settings.upstream(named: "bank")?.proxy?.url == "socks5h://[::1]:1080")
+                    check: UpstreamCheckPlan(path: "/health?deep=1", statuses: [200, 204], period: .seconds(60))))
         #expect(
             settings.credentials.sources
                 == [.environment, .systemd, .keyring(path: "/k", keyFile: "/f", asks: true), .exec(["/h", "-x"])])
@@ -66,7 +70,7 @@ struct WholeFileTests {
         #expect(
             challenges[0]
                 == ChallengeSettings(
-                    name: "bank-pin", place: .locations([try LocationPattern("mfp.example.com/*")]),
+                    name: "bank-pin", location: .locations([try LocationPattern("mfp.example.com/*")]),
                     credential: "bank-pin",
                     kind: SecurityCheckSettings(
                         check: "PinCodeAttempts", answer: try AnswerTemplate(answer), keepAttempts: 2,
@@ -94,10 +98,10 @@ struct WholeFileTests {
                     InjectedTemplate(name: try #require(.init("X-Api-Key")), value: try TextTemplate("{key}")),
                     InjectedTemplate(name: try #require(.init("X-Tenant")), value: try TextTemplate("blue")),
                 ]))
-        #expect(challenges[4].place == .upstream("ledger"))
+        #expect(challenges[4].location == .upstream("ledger"))
     }
 
-    @Test("every step and sign of a gateway becomes its value")
+    @Test("every step and matcher of a gateway becomes its value")
     func gateway() throws {
         let portal = try #require(parsed(everything)).challenges[1]
         #expect(portal.login == .atStart)
@@ -136,7 +140,7 @@ struct WholeFileTests {
                     passedCookies: ["csrftoken", "XSRF-TOKEN"]))
     }
 
-    @Test("what the machine lacks and what reaches nothing is warned about, and nothing else is")
+    @Test("missing files and patterns that cover nothing are the only warnings of the complete file")
     func warnings() {
         #expect(
             problems(everything) == [
@@ -149,7 +153,7 @@ struct WholeFileTests {
             ])
     }
 
-    @Test("what is left out has its default")
+    @Test("keys that are left out have their defaults")
     func defaults() throws {
         let settings = try #require(parsed(frame()))
         #expect(
@@ -162,12 +166,10 @@ struct WholeFileTests {
                     ], admin: AdminSettings(addresses: []),
                     upstreams: [
                         UpstreamSettings(
-                            name: "u", url: try #require(WebURL("https://u.example/")), tls: TLSSettings(pins: []),
-                            http: .automatic,
-                            timeouts: TimeoutSettings(
+                            name: "u", url: try #require(WebURL("https://u.example/")),
+                            timeouts: .init(
                                 connect: .seconds(5), response: .seconds(60), idle: .seconds(300), login: .seconds(60)),
-                            replay: ReplaySettings(memory: 65_536, disk: 16_777_216), host: .upstream,
-                            callerCredentials: .replace, forwarded: .none, plaintext: .refuse,
+                            replay: ReplayTiers(memory: 65_536, disk: 16_777_216),
                             mobileFirst: MobileFirstConfiguration(
                                 api: try #require(WebURL("https://u.example/mfp/api")), application: "a",
                                 platform: .ios,
@@ -175,6 +177,6 @@ struct WholeFileTests {
                     ], credentials: CredentialSettings(), challenges: [],
                     limits: LimitSettings(
                         callers: 1024, exchanges: 4096, waiters: 1024, head: 65_536, replay: 268_435_456),
-                    audit: .journal, workers: .automatic, log: LogSettings(level: .info, format: .automatic)))
+                    audit: .journal, workers: .automatic, log: LogSettings(level: .info, format: .auto)))
     }
 }

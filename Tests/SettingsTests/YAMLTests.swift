@@ -36,14 +36,14 @@ struct YAMLTests {
     }
 
     @Test(
-        "what is not read is told with its place",
+        "YAML that is not supported is reported with its position",
         arguments: [
-            ("", 1, 1, "the file holds no settings"), ("# only a comment\n", 1, 1, "the file holds no settings"),
-            ("a: &x 1\n", 1, 4, "anchors are not used here"),
-            ("a: 1\nb: *x\n", 2, 4, "aliases are not used here; put quotes around a value that begins with *"),
-            ("a: !!str 1\n", 1, 4, "tags are not used here"),
-            ("a: 1\n---\nb: 2\n", 2, 1, "a second document begins here; the settings are one"),
-            ("[a]: 1\n", 1, 1, "a key is a single word or text"),
+            ("", 1, 1, "the file contains no settings"), ("# only a comment\n", 1, 1, "the file contains no settings"),
+            ("a: &x 1\n", 1, 4, "anchors are not allowed"),
+            ("a: 1\nb: *x\n", 2, 4, "aliases are not allowed; put quotes around a value that begins with *"),
+            ("a: !!str 1\n", 1, 4, "tags are not allowed"),
+            ("a: 1\n---\nb: 2\n", 2, 1, "a second document begins here; the configuration must be one document"),
+            ("[a]: 1\n", 1, 1, "a key must be a single value"),
             (
                 "a:\n\t- b\n", 2, 1,
                 "while scanning for the next token: found character that cannot start any token; this is a tab: "
@@ -65,9 +65,9 @@ struct YAMLTests {
         }
     }
 
-    @Test("bytes that are no UTF-8 are told with their place")
+    @Test("bytes that are not UTF-8 are reported with their position")
     func notUTF8() {
-        let message = "the file is not in UTF-8: a byte here is part of no character"
+        let message = "the file is not valid UTF-8: this byte is not part of a character"
         #expect(throws: YAMLError(message: message, mark: Mark(line: 2, column: 5))) {
             try YAMLComposer.compose(Array("a: é\nb: é".utf8) + [0xE9] + Array("\nc: 1\n".utf8))
         }
@@ -76,13 +76,13 @@ struct YAMLTests {
         }
     }
 
-    @Test("a byte order mark is passed over")
+    @Test("a byte order mark at the start of a file is skipped")
     func byteOrderMark() throws {
         let (root, _) = try YAMLComposer.compose([0xEF, 0xBB, 0xBF] + Array("a: 1".utf8))
         #expect(root.mark == Mark(line: 1, column: 1))
     }
 
-    @Test("every key that stands twice is told, and the first one counts")
+    @Test("every repeated key is reported, and the first one is used")
     func duplicateKeys() throws {
         let (root, duplicates) = try YAMLComposer.compose(Array("a: 1\nb: {c: 1, c: 2}\na: 2\na: 3\n".utf8))
         #expect(

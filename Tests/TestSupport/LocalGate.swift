@@ -22,8 +22,8 @@ package final class LocalGate: AttemptControl {
     package var keys: [LatchKey] { gate.withLock { $0.record.latches.entries.map(\.key) } }
 
     /// Closes a latch.
-    package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) {
-        note(.rejected(latch), of: CredentialUse(key: key, credential: credential))
+    package func close(_ key: LatchKey, for credential: Credential, _ latch: Latch) async {
+        await record(.rejected(latch), of: CredentialUse(key: key, credential: credential))
     }
 
     /// The latch that is closed for a value.
@@ -34,8 +34,8 @@ package final class LocalGate: AttemptControl {
     }
 
     /// Keeps a mark.
-    package func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) {
-        note(.accepted(acceptance), of: CredentialUse(key: key, credential: credential))
+    package func accept(_ key: LatchKey, _ credential: Credential, _ acceptance: Acceptance) async {
+        await record(.accepted(acceptance), of: CredentialUse(key: key, credential: credential))
     }
 
     /// The mark of a value.
@@ -44,15 +44,23 @@ package final class LocalGate: AttemptControl {
     }
 
     /// Opens the latches of a challenge; returns how many there were.
-    package func unlatch(challenge: String) -> Int {
+    package func unlatch(challenge: String) async -> Int {
         let (opened, change) = gate.withLock { $0.unlatch(challenge) }
-        keep(change)
+        await keep(change)
         return opened
     }
 
-    private func keep(_ change: AttemptChange?) {
-        guard let change, let kept = store.keep(change, of: gate.withLock(\.record)) else { return }
-        gate.withLock { $0.merge(kept, after: change) }
+    private func keep(_ change: AttemptChange?) async {
+        if let change { await write([change]) }
+    }
+
+    private func write(_ changes: [AttemptChange]) async {
+        await withCheckedContinuation { continuation in
+            store.store(changes, of: gate.withLock(\.record)) { [self] kept in
+                if let kept { gate.withLock { $0.merge(kept) } }
+                continuation.resume()
+            }
+        }
     }
 
     private func digests(_ use: CredentialUse) -> AttemptDigests {
@@ -69,8 +77,8 @@ package final class LocalGate: AttemptControl {
     }
 
     /// See `AttemptControl`.
-    package func note(_ outcome: AttemptOutcome, of use: CredentialUse) {
-        keep(gate.withLock { $0.note(outcome, use.key, digests(use)) })
+    package func record(_ outcome: AttemptOutcome, of use: CredentialUse) async {
+        await keep(gate.withLock { $0.record(outcome, of: use.key, digests(use)) })
     }
 
     /// See `AttemptControl`.
@@ -79,12 +87,12 @@ package final class LocalGate: AttemptControl {
     }
 
     /// See `AttemptControl`.
-    package func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) -> Int64? {
+    package func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) async -> Int64? {
+        await write([])
         let (until, change) = gate.withLock { gate in
-            gate.merge(store.load())
-            return gate.use(code: seed, stepEnding: end, isUsed: isUsed, now: now)
+            gate.use(code: seed, stepEnding: end, isUsed: isUsed, now: now)
         }
-        keep(change)
+        await keep(change)
         return until
     }
 
@@ -94,8 +102,8 @@ package final class LocalGate: AttemptControl {
     }
 
     /// See `AttemptControl`.
-    package func note(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
-        gate.withLock { $0.note(answer, to: challenge, acceptedAt: address) }
+    package func record(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
+        gate.withLock { $0.record(answer, to: challenge, acceptedAt: address) }
     }
 
     /// See `AttemptControl`.

@@ -15,15 +15,18 @@ package final class MemoryAttempts: AttemptStore {
     /// All that is kept.
     package func load() -> AttemptRecord { record.withLock { $0 } }
 
-    /// Carries out a change.
-    package func keep(_ change: AttemptChange, of record: AttemptRecord) -> AttemptRecord? {
-        self.record.withLock { kept in
-            kept.apply(change)
+    /// Carries out changes, within the call.
+    package func store(
+        _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void
+    ) {
+        let sum = self.record.withLock { kept in
+            for change in changes { kept.apply(change) }
             var sum = record
-            sum.merge(kept, after: change)
-            kept = sum
+            sum.merge(kept, then: changes)
+            if !changes.isEmpty { kept = sum }
             return sum
         }
+        done(sum)
     }
 
     /// A digest under this store's own key.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
 
-// The logins: what was counted, and how they stand.
+// The metrics of logins, sessions and latches.
 extension MetricsReport {
     func writeLogins(to text: inout MetricsText) {
         text.family(
             "logins", .counter,
-            "Logins that ended, by challenge (that of a MobileFirst server has the name of its upstream), kind (login or renewal) and outcome: won, or the code of the failure."
+            "Logins that ended, by challenge (for a MobileFirst server, the name of the upstream), kind (login or renewal) and outcome: succeeded, or the code of the failure."
         )
         let counts = logins.counts.sorted {
             ($0.key.challenge, $0.key.kind, $0.key.outcome) < ($1.key.challenge, $1.key.kind, $1.key.outcome)
@@ -19,17 +20,18 @@ extension MetricsReport {
                 [("challenge", login.challenge), ("kind", login.kind), ("outcome", login.outcome)], count)
         }
         text.family(
-            "login_duration_seconds", .histogram, unit: "seconds", "How long logins and renewals took, by challenge.")
+            "login_duration_seconds", .histogram, unit: "seconds", "Duration of logins and renewals, by challenge.")
         for (challenge, durations) in logins.durations.sorted(by: { $0.key < $1.key }) {
             text.histogram([("challenge", challenge)], durations)
         }
-        text.family("logouts", .counter, "Sessions that were to be ended at their servers, by challenge and outcome.")
+        text.family("logouts", .counter, "Logouts at servers, by challenge and outcome: done or failed.")
         for (logout, count) in logins.logouts.sorted(by: { $0.key.challenge < $1.key.challenge }) {
             text.sample([("challenge", logout.challenge), ("outcome", logout.isDone ? "done" : "failed")], count)
         }
-        writeStandings(to: &text)
+        writeStates(to: &text)
         text.family(
-            "latches", .gauge, "Latches that are closed: credentials that were rejected and are not sent again.")
+            "latches", .gauge,
+            "Closed latches, that is, rejected credentials that are not sent again, by challenge and reason.")
         for name in challengeNames {
             for reason in [Latch.Reason.locked, .rejected] {
                 let closed = health.latches.count { $0.challenge == name && $0.latch.reason == reason }
@@ -38,40 +40,39 @@ extension MetricsReport {
         }
     }
 
-    private func writeStandings(to text: inout MetricsText) {
+    private func writeStates(to text: inout MetricsText) {
         let groups = sessionGroups
         text.family(
             "sessions", .gauge,
-            "Sessions by upstream, challenge and state: held, winning (a login runs), failing (the last login failed), cold (nobody has asked). Several where scopes differ."
+            "Sessions by upstream, challenge and state: held, logging-in, failing (the last login failed), cold (no login was needed yet). Several if there are several scopes."
         )
         for group in groups {
-            for state in ["cold", "failing", "held", "winning"] {
+            for state in ["cold", "failing", "held", "logging-in"] {
                 let count = group.logins.count { $0.state == state }
                 text.sample(group.labels + [("state", state)], count)
             }
         }
         text.family(
-            "session_expires_in_seconds", .gauge, unit: "seconds",
-            "Seconds until the first session of an upstream's challenge ends; none where no session is held or no end is known."
+            "session_expiry_timestamp_seconds", .gauge, unit: "seconds",
+            "Unix time at which the first session of a challenge expires; no sample without a session or a known expiry."
         )
         for group in groups {
             let ends = group.logins.compactMap { login -> Int64? in
-                if case .held(let held) = login.standing { held.session.expiresAt } else { nil }
+                if case .held(let held) = login.sessionState { held.session.expiresAt } else { nil }
             }
             guard let first = ends.min() else { continue }
-            let milliseconds = UInt64(clamping: first.saturatingSubtract(health.now))
-            text.sample(group.labels, MetricsText.seconds(nanoseconds: milliseconds &* 1_000_000))
+            text.sample(group.labels, MetricsText.timestamp(milliseconds: first))
         }
-        text.family("login_waiters", .gauge, "Exchanges that wait for a login now.")
+        text.family("login_waiters", .gauge, "Exchanges that are waiting for a login.")
         for group in groups {
             let waiters = group.logins.reduce(0) { sum, login in
-                if case .winning(let waiters) = login.standing { sum + waiters } else { sum }
+                if case .loggingIn(let waiters) = login.sessionState { sum + waiters } else { sum }
             }
             text.sample(group.labels, waiters)
         }
     }
 
-    /// The logins of each upstream's challenge, whatever their scopes: what those are called the upstream decides.
+    /// The logins grouped by upstream and challenge. Scopes are not labels, because the upstream chooses their names.
     private var sessionGroups: [(labels: MetricsText.Labels, logins: [HealthReport.Login])] {
         var groups: [(labels: MetricsText.Labels, logins: [HealthReport.Login])] = []
         for login in health.logins {
@@ -82,7 +83,7 @@ extension MetricsReport {
         return groups
     }
 
-    /// The challenges that a latch may close for.
+    /// The challenges that may have a latch.
     private var challengeNames: [String] {
         let configured = health.logins.flatMap { $0.asks.isEmpty ? [$0.challenge] : $0.asks }
         return Set(configured + health.latches.map(\.challenge)).sorted()
@@ -91,5 +92,35 @@ extension MetricsReport {
 
 extension LoginCount {
     fileprivate var kind: String { isRenewal ? "renewal" : "login" }
-    fileprivate var outcome: String { failure?.rawValue ?? "won" }
+    fileprivate var outcome: String { failure?.rawValue ?? "succeeded" }
+}
+
+// The metrics of sessions shared between nodes, if sharing is configured.
+extension MetricsReport {
+    func writeSharing(to text: inout MetricsText) {
+        guard let sharing = health.sharing else { return }
+        text.family("session_store_up", .gauge, "1 if the session store answers, else 0.")
+        text.sample(sharing.isStoreReachable ? 1 : 0)
+        text.family(
+            "session_store_requests", .counter,
+            "Requests to the session store, by outcome: answered, or unanswered within the timeout.")
+        text.sample([("outcome", "answered")], Int(clamping: sharing.requests &- sharing.unanswered))
+        text.sample([("outcome", "unanswered")], Int(clamping: sharing.unanswered))
+        text.family(
+            "shared_sessions", .counter,
+            "Shared sessions, by outcome on this node: published, taken from another node, or unusable."
+        )
+        text.sample([("outcome", "published")], Int(clamping: sharing.published))
+        text.sample([("outcome", "taken")], Int(clamping: sharing.taken))
+        text.sample([("outcome", "unusable")], Int(clamping: sharing.unusable))
+        text.family(
+            "shared_logins", .counter,
+            "Logins of shared sessions, by turn: with a lease, or alone because the session store was away."
+        )
+        text.sample([("turn", "lease")], Int(clamping: sharing.leases))
+        text.sample([("turn", "alone")], Int(clamping: sharing.alone))
+        text.family(
+            "shared_failures", .counter, "Failed logins of other nodes that were used as the result on this node.")
+        text.sample(Int(clamping: sharing.failures))
+    }
 }

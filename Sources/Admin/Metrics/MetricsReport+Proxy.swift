@@ -4,14 +4,14 @@
 internal import ChallengeClient
 internal import Proxy
 
-// What the workers have counted. The sets of labels are bounded: names of the configuration, statuses of three digits, codes
-// of ours; never a path, a scope or an address.
+// The counters of the workers. The sets of labels are bounded: configured names, three-digit statuses, codes of local replies;
+// never a path, a scope or an address.
 extension MetricsReport {
     func writeExchanges(to text: inout MetricsText) {
         let upstreams = proxy.upstreams
         text.family(
             "exchanges", .counter,
-            "Exchanges that ended, by upstream, by the status that the caller got (0: none of 100 to 599), and by the code of the local reply where it was one of ours."
+            "Exchanges that ended, by upstream, by status sent to the caller (0: outside 100 to 599), and by the code of the local reply, if it was one."
         )
         for upstream in upstreams {
             for (status, count) in upstream.responses {
@@ -27,15 +27,15 @@ extension MetricsReport {
                 [("upstream", reply.upstream), ("status", "\(reply.status)"), ("local_reply", reply.code.rawValue)],
                 count)
         }
-        text.family("exchanges_begun", .counter, "Exchanges that began to be forwarded.")
+        text.family("exchanges_begun", .counter, "Exchanges begun.")
         text.sample(proxy.begunExchanges)
-        text.family("exchanges_running", .gauge, "Exchanges under way, tunnels included.")
+        text.family("exchanges_running", .gauge, "Exchanges under way, including tunnels.")
         text.sample(proxy.exchanges)
-        text.family("exchanges_limit", .gauge, "How many exchanges may be under way (limits.exchanges).")
+        text.family("exchanges_limit", .gauge, "Limit of exchanges under way (limits.exchanges).")
         text.sample(proxy.exchangeLimit)
         text.family(
             "exchanges_cut_off", .counter,
-            "Exchanges that ended without a whole response: by the caller, who went away or was too slow, or by the upstream, whose response broke off."
+            "Exchanges that ended without a complete response, by cause: the caller left or was too slow, or the upstream broke off."
         )
         for upstream in upstreams {
             text.sample([("upstream", upstream.name), ("by", "caller")], upstream.lostCallers)
@@ -43,16 +43,16 @@ extension MetricsReport {
         }
         text.family(
             "exchange_duration_seconds", .histogram, unit: "seconds",
-            "How long exchanges took, from their head to the end of the response.")
+            "Duration of exchanges, from the request head to the end of the response.")
         for upstream in upstreams { text.histogram([("upstream", upstream.name)], upstream.whole) }
         text.family(
             "exchange_own_seconds", .histogram, unit: "seconds",
-            "The share of countersign in that: until the request was handed to its transfer, and from the last of the response until that was written. Without the upstream, logins and slow callers."
+            "The part of countersign in the duration: until the request is handed to its transfer, and from the end of the response until it is written. Excludes the upstream, logins and slow callers."
         )
         for upstream in upstreams { text.histogram([("upstream", upstream.name)], upstream.own) }
         text.family(
             "challenges", .counter,
-            "Challenges that exchanges met, by upstream, challenge and outcome: answered, failed, passed to the caller, or body-not-replayable."
+            "Challenges to exchanges, by upstream, challenge and outcome: answered, failed, passed to the caller, or body-not-replayable."
         )
         for upstream in upstreams {
             let counts = upstream.challenges.sorted {
@@ -69,29 +69,29 @@ extension MetricsReport {
     }
 
     func writeConnections(to text: inout MetricsText) {
-        text.family("connections", .gauge, "Callers connected now.")
+        text.family("connections", .gauge, "Connected callers.")
         text.sample(proxy.connections)
         text.family(
             "connections_limit", .gauge,
-            "How many callers may be connected (limits.callers), besides those of the admin listener.")
+            "Limit of connected callers (limits.callers), except those of the admin listener.")
         text.sample(proxy.connectionLimit)
-        text.family("connections_accepted", .counter, "Callers ever connected.")
+        text.family("connections_accepted", .counter, "Accepted connections of callers.")
         text.sample(proxy.acceptedConnections)
         text.family(
             "connections_refused", .counter,
-            "Callers turned away before their request was read: limits.callers, callers of the listener, or file descriptors."
+            "Callers turned away before their request was read, by reason: limits.callers, `callers` of the listener, the share of one user, or file descriptors."
         )
-        for reason in NoRoom.allCases {
+        for reason in ConnectionRefusal.allCases {
             text.sample([("reason", reason.rawValue)], proxy.refused[reason] ?? 0)
         }
-        text.family("tunnels", .gauge, "Connections that another protocol is spoken on now.")
+        text.family("tunnels", .gauge, "Open tunnels, that is, connections switched to another protocol.")
         text.sample(proxy.tunnels)
     }
 
     func writeWorkers(to text: inout MetricsText) {
         text.family(
             "worker_up", .gauge,
-            "Whether the worker's loop has answered this scrape in time; where not, its other figures are those of an earlier one."
+            "1 if the worker answered this scrape in time; if 0, its other metrics are from an earlier scrape."
         )
         for worker in proxy.late { text.sample([("worker", "\(worker)")], 0) }
         for worker in proxy.workers where !proxy.late.contains(worker.number) {
@@ -99,20 +99,20 @@ extension MetricsReport {
         }
         text.family(
             "worker_lag_seconds", .gauge, unit: "seconds",
-            "How long the worker's loop took to get round to the question of this scrape.")
+            "Time that the worker's event loop took to reach the question of this scrape.")
         for worker in proxy.workers {
             text.sample([("worker", "\(worker.number)")], MetricsText.seconds(nanoseconds: worker.lag))
         }
         text.family(
             "worker_longest_turn_seconds", .gauge, unit: "seconds",
-            "The longest turn of the worker's loop in the last half a minute or more; so late others may have been served."
+            "Longest turn of the worker's event loop in the last 30 to 60 seconds, during which other connections had to wait."
         )
         for worker in proxy.workers {
             text.sample([("worker", "\(worker.number)")], MetricsText.seconds(nanoseconds: worker.longestTurn))
         }
         text.family(
             "worker_busy_seconds", .counter, unit: "seconds",
-            "How long the worker's loop has worked; its rate is the share of the time in which it did not wait.")
+            "Time that the worker's event loop was busy; the rate is its utilization.")
         for worker in proxy.workers {
             text.sample([("worker", "\(worker.number)")], MetricsText.seconds(nanoseconds: worker.busy))
         }

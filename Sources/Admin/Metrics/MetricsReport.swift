@@ -3,40 +3,44 @@
 
 package import ChallengeClient
 package import Proxy
+internal import System
 
-/// All that is counted and measured, at one moment: what `/metrics` writes, and a page may draw.
+/// All counters and measurements at one moment, for `/metrics` and the status page.
 package struct MetricsReport: Sendable {
-    /// How the logins, the latches and the upstreams stand.
+    /// The state of logins, latches and upstreams.
     package var health: HealthReport
-    /// What the workers have counted.
+    /// The counters of the workers.
     package var proxy: ProxyReading
-    /// What was counted of logins.
+    /// The counters of logins.
     package var logins: LoginReading
-    /// What was kept of requests' bodies; `nil` where nothing is kept on disk.
+    /// The counters of the replay of bodies; `nil` if no body is kept on disk.
     package var replay: ReplayReading?
-    /// How the process stands.
+    /// The resources of the process.
     package var process: ProcessReading
+    /// The outcome of the last reload.
+    package var reload: ReloadReading
 
-    /// A report.
+    /// Makes a report.
     package init(
         health: HealthReport, proxy: ProxyReading, logins: LoginReading, replay: ReplayReading?,
-        process: ProcessReading
+        process: ProcessReading, reload: ReloadReading
     ) {
         self.health = health
         self.proxy = proxy
         self.logins = logins
         self.replay = replay
         self.process = process
+        self.reload = reload
     }
 
-    /// The report in one of the formats for metrics.
+    /// Returns the report as text.
     package func text(_ format: MetricsFormat) -> String {
         var text = MetricsText(format)
         writeDaemon(to: &text)
         writeUpstreams(to: &text)
         writeExchanges(to: &text)
         writeLogins(to: &text)
-        writeFleet(to: &text)
+        writeSharing(to: &text)
         writeReplay(to: &text)
         writeConnections(to: &text)
         writeWorkers(to: &text)
@@ -46,22 +50,42 @@ package struct MetricsReport: Sendable {
     }
 }
 
-/// What was kept of requests' bodies and sent again.
+/// The outcome of the last reload of the configuration. The start counts as a successful reload.
+package struct ReloadReading: Sendable {
+    /// True if the last reload took effect.
+    package var isSuccessful: Bool
+    /// The time of the last reload that took effect, in milliseconds since 1970.
+    package var lastSuccessAt: Int64
+
+    /// Makes the outcome of a start.
+    package init(startedAt: Int64) {
+        isSuccessful = true
+        lastSuccessAt = startedAt
+    }
+
+    /// Records a reload that ended at `now`, in milliseconds since 1970.
+    package mutating func record(isSuccessful: Bool, now: Int64) {
+        self.isSuccessful = isSuccessful
+        if isSuccessful { lastSuccessAt = now }
+    }
+}
+
+/// The counters of the replay of requests' bodies.
 package struct ReplayReading: Sendable {
-    /// Bytes sent again that were kept in memory.
+    /// Bytes replayed from memory.
     package var fromMemory: Int
-    /// Bytes sent again that were kept on disk.
+    /// Bytes replayed from disk.
     package var fromDisk: Int
-    /// Bytes of requests sent again that came straight from the caller.
+    /// Bytes of replayed requests that came directly from the caller.
     package var fromCallers: Int
     /// Bytes on disk now.
     package var onDisk: Int
-    /// How many may be.
+    /// The limit of bytes on disk.
     package var budget: Int
-    /// Exchanges whose body was gone when it was to be sent again.
+    /// Exchanges whose body was gone when it was needed again.
     package var notReplayable: Int
 
-    /// What the spool's figures say.
+    /// Reads the counters of a spool.
     package init(_ spool: ReplaySpool) {
         fromMemory = spool.figures.bytesFromMemory
         fromDisk = spool.figures.bytesFromDisk
@@ -69,5 +93,116 @@ package struct ReplayReading: Sendable {
         onDisk = spool.figures.bytesInUse
         budget = spool.limit
         notReplayable = spool.figures.unreplayableExchanges
+    }
+}
+
+// The metrics of the daemon, its upstreams' checks, the replay of bodies, and the process.
+extension MetricsReport {
+    func writeDaemon(to text: inout MetricsText) {
+        text.family("build", .info, "The version of the program.")
+        text.sample([("version", health.version)], 1)
+        text.family("ready", .gauge, "1 if requests can be served, as /readyz says, else 0.")
+        text.sample(health.isReady ? 1 : 0)
+        text.family(
+            "config_last_reload_successful", .gauge, "1 if the last reload of the configuration succeeded, else 0.")
+        text.sample(reload.isSuccessful ? 1 : 0)
+        text.family(
+            "config_last_reload_success_timestamp_seconds", .gauge, unit: "seconds",
+            "Unix time of the last successful reload of the configuration, or of the start.")
+        text.sample(MetricsText.timestamp(milliseconds: reload.lastSuccessAt))
+    }
+
+    /// Writes the checks of upstreams with `check`.
+    func writeUpstreams(to text: inout MetricsText) {
+        let checks = health.checks.sorted { $0.key < $1.key }
+        text.family(
+            "upstream_up", .gauge,
+            "1 if the last check of an upstream passed, 0 if it failed; no sample if unknown.")
+        for (name, reading) in checks {
+            switch reading.state {
+            case .down: text.sample([("upstream", name)], 0)
+            case .unknown: break
+            case .up: text.sample([("upstream", name)], 1)
+            }
+        }
+        text.family("upstream_checks", .counter, "Checks of upstreams, by outcome: passed or failed.")
+        for (name, reading) in checks {
+            text.sample([("upstream", name), ("outcome", "passed")], reading.passed)
+            text.sample([("upstream", name), ("outcome", "failed")], reading.failed)
+        }
+        text.family(
+            "upstream_check_duration_seconds", .gauge, unit: "seconds",
+            "Duration of the last check, including its login.")
+        for (name, reading) in checks where reading.askedAt != nil {
+            text.sample([("upstream", name)], MetricsText.seconds(nanoseconds: reading.nanoseconds))
+        }
+    }
+
+    func writeReplay(to text: inout MetricsText) {
+        guard let replay else { return }
+        text.family(
+            "replayed_bytes", .counter, unit: "bytes",
+            "Bytes of request bodies that were replayed, by source: memory, disk, or stream (directly from the caller)."
+        )
+        text.sample([("tier", "memory")], replay.fromMemory)
+        text.sample([("tier", "disk")], replay.fromDisk)
+        text.sample([("tier", "stream")], replay.fromCallers)
+        text.family("replay_disk_bytes", .gauge, unit: "bytes", "Bytes of request bodies on disk.")
+        text.sample(replay.onDisk)
+        text.family(
+            "replay_disk_limit_bytes", .gauge, unit: "bytes", "Limit of the bytes on disk (limits.replay).")
+        text.sample(replay.budget)
+        text.family(
+            "bodies_not_replayable", .counter,
+            "Exchanges that ended with body-not-replayable: their body was gone when it was needed again.")
+        text.sample(replay.notReplayable)
+    }
+
+    /// Writes the metrics that Prometheus' client libraries have for every process, under their names.
+    func writeProcess(to text: inout MetricsText) {
+        text.family("process_resident_memory_bytes", .gauge, unit: "bytes", "Resident memory size in bytes.")
+        text.sample(process.residentBytes)
+        text.family("process_virtual_memory_bytes", .gauge, unit: "bytes", "Virtual memory size in bytes.")
+        text.sample(process.virtualBytes)
+        text.family(
+            "process_cpu_seconds", .counter, unit: "seconds", "Total user and system CPU time spent in seconds.")
+        text.sample(MetricsText.seconds(nanoseconds: process.processorNanoseconds))
+        if let open = process.openDescriptors {
+            text.family("process_open_fds", .gauge, "Number of open file descriptors.")
+            text.sample(open)
+        }
+        text.family("process_max_fds", .gauge, "Maximum number of open file descriptors.")
+        text.sample(process.mostDescriptors)
+        text.family(
+            "process_start_time_seconds", .gauge, unit: "seconds",
+            "Start time of the process since unix epoch in seconds."
+        )
+        text.sample(MetricsText.timestamp(milliseconds: process.startedAt))
+    }
+}
+
+/// The resources of this process, as the kernel reports them.
+package struct ProcessReading: Sendable {
+    /// The resident memory, in bytes.
+    package var residentBytes: Int
+    /// The virtual memory, in bytes.
+    package var virtualBytes: Int
+    /// The CPU time in user and kernel mode, in nanoseconds.
+    package var processorNanoseconds: UInt64
+    /// The number of open descriptors; `nil` if unknown.
+    package var openDescriptors: Int?
+    /// The limit of open descriptors.
+    package var mostDescriptors: UInt64
+    /// The start of the process, in milliseconds since 1970.
+    package var startedAt: Int64
+
+    /// Reads the present resources. `startedAt` is in milliseconds since 1970.
+    package static func now(startedAt: Int64) -> ProcessReading {
+        let memory = ProcessUsage.memory()
+        return ProcessReading(
+            residentBytes: memory.resident, virtualBytes: memory.virtual,
+            processorNanoseconds: ProcessUsage.processorNanoseconds(),
+            openDescriptors: ProcessUsage.openDescriptors(), mostDescriptors: OpenFileLimit.current?.soft ?? 0,
+            startedAt: startedAt)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What the status page carries with it.
+/// The style and the script of the status page.
 enum PageAssets {
     static let style: StaticString = """
         :root{--back:#f6f7f9;--card:#fff;--text:#1b1f24;--dim:#5b6470;--edge:#d9dee5;--good:#176f3d;--goodback:#dcf3e4;

@@ -6,13 +6,14 @@ internal import Curl
 internal import EventLoop
 package import HTTPWire
 
-/// Asks an upstream from time to time whether it serves, by an exchange as callers have it: with the sessions of the path, and
-/// with a login where one is needed. It never waits among the callers for that login, and leads to none while a latch of
-/// it is closed.
+/// Checks an upstream periodically by an exchange, including a login if needed.
+///
+/// A check uses the sessions of its path. It never waits for a login as callers do, and starts none while a latch of
+/// that login is closed.
 package final class UpstreamCheck {
-    /// How long a login that is under way is left alone until the check asks again.
-    private static let patience = Duration.milliseconds(200)
-    /// How long is read of an answer whose head is known.
+    /// The delay before the next attempt while a login is under way.
+    private static let timeout = Duration.milliseconds(200)
+    /// The limit for reading an answer's body after its head.
     private static let bodyTime = Duration.seconds(5)
 
     private let plan: UpstreamCheckPlan
@@ -24,10 +25,10 @@ package final class UpstreamCheck {
     /// True if an exchange runs.
     private var isAsking = false
     private var began = LoopInstant.never
-    /// What the head of the answer says.
+    /// The result by the head of the answer.
     private var verdict: CheckReading.State?
 
-    /// The check of `plan` at the upstream of `client`, on its worker. `onChange` is told when the upstream goes up or down.
+    /// Creates the check of `plan` on the worker of `client`. `onChange` is called when the upstream goes up or down.
     package init(_ plan: UpstreamCheckPlan, of client: UpstreamClient, onChange: @escaping (CheckReading) -> Void) {
         self.plan = plan
         self.client = client
@@ -37,12 +38,12 @@ package final class UpstreamCheck {
         timer.onExpiry = { [unowned self] in timePassed() }
     }
 
-    /// Asks from now on; for the first time within a second, so that several do not ask at once.
+    /// Starts the checks. The first one follows at a random time within a second, to spread the load.
     package func start() {
         timer.arm(at: runtime.loop.now + Duration.seconds(1) * runtime.services.chance())
     }
 
-    /// Asks no more.
+    /// Stops the checks.
     package func stop() {
         timer.cancel()
         isAsking = false
@@ -54,13 +55,13 @@ package final class UpstreamCheck {
 
     private func timePassed() {
         if isAsking {
-            // The head is known; nobody needs the rest.
+            // The head is known, and the rest is not needed.
             exchange?.cancel()
             if let verdict { finish(verdict) }
             return
         }
         if let reason = obstacle {
-            tell(runtime.services.checks.skipped(name, because: reason, now: runtime.wallClock()))
+            report(runtime.services.checks.recordSkip(name, because: reason, now: runtime.wallClock()))
             rest()
             return
         }
@@ -68,17 +69,18 @@ package final class UpstreamCheck {
         ask()
     }
 
-    /// Why nothing may be asked: the request would lead to a login that is known to be rejected.
+    /// The reason against a check now: the request would lead to a login that is known to be rejected.
     private var obstacle: String? {
         var target = ByteQueue()
         client.plan.writeTarget(plan.path.utf8.span, into: &target)
         let closed = Set(
-            runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.ledger).map(\.challenge))
+            runtime.gate.closed(now: runtime.wallClock(), replacedIn: runtime.services.credentialVersions).map(
+                \.challenge))
         if closed.isEmpty { return nil }
         for slot in client.routes.route(method: .get, target: target).slots where slot.login.trigger.detector != nil {
             if runtime.gate.held(slot.key) != nil { continue }
             if closed.contains(where: slot.login.isMeant) {
-                return "a latch of \(slot.login.name) is closed: no login is begun for a check"
+                return "a latch of \(slot.login.name) is closed: no login is started for a check"
             }
         }
         return nil
@@ -98,18 +100,18 @@ package final class UpstreamCheck {
         isAsking = false
         let took = runtime.loop.now.nanoseconds(since: began)
         began = .never
-        tell(runtime.services.checks.asked(name, state, after: took, now: runtime.wallClock()))
+        report(runtime.services.checks.recordResult(name, state, after: took, now: runtime.wallClock()))
         rest()
     }
 
-    /// Until the next time: a tenth more or less, so that the checks of many daemons do not fall into step.
+    /// Waits for the next check. Varied by a tenth, so that the checks of many daemons do not synchronize.
     private func rest() {
         began = .never
         timer.arm(at: runtime.loop.now + plan.period * (0.9 + 0.2 * runtime.services.chance()))
     }
 
-    private func tell(_ isNews: Bool) {
-        if isNews, let reading = runtime.services.checks.all[name] { onChange(reading) }
+    private func report(_ isChange: Bool) {
+        if isChange, let reading = runtime.services.checks.all[name] { onChange(reading) }
     }
 }
 
@@ -126,51 +128,51 @@ extension UpstreamCheck: ExchangeCaller {
         fields.append(name: "Via", value: "1.1 countersign")
     }
 
-    /// Judges the answer by its status.
+    /// Records the result by the status.
     package func exchangeDelivers(headOf transfer: Transfer) {
         let status = transfer.answer.status
         let wanted = plan.statuses.sorted().map(String.init).joined(separator: ", ")
-        verdict = plan.statuses.contains(status) ? .up : .down("it answered \(status) in place of \(wanted)")
+        verdict = plan.statuses.contains(status) ? .up : .down("it answered \(status) instead of \(wanted)")
         timer.arm(at: runtime.loop.now + Self.bodyTime)
     }
 
-    /// Reads over the body.
+    /// Discards the body.
     package func exchangeDelivers(bodyOf transfer: Transfer) { transfer.body.removeAll() }
 
-    /// The answer is complete.
+    /// Finishes the check after a complete answer.
     package func exchangeEnded() { finish(verdict ?? .down("it did not answer")) }
 
-    /// There is no answer; where a login has only begun, it is asked again.
+    /// Finishes the check without an answer, or repeats it if a login has only begun.
     package func exchangeFailed(_ error: ExchangeError) {
         guard error == .loginUnderWay, runtime.loop.now < began + client.responseDelay else {
             finish(.down(error == .loginUnderWay ? "its login takes too long" : error.detail))
             return
         }
         isAsking = false
-        timer.arm(at: runtime.loop.now + Self.patience)
+        timer.arm(at: runtime.loop.now + Self.timeout)
     }
 
-    /// The answer broke off.
+    /// Finishes the check after a truncated answer.
     package func exchangeBroke(_ error: ExchangeError) { finish(.down(error.detail)) }
 
-    /// Never asked for.
+    /// Throws, because a check never asks for another protocol.
     package func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
         throw WireError(upstream: .switchInvalid)
     }
 
-    /// Nobody is told.
+    /// Ignores interim responses.
     package func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {}
-    /// Nobody is told.
+    /// Ignores trailers.
     package func exchangeDelivers(trailersOf transfer: Transfer) {}
-    /// There is no body to send.
+    /// Does nothing, because there is no body to send.
     package func exchangeHasAll() {}
-    /// There is no body to send.
+    /// Does nothing, because there is no body to send.
     package func exchangeWantsBody() {}
-    /// Nobody calls.
+    /// `nil`, because a check has no caller.
     package var callerUser: UInt32? { nil }
 }
 
 extension ExchangeError {
-    /// A check needs a login that has just begun, and does not wait for it.
+    /// A check needs a login that has just begun, and does not wait.
     static let loginUnderWay = ExchangeError(.loginTimeout, detail: "A login is under way.")
 }

@@ -3,14 +3,15 @@
 
 internal import CZlib
 
-/// Content codings (RFC 9110 §8.4), undone for a look at the beginning of a page. What passes to the caller stays as it is.
+/// Content codings (RFC 9110 §8.4), decoded to examine the beginning of a page. Delivered bytes stay encoded.
 enum ContentCoding {
-    /// zlib's word for "gzip or zlib, whichever it begins as", and for deflate without any wrapper, which some servers send
-    /// where RFC 9110 §8.4.1.2 wants that of zlib.
+    /// zlib's window bits: gzip or zlib by the first bytes, and raw deflate, which some servers send although RFC 9110
+    /// §8.4.1.2 wants a zlib wrapper.
     private static let (wrapped, bare): (Int32, Int32) = (15 + 32, -15)
 
-    /// The beginning of what `bytes` mean, at most `limit` bytes: of gzip and deflate what comes out of them, also where they
-    /// end in their middle; nothing where a coding is unknown, several are laid on one another, or it is broken.
+    /// Decodes the beginning of `bytes`, at most `limit` bytes of output.
+    ///
+    /// Truncated gzip or deflate yields its beginning. Unknown, combined or broken codings yield nothing.
     static func undone(_ bytes: [UInt8], _ codings: [String], limit: Int) -> [UInt8] {
         let names = codings.flatMap { $0.split(separator: ",") }
             .map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }.filter { $0 != "identity" && !$0.isEmpty }
@@ -32,5 +33,20 @@ enum ContentCoding {
             count = max(0, made)
         }
         return result.isEmpty && !bytes.isEmpty ? nil : result
+    }
+}
+
+/// The content codings that can be decoded to find login forms.
+package enum ReadableCodings {
+    private static let known: Set<String> = ["deflate", "gzip", "identity", "x-gzip"]
+
+    /// Returns the readable members of an `Accept-Encoding` with their weights, or `identity` (RFC 9110 §12.5.3).
+    package static func among(_ list: String) -> String {
+        let kept = list.split(separator: ",").filter { member in
+            let name = member.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
+            return known.contains(name.lowercased())
+        }
+        // Without `*`, any coding that is not named is refused, or at most allowed (§12.5.3).
+        return kept.isEmpty ? "identity" : kept.joined(separator: ",")
     }
 }

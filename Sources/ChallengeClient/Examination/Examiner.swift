@@ -8,35 +8,35 @@ internal import HTTPWire
 
 /// The result of one examination.
 struct Finding {
-    /// What the answer asks for.
+    /// The demand of the answer.
     var challenge = Challenge.pass
-    /// The slot of the login that it asks; of no meaning where it passes.
+    /// The slot of the challenged login; meaningless if the answer passes.
     var slot = 0
-    /// True if a session just won does not speak against another round: it asks for more scope, or for a fresh one.
+    /// True if another round is allowed right after a login: more scope or a fresh session is asked for.
     var mayRepeat = false
-    /// The use of a session that was refused, to be remembered if the refusal goes to the caller.
+    /// The refused use of a session, recorded if the refusal goes to the caller.
     var refusal: RefusedUse?
-    /// True if a challenge passes because sessions just won were refused at this route.
+    /// True if a challenge passes because this route is known to refuse the session.
     var isKnownRefusal = false
     /// The route with the scope that the response named.
     var route: RouteSessions?
 }
 
-/// Judges a response for its exchange, in the light of what is known of the route and of its sessions.
+/// Examines responses by the challenge detectors of their route and the state of its sessions.
 struct Examiner {
     let gate: SharedAttemptGate
     let routes: RouteTable
     let wallClock: () -> Int64
 
-    /// What a response that may be a challenge asks for.
+    /// Examines a response that may be a challenge.
     func examine(
         _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
         sessions: CarriedSessions
     ) -> Finding {
         var needsBody = false
-        for (slot, standing) in route.slots.enumerated() {
-            guard let detector = standing.login.trigger.detector else { continue }
-            // An empty session is none: the request carried nothing of it.
+        for (slot, authenticator) in route.slots.enumerated() {
+            guard let detector = authenticator.login.trigger.detector else { continue }
+            // An empty session counts as none: it added nothing to the request.
             let generation = sessions.carried(slot) ?? 0
             let challenge = detector.examine(response, hasSession: generation != 0)
             switch challenge {
@@ -47,20 +47,20 @@ struct Examiner {
             case .replay, .stale:
                 return Finding(challenge: challenge, slot: slot, mayRepeat: true)
             case .refused:
-                return finding(challenge, slot, standing.key, generation, request, target)
+                return finding(challenge, slot, authenticator.key, generation, request, target)
             case .challenged(let words):
-                // A key, a token request and a line of the log are made of them.
+                // The words become part of a key, a token request and a log line.
                 guard Scope.isShort(words) else { return Finding() }
-                let asked = standing.scope
+                let asked = authenticator.scope
                 var grown = asked.union(Scope(words))
-                // What was to be asked for anyway was not there yet: nothing is learned by that.
+                // The scope would have been asked for anyway: there is nothing to record.
                 guard grown != asked else {
-                    // What it lacks was asked for and granted already: another login would bring the same.
+                    // The missing scope was requested and granted already: another login would bring the same.
                     if !words.isEmpty, generation != 0 { return Finding() }
-                    return finding(challenge, slot, standing.key, generation, request, target)
+                    return finding(challenge, slot, authenticator.key, generation, request, target)
                 }
-                // A resource that names other words each time would make the scope grow without end.
-                if !grown.isShort { grown = standing.login.defaultScope.union(Scope(words)) }
+                // A resource that names other words each time would make the scope grow without bound.
+                if !grown.isShort { grown = authenticator.login.defaultScope.union(Scope(words)) }
                 let key = RouteKey(method: request.method, target: target)
                 let route = routes.learn(grown, in: slot, of: route, for: key)
                 return Finding(challenge: challenge, slot: slot, mayRepeat: true, route: route)
@@ -69,36 +69,36 @@ struct Examiner {
         return Finding(challenge: needsBody ? .needsBody : .pass)
     }
 
-    /// A challenge, or the refusal of a session, unless it is known that this route refuses that session.
+    /// Returns a challenge or refusal, or a pass for a known refusal of this route.
     private func finding(
         _ challenge: Challenge, _ slot: Int, _ key: SessionKey, _ generation: UInt64, _ request: ExchangeRequest,
         _ target: borrowing ByteQueue
     ) -> Finding {
-        let place = ResourceKey(of: request, target, session: key)
+        let resource = ResourceKey(of: request, target, session: key)
         let now = wallClock()
-        if gate.change({ $0.passes(place, generation: generation, now: now) }) {
+        if gate.change({ $0.passesChallenge(at: resource, generation: generation, now: now) }) {
             return Finding(isKnownRefusal: true)
         }
         return Finding(
             challenge: challenge, slot: slot,
-            refusal: generation == 0 ? nil : RefusedUse(place: place, generation: generation))
+            refusal: generation == 0 ? nil : RefusedUse(key: resource, generation: generation))
     }
 }
 
 extension ResourceKey {
-    /// The resource of a request, as refusals of the session of `key` are remembered for it.
+    /// Creates the key of recorded refusals of the session of `key` for a request.
     init(of request: ExchangeRequest, _ target: borrowing ByteQueue, session key: SessionKey) {
         self.init(resource: RouteKey(method: request.method, target: target).text, session: key)
     }
 }
 
 extension ByteQueue {
-    /// All that it holds, as text.
+    /// The whole content as text.
     var text: String { withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
 }
 
 extension UpstreamPlan {
-    /// The address that a request goes to.
+    /// Returns the URL of a request's target.
     func address(of target: borrowing ByteQueue) -> WebURL {
         let text = target.text
         // By bytes, as a query may begin with any of them.

@@ -4,69 +4,111 @@
 internal import ChallengeHandling
 internal import HTTPWire
 
-/// The logins that stand at each route of one upstream, as one worker knows them.
+/// The logins at each route of one upstream, as known to one worker.
 final class RouteTable {
     private let plan: UpstreamPlan
-    /// The route of whatever has none of its own.
+    /// The route of every request without one of its own.
     private let uniform: RouteSessions
-    private var memory = RouteMemory()
-    /// The version of the lessons that were taken over.
-    private var lessons: UInt64 = 0
+    private var cache = RouteCache()
+    /// The version of `LearnedScopes` that was copied last.
+    private var learnedVersion: UInt64 = 0
 
-    /// The routes of `plan`.
+    /// Creates the routes of `plan`.
     init(plan: UpstreamPlan) {
         self.plan = plan
-        uniform = RouteSessions(slots: plan.logins.standingEverywhere.map { .init(login: $0, scope: $0.defaultScope) })
+        uniform = RouteSessions(slots: plan.logins.unconditional.map { .init(login: $0, scope: $0.defaultScope) })
     }
 
-    /// The route of a request, with its logins.
+    /// Returns the route of a request, with its logins.
     func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions {
         if plan.logins.isEmpty { return uniform }
-        if plan.learned.version != lessons { takeLessons() }
-        if !memory.isEmpty, let known = memory.route(method: method, target: target) { return known }
+        if plan.learned.version != learnedVersion { copyLearned() }
+        if !cache.isEmpty, let known = cache.route(method: method, target: target) { return known }
         guard !plan.logins.isUniform else { return uniform }
         let key = RouteKey(method: method, target: target)
-        return remember(slots(at: key), for: key)
+        return addRoute(slots(at: key), for: key)
     }
 
-    /// Has every snapshot be one of what is held now.
+    /// Refreshes every snapshot from the attempt gate.
     func refresh(from gate: SharedAttemptGate, now: Int64) {
         uniform.refresh(from: gate, now: now)
-        memory.forEach { $0.refresh(from: gate, now: now) }
+        cache.forEach { $0.refresh(from: gate, now: now) }
     }
 
-    /// The session of `slot` at the route of `key` has another scope from now on, for every worker.
+    /// Records another scope for the session of `slot` at a route, for every worker.
     func learn(_ scope: Scope, in slot: Int, of route: RouteSessions, for key: RouteKey) -> RouteSessions {
         var slots = route.slots
         slots[slot] = .init(login: slots[slot].login, scope: scope)
-        plan.learned.learn(LearnedScopes.Lesson(slot: slot, scope: scope), for: key)
-        return remember(slots, for: key)
+        plan.learned.learn(LearnedScopes.Entry(slot: slot, scope: scope), for: key)
+        return addRoute(slots, for: key)
     }
 
-    private func remember(_ slots: [RouteSessions.Slot], for key: RouteKey) -> RouteSessions {
-        let route = memory.equal(to: slots) ?? RouteSessions(slots: slots)
-        memory.remember(route, for: key)
+    private func addRoute(_ slots: [RouteSessions.Slot], for key: RouteKey) -> RouteSessions {
+        let route = cache.equal(to: slots) ?? RouteSessions(slots: slots)
+        cache.addRoute(route, for: key)
         return route
     }
 
-    /// The logins that stand at a route, with the scopes of the configuration.
+    /// Returns the logins configured for a route, with the scopes of the configuration.
     private func slots(at key: RouteKey) -> [RouteSessions.Slot] {
         if plan.logins.isUniform { return uniform.slots }
         let url = WebURL(origin: plan.base.origin, path: key.pathText)
         let method = key.method.name
-        return plan.logins.standing(at: Location(url)).map { login in
+        return plan.logins.matching(Location(url)).map { login in
             .init(login: login, scope: login.scope(method: method, path: url.path))
         }
     }
 
-    /// Takes over what any worker has learned of this upstream's scopes.
-    private func takeLessons() {
-        lessons = plan.learned.version
-        for (key, lesson) in plan.learned.all {
+    /// Copies the scopes recorded by any worker for this upstream.
+    private func copyLearned() {
+        learnedVersion = plan.learned.version
+        for (key, entry) in plan.learned.all {
             var slots = slots(at: key)
-            guard slots.indices.contains(lesson.slot) else { continue }
-            slots[lesson.slot] = .init(login: slots[lesson.slot].login, scope: lesson.scope)
-            _ = remember(slots, for: key)
+            guard slots.indices.contains(entry.slot) else { continue }
+            slots[entry.slot] = .init(login: slots[entry.slot].login, scope: entry.scope)
+            _ = addRoute(slots, for: key)
         }
+    }
+}
+
+/// A bounded cache of routes whose sessions differ from the upstream's default.
+///
+/// A route differs because of location patterns, or because a MobileFirst resource named a scope, which its own clients
+/// also cache per method and URL. Looked up for every request by fingerprint, without allocation. Two routes with one
+/// fingerprint replace each other.
+struct RouteCache {
+    /// Ten times the limit of MobileFirst's Android client, as a daemon serves many programs.
+    private static let most = 1_000
+    private var routes: [Int: (key: RouteKey, sessions: RouteSessions)] = [:]
+    private var order: [Int] = []
+
+    var isEmpty: Bool { routes.isEmpty }
+
+    /// Returns the cached route of a request; `target` may hold a query.
+    func route(method: RequestMethod, target: borrowing ByteQueue) -> RouteSessions? {
+        target.withSpan { target in
+            guard let known = routes[RouteKey.fingerprint(method, target)], known.key.matches(method, target) else {
+                return nil
+            }
+            return known.sessions
+        }
+    }
+
+    /// Returns a route with the same session keys, so that many paths share one snapshot.
+    func equal(to slots: [RouteSessions.Slot]) -> RouteSessions? {
+        routes.values.first { $0.sessions.slots.map(\.key) == slots.map(\.key) }?.sessions
+    }
+
+    func forEach(_ body: (RouteSessions) -> Void) {
+        for known in routes.values { body(known.sessions) }
+    }
+
+    mutating func addRoute(_ route: RouteSessions, for key: RouteKey) {
+        let fingerprint = key.fingerprint
+        if routes.updateValue((key, route), forKey: fingerprint) == nil { order.append(fingerprint) }
+        guard order.count > Self.most else { return }
+        // Half at once, so that eviction costs little on average.
+        for old in order.prefix(Self.most / 2) { routes[old] = nil }
+        order.removeFirst(Self.most / 2)
     }
 }

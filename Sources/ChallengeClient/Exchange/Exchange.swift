@@ -7,47 +7,47 @@ internal import EventLoop
 internal import HTTPTypes
 package import HTTPWire
 
-/// One caller's request and its one final response: runs the transfers, waits for logins, sends again.
+/// One caller's request and its one final response: runs transfers, waits for logins, sends again.
 ///
-/// `ExchangeMachine` decides; this carries out. Made once per caller's connection and used for one request after the other, so that a
-/// keep-alive request allocates nothing here.
+/// `ExchangeMachine` decides, this class carries out. Made once per caller's connection and reused for each request, so
+/// that a keep-alive request allocates nothing here.
 package final class Exchange {
-    /// The time for which a page that trickles in is waited for before it is judged by what is there.
-    static let lookDelay = LoopDelay(.seconds(2))
+    /// The wait for more of a slow page, which is then examined as received.
+    static let examinationDelay = LoopDelay(.seconds(2))
 
     let runtime: ClientRuntime
-    /// Strong, as a weak reference costs every use of its object; `close` lets go of it.
+    /// A strong reference, as a weak one costs at every use; `close` releases it.
     private(set) var caller: (any ExchangeCaller)?
     let timer: LazyTimer
 
     var machine = ExchangeMachine()
     private(set) var client: UpstreamClient?
     private(set) var request = ExchangeRequest(method: .get, framing: .none)
-    /// Path and query as they go upstream.
+    /// Path and query as sent upstream.
     private(set) var target = ByteQueue()
     var body = ExchangeBody()
     var sessions = CarriedSessions()
-    /// The challenge that was met last, for the login that it leads to.
+    /// The last challenge, passed to the login that it leads to.
     var challenge: ExaminedResponse?
-    /// The finding in the answer to the request as it was last sent.
+    /// The result of examining the answer to the last sending.
     var finding = Finding()
-    /// True if an auth request is answered without a session that nobody has proven yet.
+    /// True if an auth request is answered without an unverified session.
     var isPartial = false
-    /// The session whose login or confirmation is waited for.
+    /// The key of the session whose login or confirmation is awaited.
     var waitingFor: SessionKey?
     /// The stream that carries the request, and its transfer.
     private(set) var stream: (any UpstreamStream)?
     private(set) var transfer: Transfer?
-    /// The instant at which the request was last sent, while its transfer runs.
+    /// The time of the last sending, while its transfer runs.
     private var sentAt = LoopInstant.never
-    /// The time for which transfers of the present request have run, in nanoseconds.
+    /// Total run time of the current request's transfers, in nanoseconds.
     package private(set) var upstreamTime: UInt64 = 0
-    /// The challenge whose login the present request waited for, if it did.
+    /// The challenge whose login the current request waited for, if any.
     package internal(set) var awaitedLogin: String?
-    /// Names this exchange to the attempt gate; a new one for each request.
+    /// Identifies this exchange at the attempt gate; new for each request.
     private(set) var ticket = ExchangeTicket(worker: 0, exchange: 0)
 
-    /// An exchange for the requests of `caller`, one at a time.
+    /// Creates an exchange for the requests of `caller`, one at a time.
     package init(runtime: ClientRuntime, caller: any ExchangeCaller) {
         self.runtime = runtime
         self.caller = caller
@@ -57,16 +57,17 @@ package final class Exchange {
 
     /// The name of the upstream, once begun.
     package var upstreamName: String { client?.plan.name ?? "" }
-    /// The number of challenges that were answered for this request.
+    /// The number of challenges answered for this request.
     package var rounds: Int { machine.rounds }
-    /// The id of the present request, once begun.
+    /// The id of the current request, once begun.
     package var id: ExchangeID { runtime.id(of: ticket) }
-    /// The cookies in the answer that are the sessions', and not the caller's.
+    /// The cookies in the answer that belong to the sessions, not to the caller.
     package var heldCookies: HeldCookies { sessions.heldCookies }
 
-    /// Takes over a request whose head has been read. `path`: path and query, as they come after the upstream's own
-    /// path; empty for the root. Nothing happens before `start`, so `path` may lie in memory that `exchangeFailed` lets
-    /// go of.
+    /// Accepts a request whose head has been read.
+    ///
+    /// `path`: path and query, appended to the upstream's own path; empty for the root. Nothing is sent before `start`,
+    /// so `path` may lie in memory that `exchangeFailed` releases.
     package func begin(_ request: ExchangeRequest, path: Span<UInt8>, to client: UpstreamClient) {
         self.client = client
         self.request = request
@@ -81,13 +82,13 @@ package final class Exchange {
         body.begin(
             request, keeping: client.plan.replay, canBeChallenged: route.canBeChallenged, spool: runtime.services.replay
         )
-        // A body that cannot be kept waits for the upstream's word, so that a challenge comes before it.
+        // A body too long to be held waits for 100, so that a challenge comes before it.
         let asks = body.isTooLong && !request.isUpgrade && client.expectations.isHonored(at: runtime.loop.now)
         machine = ExchangeMachine(expectsContinue: request.expectsContinue || asks)
         timer.arm(at: runtime.loop.now + client.responseDelay)
     }
 
-    /// Starts what `begin` took over. The exchange may be over when this returns.
+    /// Starts the request passed to `begin`. The exchange may be over on return.
     package func start() {
         guard client != nil, sessions.route != nil else { return }
         perform(machine.start(missing: missingSlot))
@@ -98,16 +99,16 @@ package final class Exchange {
     /// True if more of the request's body is wanted.
     package var wantsBody: Bool { body.wantsMore && !machine.state.isHolding }
 
-    /// More of the request's body.
+    /// Receives more of the request's body.
     package func receiveBody(_ data: Span<UInt8>) {
         body.append(data)
         bodyCame()
     }
 
-    /// A field came behind the request's body. Followed by `receiveBodyEnd`.
+    /// Receives a trailer of the request's body. Followed by `receiveBodyEnd`.
     package func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) { body.append(trailer: line, in: bytes) }
 
-    /// The request's body is complete.
+    /// Receives the end of the request's body.
     package func receiveBodyEnd() {
         body.complete()
         bodyCame()
@@ -118,42 +119,42 @@ package final class Exchange {
         if machine.state == .reading { timer.arm(at: runtime.loop.now) }
     }
 
-    // MARK: The caller's doings
+    // MARK: The caller's actions
 
-    /// The caller has room for more of the response again.
-    package func resumeResponse() { transfer?.tellNews() }
+    /// Resumes delivery after the caller has room for more of the response.
+    package func resumeResponse() { transfer?.notifyOwner() }
 
-    /// The caller went away, or sent what cannot be read: nothing is told to it any more.
+    /// Ends the exchange because the caller went away or sent an unreadable request. The caller gets no further calls.
     package func cancel() {
         guard !machine.state.hasEnded else { return }
         machine.cancelled()
         end()
     }
 
-    /// Gives up the timer, before the connection goes.
+    /// Cancels the exchange and releases timer and caller, before the connection goes.
     package func close() {
         cancel()
         timer.cancel()
         caller = nil
     }
 
-    // MARK: Carrying out
+    // MARK: Actions
 
-    /// Carries out the next step on the way to a transfer.
+    /// Carries out the next step towards a transfer.
     func perform(_ action: ExchangeMachine.BeginAction) {
-        if machine.hasNews { settleNews() }
+        if machine.hasOutcomes { reportOutcomes() }
         switch action {
         case .wait: return
         case .logIn(let slot): logIn(slot)
-        case .send: if request.isSubrequest { authorize() } else { send() }
+        case .send: if request.isAuthRequest { authorize() } else { send() }
         case .fail(let error): fail(error)
         }
     }
 
-    /// The exchange cannot go on, because of `error`.
-    func breakOff(_ error: ExchangeError) { perform(machine.failed(error)) }
+    /// Aborts the exchange because of `error`.
+    func abort(_ error: ExchangeError) { perform(machine.failed(error)) }
 
-    /// Carries out the end of an exchange that cannot go on.
+    /// Carries out the end of an aborted exchange.
     func perform(_ action: ExchangeMachine.BreakAction) {
         switch action {
         case .wait: return
@@ -178,14 +179,14 @@ package final class Exchange {
         caller?.exchangeBroke(error)
     }
 
-    /// Frees all that the exchange held, with the transfer in whatever state it is.
+    /// Releases everything that the exchange held, in whatever state the transfer is.
     func end() {
         timer.disarm()
         if stream != nil { releaseTransfer() }
         if request.hasBody { body.discard() }
         if let waitingFor { runtime.waiters.remove(ticket, for: waitingFor) }
         waitingFor = nil
-        if machine.hasNews { settleNews() }
+        if machine.hasOutcomes { reportOutcomes() }
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
         if sessions.end() { body.forgetDigests() }
@@ -198,11 +199,11 @@ package final class Exchange {
         case .wait: return
         case .readBody: readBody()
         case .keepSession: giveUpConfirmation()
-        case .timeOut(let isWaiting): breakOff(.deadline(of: client.plan, isWaiting: isWaiting))
-        case .look:
+        case .timeOut(let isWaiting): abort(.deadline(of: client.plan, isWaiting: isWaiting))
+        case .examineBody:
             guard let transfer else { return }
-            look(at: transfer)
-            transfer.tellNews()
+            examineBody(of: transfer)
+            transfer.notifyOwner()
         }
     }
 
@@ -215,18 +216,19 @@ package final class Exchange {
         assert(isWhole, "the machine lets nothing be sent again that is not held")
         finding = Finding()
         let now = runtime.wallClock()
-        let fields = sessions.load(from: runtime.gate, now: now, goesUnbound: machine.goesUnbound)
-        if !client.plan.carriesSecrets, !fields.isEmpty { return breakOff(.plaintext(of: client.plan)) }
+        let fields = sessions.load(
+            from: runtime.gate, now: now, omitsConnectionCredential: machine.omitsConnectionCredential)
+        if !client.plan.carriesSecrets, !fields.isEmpty { return abort(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
         request.expectsContinue = machine.expectsContinue
-        request.goesUnbound = machine.goesUnbound
-        // Read once: each look at the property copies it.
+        request.omitsConnectionCredential = machine.omitsConnectionCredential
+        // Read once: each access to the property copies it.
         let request = request
         if request.hasBody, fields.hasSigners, !request.keepsCredentials,
             body.beginReading(for: fields.bodyDigests(for: target.text))
         {
             machine.bodyIsUnread()
-            // By the timer only: whoever brought more of the body is not to find the exchange over.
+            // By the timer only: a caller delivering more of the body must not find the exchange over.
             return timer.arm(at: runtime.loop.now)
         }
         do throws(CurlError) {
@@ -242,20 +244,19 @@ package final class Exchange {
             caller.writeFields(into: head, overriddenBy: fields, cookies: cookies)
             fields.write(into: head, keepingCredentials: request.keepsCredentials)
             if fields.hasSigners, !request.keepsCredentials, let error = sign(by: fields, of: client, into: head) {
-                return breakOff(error)
+                return abort(error)
             }
-            guard head.isGood else { throw .badFunctionArgument }
+            guard head.isComplete else { throw .badFunctionArgument }
             machine.requestIsSent()
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
             try stream.start(request, head: head, target: target)
         } catch {
-            breakOff(ExchangeError(error, upstream: client.plan))
+            abort(ExchangeError(error, upstream: client.plan))
         }
     }
 
-    /// Adds the signed fields of `sessions` to the request, all others of which are written. Returns why the exchange ends, if there
-    /// can be none.
+    /// Appends the signed fields to the request after all others. Returns an error if signing is not possible.
     private func sign(
         by fields: SessionFields, of client: UpstreamClient, into head: FieldSink
     ) -> ExchangeError? {
@@ -270,7 +271,7 @@ package final class Exchange {
         }
     }
 
-    /// The request as signers see it.
+    /// Returns the request as signers see it.
     func signing(
         at client: UpstreamClient, body: SigningRequest.Body, fields: (any SigningFields)? = nil
     ) -> SigningRequest {
@@ -279,24 +280,24 @@ package final class Exchange {
         )
     }
 
-    /// Goes on with the body whose digest is to be known before it is sent.
+    /// Continues to read the body for the digest that is needed before sending.
     private func readBody() {
-        switch machine.bodyRead(body.readOn()) {
+        switch machine.bodyRead(body.readMore()) {
         case .wait: return
         case .send: send()
-        case .readOn: timer.arm(at: runtime.loop.now)
+        case .readMore: timer.arm(at: runtime.loop.now)
         case .askCaller:
             // The caller has a time limit of its own.
             timer.disarm()
             caller?.exchangeWantsBody()
         case .refuse:
-            guard let client, let fields = sessions.attentive else { return }
+            guard let client, let fields = sessions.examinedFields else { return }
             do throws(LoginFailure) {
-                // The signer may have a better word for it.
+                // The signer may give a better reason.
                 _ = try fields.sign(signing(at: client, body: .unread)) { _, _ in }
-                breakOff(.bodyNotReplayable)
+                abort(.bodyNotReplayable)
             } catch {
-                breakOff(ExchangeError(error))
+                abort(ExchangeError(error))
             }
         }
     }

@@ -5,14 +5,14 @@ internal import ChallengeHandling
 internal import Curl
 internal import HTTPWire
 
-/// One request's body on its way upstream: what is kept of it, its digests, and the fields after it.
+/// One request's body on its way upstream: the replay buffer, its digests, and the trailers.
 struct ExchangeBody: ~Copyable {
     private var buffer = ReplayBuffer(tiers: .none, isEmpty: true)
     private var trailers = TrailerLines()
     private var reading = BodyReading()
-    /// True if the last request had one, so that `buffer` is not what it was at the beginning.
+    /// True if the last request had a body, so that `buffer` needs a reset.
     private var isUsed = false
-    /// True if the body is known to be longer than what is kept.
+    /// True if the body is known to exceed the replay limit.
     private(set) var isTooLong = false
 
     /// Begins with the body of another request.
@@ -34,41 +34,41 @@ struct ExchangeBody: ~Copyable {
 
     // MARK: From the caller
 
-    /// True if there is room for more of it.
+    /// True if there is room for more.
     var wantsMore: Bool { buffer.wantsMore }
 
-    /// Takes more of it.
+    /// Appends more of the body.
     mutating func append(_ data: Span<UInt8>) { buffer.append(data) }
 
-    /// Takes a field that came after it.
+    /// Appends a trailer.
     mutating func append(trailer line: FieldLine, in bytes: Span<UInt8>) { trailers.append([line], in: bytes) }
 
-    /// All of it has come.
+    /// Marks the body as complete.
     mutating func complete() { buffer.complete() }
 
     // MARK: To the upstream
 
-    /// True if it is held from its first byte.
+    /// True if the body is held from its first byte.
     var canReplay: Bool { buffer.canReplay }
-    /// True if what was kept on disk cannot be read back.
+    /// True if the part on disk cannot be read back.
     var isBroken: Bool { buffer.isBroken }
-    /// True if all that has come was sent, and more is to come.
+    /// True if all received bytes were sent, and more is to come.
     var isDrained: Bool { buffer.isDrained }
 
-    /// Begins again with the first byte. False if that is gone.
+    /// Restarts at the first byte. Returns false if that is gone.
     @discardableResult
     mutating func rewind() -> Bool { buffer.rewind() }
 
-    /// The request is not sent again.
+    /// Stops holding bytes, because the request is not sent again.
     mutating func stopKeeping() { buffer.stopKeeping() }
 
-    /// The exchange is over; a file is given back at once, for a kept connection may rest for minutes.
+    /// Releases the body after the exchange. A file goes at once, as a kept connection may be idle for minutes.
     mutating func discard() { buffer.discard() }
 
     /// Forgets the digests.
     mutating func forgetDigests() { reading = BodyReading() }
 
-    /// Hands out what comes next. `appendTrailer`: for the fields after it, before its end is told.
+    /// Supplies the next bytes. `appendTrailer` gets the trailers before the end is reported.
     mutating func supply(
         into space: UnsafeMutableRawBufferPointer,
         appendTrailer: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(CurlError) -> Void
@@ -88,12 +88,12 @@ struct ExchangeBody: ~Copyable {
 
     // MARK: Digests
 
-    /// The digests of the whole body, if it was read.
+    /// The digests of the whole body, once read.
     var digests: [BodyDigest]? { reading.digests }
 
-    /// Begins to read it for `digests`, if they are not known. Returns whether that is needed.
+    /// Begins to read the body for `digests`, if they are not known. Returns true if reading is needed.
     ///
-    /// One that is known to be too long is not read: the request then fails at once, while all of it is still the caller's.
+    /// A body known to be too long is not read: the request fails at once, while the caller still has all of its body.
     mutating func beginReading(for digests: [any RunningDigest]) -> Bool {
         let isKnown = digests.allSatisfy { digest in
             reading.digests?.contains { $0.algorithm == digest.algorithm } == true
@@ -103,6 +103,63 @@ struct ExchangeBody: ~Copyable {
         return true
     }
 
-    /// Reads some more of it for its digests.
-    mutating func readOn() -> BodyReading.Step { reading.read(&buffer) }
+    /// Reads more of the body for its digests.
+    mutating func readMore() -> BodyReading.Step { reading.read(&buffer) }
+}
+
+/// The digests of a request's body, computed before it is sent (`auth-int` of Digest).
+package struct BodyReading {
+    private enum State {
+        case unread
+        case reading([any RunningDigest])
+        case read([BodyDigest])
+        case lost
+    }
+
+    /// The result of reading a part of the body.
+    package enum Step: Sendable {
+        /// All of the body has been read.
+        case done
+        /// More can be read at once.
+        case more
+        /// More has to come from the caller.
+        case needsInput
+        /// The body is longer than can be held, or cannot be read back.
+        case lost
+    }
+
+    /// The bytes hashed per turn: about a millisecond with the slowest function.
+    private static let share = 128 * 1024
+
+    private var state = State.unread
+
+    /// The digests, once the body was read.
+    var digests: [BodyDigest]? { if case .read(let digests) = state { digests } else { nil } }
+
+    /// Starts reading `body` from its first byte for `digests`.
+    mutating func begin(_ digests: [any RunningDigest], of body: inout ReplayBuffer) {
+        state = body.beginReading() ? .reading(digests) : .lost
+    }
+
+    /// Reads more of the body.
+    mutating func read(_ body: inout ReplayBuffer) -> Step {
+        guard case .reading(let digests) = state else { return .lost }
+        var rest = Self.share
+        while rest > 0 {
+            let bytes = body.readBytes(upTo: 16_384)
+            guard body.canReplay, !body.isBroken else {
+                state = .lost
+                return .lost
+            }
+            if bytes.isEmpty {
+                guard body.isExhausted else { return .needsInput }
+                body.endReading()
+                state = .read(digests.map { BodyDigest(algorithm: $0.algorithm, bytes: $0.finish()) })
+                return .done
+            }
+            for digest in digests { digest.update(bytes[...]) }
+            rest -= bytes.count
+        }
+        return .more
+    }
 }

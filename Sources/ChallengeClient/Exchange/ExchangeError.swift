@@ -2,18 +2,20 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import Curl
+internal import HTTPWire
 
-/// Why an exchange ends without the upstream's response.
+/// The reason for which an exchange ends without the upstream's response.
 ///
-/// It carries what happened and what to do; one place in the gateway turns it into a local reply, one into a log level.
+/// Holds what happened and what to do. One place in the gateway turns it into a local reply, one into a log level.
 package struct ExchangeError: Error, Sendable, Equatable {
-    /// The kinds.
+    /// The kinds of errors.
     package enum Kind: Sendable, Equatable {
         /// A challenge came for a request whose body is no longer held.
         case bodyNotReplayable
-        /// The caller went away; nobody is left to be told.
+        /// The caller went away; no reply is sent.
         case callerGone
-        /// A session is needed that is not for this caller.
+        /// The needed session is not available to this caller.
         case callerNotAllowed
         /// The login that the exchange waited for failed.
         case login(LoginFailure)
@@ -21,13 +23,13 @@ package struct ExchangeError: Error, Sendable, Equatable {
         case loginTimeout
         /// Too many exchanges wait, or too many run.
         case overloaded
-        /// The upstream answered with something that is not HTTP as RFC 9112 has it.
+        /// The upstream's answer is not valid HTTP (RFC 9112).
         case upstreamProtocol
         /// The TLS handshake with the upstream failed.
         case upstreamTLS
         /// The final response head did not come in time.
         case upstreamTimeout
-        /// No connection to the upstream, or it was lost before the head.
+        /// No connection to the upstream, or lost before the head.
         case upstreamUnreachable
     }
 
@@ -35,33 +37,33 @@ package struct ExchangeError: Error, Sendable, Equatable {
     package var kind: Kind
     /// One or two sentences for the caller: what happened and what to do. Names the upstream by its name only.
     package var detail: String
-    /// What the operator learns beyond that (libcurl's own words), for the log. Never a secret.
+    /// Additional text for the operator's log, such as libcurl's own. Never a secret.
     package var cause: String
-    /// The error type of RFC 9209 §2.3, where it is known better than by the kind.
+    /// The error type of RFC 9209 §2.3, if more exact than the kind's.
     package var proxyError: String?
 
-    /// An error.
+    /// Creates an error.
     package init(_ kind: Kind, detail: String, cause: String = "") {
         self.kind = kind
         self.detail = detail
         self.cause = cause
     }
 
-    /// A challenge came too late.
+    /// A challenge that came too late.
     package static let bodyNotReplayable = ExchangeError(
         .bodyNotReplayable,
         detail: """
             The upstream asked for a login after more of the request's body had gone by than is kept for sending it \
-            again. Send the request again in a moment: the session is being won meanwhile. To have longer bodies kept, \
-            raise `replay` of the upstream, and `limits.replay` where many are under way at once.
+            again. Send the request again in a moment: the session is being established meanwhile. To allow longer \
+            bodies, raise `replay` of the upstream, and `limits.replay` if many are under way at once.
             """)
 
-    /// No place is left among those who wait for logins.
+    /// No slot left for another waiter.
     static let tooManyWaiters = ExchangeError(
         .overloaded,
         detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number.")
 
-    /// What was kept of the body on disk cannot be read back.
+    /// The part of the body on disk cannot be read back.
     static let bodyLost = ExchangeError(
         .bodyNotReplayable,
         detail: """
@@ -69,27 +71,91 @@ package struct ExchangeError: Error, Sendable, Equatable {
             be read back. Send the request again; the daemon's log has the reason.
             """)
 
-    /// libcurl said that the answer is done, and no head came: nothing that HTTP allows.
+    /// libcurl reported a complete answer without a head, which HTTP does not allow.
     static let answerWithoutHead = ExchangeError(
         .upstreamProtocol,
         detail: """
-            The upstream ended its answer before it began, or in the middle of its head. It may have failed while it worked: \
-            look into its log.
+            The upstream ended its answer before it began, or in the middle of its head. It may have crashed: check \
+            its log.
             """)
 
-    /// The server's proof of who it is proves something else (RFC 4559 §5).
-    static func unproven(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
+    /// Returns the error for a server that failed to authenticate itself (RFC 4559 §5).
+    static func unverified(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
         ExchangeError(
             .upstreamProtocol,
             detail: """
                 The upstream \(plan.name) answered, but could not prove that it is the server that was asked, so its answer \
-                was not passed on. The request may have been carried out. Somebody may stand in between, or the server has \
-                another key than the KDC has for it.
+                was not passed on. The request may have been carried out. Someone may intercept the connection, or the \
+                server's key differs from the KDC's.
                 """, cause: fault)
     }
 
-    /// The login that the exchange waited for failed.
+    /// Creates the error for a failed login.
     init(_ failure: LoginFailure) {
         self.init(.login(failure), detail: failure.detail)
+    }
+}
+
+extension ExchangeError {
+    /// Creates the error for a failed transfer.
+    init(_ failure: TransferFailure, upstream plan: UpstreamPlan) {
+        let meaning = FailureMeaning(failure)
+        let (kind, words): (Kind, String) =
+            switch meaning.kind {
+            case .protocolError: (.upstreamProtocol, ": \(meaning.words).")
+            case .timedOut: (.upstreamTimeout, ": \(meaning.words).")
+            case .tls: (.upstreamTLS, ": the TLS handshake failed: \(meaning.words).")
+            case .unreachable where meaning.isUnsent: (.upstreamUnreachable, " cannot be reached: \(meaning.words).")
+            case .unreachable:
+                (
+                    .upstreamUnreachable,
+                    ": \(meaning.words). Whether it took the request is not known, so it was not sent again."
+                )
+            }
+        let advice = meaning.remedy.isEmpty ? "" : " \(meaning.remedy)."
+        self.init(kind, detail: "Upstream \(plan.name)\(words)\(advice)", cause: failure.cause)
+        proxyError = meaning.proxyError
+    }
+
+    /// Creates the error for an answer that breaks a rule.
+    init(_ fault: WireError, upstream plan: UpstreamPlan) {
+        self.init(
+            .upstreamProtocol,
+            detail:
+                "Upstream \(plan.name) sent a response that cannot be passed on: \(fault.detail) It has to be fixed there.",
+            cause: fault.code.rawValue)
+    }
+
+    /// Creates the error for a transfer that could not be started.
+    init(_ error: CurlError, upstream plan: UpstreamPlan) {
+        self.init(TransferFailure(error), upstream: plan)
+    }
+
+    /// Returns the error for secrets that would leave this machine unencrypted.
+    static func plaintext(of plan: UpstreamPlan) -> ExchangeError {
+        let detail = """
+            Secrets for upstream \(plan.name) would be sent to another machine in the clear, so nothing was sent: use \
+            https://, or set `plaintext: allow`.
+            """
+        return ExchangeError(LoginFailure(.failed, challenge: plan.name, detail: detail))
+    }
+
+    /// Returns the error for an exchange whose time limit has passed.
+    static func deadline(of plan: UpstreamPlan, isWaiting: Bool) -> ExchangeError {
+        if isWaiting {
+            return ExchangeError(
+                .loginTimeout,
+                detail: """
+                    The login at upstream \(plan.name) took longer than \(plan.timeouts.login) (`timeouts.login`). Try again \
+                    shortly, check what delays it, or raise the limit.
+                    """)
+        }
+        return ExchangeError(
+            .upstreamTimeout,
+            detail: """
+                Upstream \(plan.name) sent no answer within its time limit. Check what delays it, or raise the limit \
+                (`timeouts.response`, `timeouts.idle`).
+                """
+        )
     }
 }

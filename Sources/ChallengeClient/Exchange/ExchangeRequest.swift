@@ -3,39 +3,38 @@
 
 package import HTTPWire
 
-/// A request as the client needs to know it, without its fields.
+/// A request as the client needs it, without its fields.
 package struct ExchangeRequest {
     /// The method, known or not.
     package var method: RequestMethod
-    /// The method's bytes as text, where it is none of those known.
+    /// The method's name, if it is not a known one.
     package var otherMethod: String
     /// The body's framing.
     package var framing: BodyFraming
-    /// True if the caller's own `Authorization` goes: then no session's does, and the answer is the caller's to judge.
+    /// True if the caller's own `Authorization` is sent: no session's is, and challenges pass to the caller.
     package var keepsCredentials: Bool
-    /// True if it asks for another protocol, and a 101 is an answer to it (RFC 9110 §7.8).
+    /// True if another protocol is asked for; a 101 may be the answer (RFC 9110 §7.8).
     package var isUpgrade: Bool
 
-    /// True if it is ours, to see whether the upstream serves: it waits for no login, and nothing is counted of it.
+    /// True if this is a health check: it never waits for a login and does not count in metrics.
     package var isCheck: Bool
 
-    /// True if another proxy asks about it and sends it: it is answered with the sessions' fields, and nothing goes upstream.
-    package var isSubrequest: Bool
+    /// True if this is an auth request: it is answered with the sessions' fields, and nothing is sent upstream.
+    package var isAuthRequest: Bool
 
-    /// True if the upstream is asked to say 100 before it is sent the body (RFC 9110 §10.1.1). Without effect where there is
-    /// no body.
+    /// True if the upstream is asked for 100 before the body (RFC 9110 §10.1.1). No effect without a body.
     package var expectsContinue: Bool
 
-    /// True if it goes without the credential of a session that authenticates connections: the upstream asks for none there.
-    var goesUnbound = false
+    /// True if the request omits the credential of a session that authenticates connections.
+    var omitsConnectionCredential = false
 
-    /// A request.
+    /// Creates a request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
-        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false, isSubrequest: Bool = false
+        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false, isAuthRequest: Bool = false
     ) {
         self.isCheck = isCheck
-        self.isSubrequest = isSubrequest
+        self.isAuthRequest = isAuthRequest
         self.expectsContinue = expectsContinue
         self.keepsCredentials = keepsCredentials
         self.isUpgrade = isUpgrade
@@ -47,8 +46,8 @@ package struct ExchangeRequest {
     /// The method's name.
     var methodName: String { method == .other ? otherMethod : method.name }
 
-    /// True if it does no harm to send it once more, and all of it is there for that (RFC 9110 §9.2.2).
-    var mayGoAgain: Bool { method.isIdempotent && !hasBody && !isUpgrade }
+    /// True if another sending does no harm and needs no body (RFC 9110 §9.2.2).
+    var canResend: Bool { method.isIdempotent && !hasBody && !isUpgrade }
 
     /// True if a body follows.
     var hasBody: Bool {

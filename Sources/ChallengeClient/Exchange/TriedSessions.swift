@@ -3,67 +3,120 @@
 
 package import ChallengeHandling
 
-/// The word of an answer on an unverified session that its request carried.
-package struct SessionJudgement: Sendable, Equatable {
-    /// The place of its login in the route's list.
+/// The verdict of an answer on an unverified session that its request carried.
+package struct SessionVerdict: Sendable, Equatable {
+    /// The index of its login in the route's list.
     package let slot: Int
-    /// The server's view of it.
-    package let proof: SessionTable<ExchangeTicket>.Proof
+    /// The result of the verification.
+    package let result: SessionTable<ExchangeTicket>.VerificationResult
 
-    /// A judgement.
-    package init(slot: Int, proof: SessionTable<ExchangeTicket>.Proof) {
+    /// Creates a verdict.
+    package init(slot: Int, result: SessionTable<ExchangeTicket>.VerificationResult) {
         self.slot = slot
-        self.proof = proof
+        self.result = result
     }
 }
 
-/// The unverified sessions that one exchange tries for all (CONTRIBUTING, rules 1 and 3), by their slots, and what came of them.
+/// The unverified sessions tried by one exchange, and the verdicts on them (CONTRIBUTING, rules 1 and 3).
 struct TriedSessions {
-    typealias Proof = SessionTable<ExchangeTicket>.Proof
+    typealias Result = SessionTable<ExchangeTicket>.VerificationResult
 
     private var slots: [Int] = []
-    private var judgements: [SessionJudgement] = []
+    private var verdicts: [SessionVerdict] = []
 
-    /// True if none is tried.
+    /// True if no session is being tried.
     var isEmpty: Bool { slots.isEmpty }
-    /// True if a judgement has not been handed out yet.
-    var hasJudgements: Bool { !judgements.isEmpty }
+    /// True if a verdict has not been returned yet.
+    var hasVerdicts: Bool { !verdicts.isEmpty }
 
-    /// Returns whether the session of `slot` is among them.
+    /// Returns true if the session of `slot` is being tried.
     func contains(_ slot: Int) -> Bool { slots.contains(slot) }
 
-    /// The session of `slot` is tried from now on.
+    /// Adds the session of `slot`.
     mutating func add(_ slot: Int) {
         if !slots.contains(slot) { slots.append(slot) }
     }
 
-    /// Others find out about the session of `slot`.
+    /// Removes the session of `slot`, which others verify.
     mutating func hand(over slot: Int) { slots.removeAll { $0 == slot } }
 
-    /// Judges all by an answer. What is not the challenge again proves a session, unless the server judged nothing at all.
-    mutating func judge(by answer: ExaminedAnswer) {
+    /// Records verdicts on all sessions after an answer.
+    ///
+    /// Any answer but the same challenge verifies a session, unless the server was unable to check it.
+    mutating func recordVerdicts(of answer: ExaminedAnswer) {
         guard answer.challenge != .needsBody else { return }
         for slot in slots {
             switch answer.challenge {
             case .refused where slot == answer.slot: continue
-            case .stale where slot == answer.slot: judge(slot, .outdated)
-            default: judge(slot, answer.saysNothing ? .undecided : .accepted)
+            case .stale where slot == answer.slot: record(slot, .outdated)
+            default: record(slot, answer.isInconclusive ? .undecided : .accepted)
             }
         }
     }
 
-    /// Judges all in the same way.
-    mutating func judgeAll(_ proof: Proof) {
-        for slot in slots { judge(slot, proof) }
+    /// Records the same verdict on all sessions.
+    mutating func recordAll(_ result: Result) {
+        for slot in slots { record(slot, result) }
     }
 
-    /// Judges the session of `slot`, if it is one of them.
-    mutating func judge(_ slot: Int, _ proof: Proof) {
+    /// Records a verdict on the session of `slot`, if it is being tried.
+    mutating func record(_ slot: Int, _ result: Result) {
         guard let index = slots.firstIndex(of: slot) else { return }
         slots.remove(at: index)
-        judgements.append(SessionJudgement(slot: slot, proof: proof))
+        verdicts.append(SessionVerdict(slot: slot, result: result))
     }
 
-    /// Hands out a judgement, each once.
-    mutating func takeJudgement() -> SessionJudgement? { judgements.isEmpty ? nil : judgements.removeFirst() }
+    /// Removes and returns the next verdict.
+    mutating func nextVerdict() -> SessionVerdict? { verdicts.isEmpty ? nil : verdicts.removeFirst() }
+}
+
+/// A final response as the route's logins see it, and what the request carried.
+package struct ExaminedAnswer: Sendable, Equatable {
+    /// The demand of the answer: first as detected, then refined by the state of the exchange.
+    package var challenge: Challenge
+    /// The slot of the challenged login; meaningless if the answer passes.
+    package var slot = 0
+    /// The status code.
+    package var status = 200
+    /// True if another round is allowed right after a login: more scope or a fresh session is asked for.
+    package var mayRepeat = false
+    /// True if a challenge passes because this route is known to refuse the session.
+    package var isKnownRefusal = false
+    /// True if the request carried a session of `slot` that a separate request can confirm.
+    package var carriesConfirmable = false
+    /// True if the request carried a session that other requests use up.
+    package var carriesSpendable = false
+    /// True if the request lacked the session of `slot` although there is one, or one under way.
+    package var isHidden = false
+    /// True if the session of `slot` authenticates connections.
+    package var bindsConnection = false
+    /// True if the request's body is still held from its first byte.
+    package var canReplay = true
+
+    /// Creates an answer.
+    package init(_ challenge: Challenge, slot: Int = 0, status: Int = 200) {
+        self.challenge = challenge
+        self.slot = slot
+        self.status = status
+    }
+
+    /// True if the answer says nothing about a session: a server error, 429, or a known refusal.
+    var isInconclusive: Bool { isKnownRefusal || status == 429 || status >= 500 }
+
+    /// Refines a detected challenge by the sessions that the request carried.
+    mutating func refine(tried: TriedSessions, establishedSlot: Int?, rounds: Int, omitsConnectionCredential: Bool) {
+        guard case .challenged = challenge else { return }
+        if omitsConnectionCredential, bindsConnection {
+            // The server asks for nothing before the body, and for the login after it: another round would end
+            // likewise.
+            challenge = .pass
+        } else if tried.contains(slot) || !mayRepeat && carriesConfirmable && establishedSlot != slot {
+            // Either the session is over, or this resource refuses it (CONTRIBUTING, rule 4).
+            challenge = .refused
+        } else if carriesSpendable && rounds < ExchangeMachine.maxSpentSessions || isHidden && establishedSlot == slot {
+            // A session established a moment ago may be used up or hidden by now, which says nothing about this
+            // resource.
+            mayRepeat = true
+        }
+    }
 }

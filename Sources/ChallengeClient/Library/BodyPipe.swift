@@ -3,17 +3,17 @@
 
 internal import Synchronization
 
-/// A response's body on its way from the loop, which fills it, to the one task that reads it.
+/// A response's body on its way from the loop to the one task that reads.
 final class BodyPipe: Sendable {
-    /// What is said to the loop.
+    /// A message of the reader to the loop.
     enum Call: Sendable {
-        /// Nobody wants the rest.
+        /// The rest is not wanted.
         case broken
-        /// There is room again, and the loop has found none before.
+        /// There is room again after the loop has found none.
         case room
     }
 
-    /// Beyond this many bytes nothing more is put in: what is in then, and what a transfer has collected, is all of it.
+    /// The limit in bytes beyond which nothing more is appended; the rest waits in the transfer.
     private static let window = 64 * 1024
 
     private struct State {
@@ -27,12 +27,12 @@ final class BodyPipe: Sendable {
     private let state = Mutex(State())
     private let call: @Sendable (Call) -> Void
 
-    /// A pipe whose reader's doings are told by `call`, on any thread.
+    /// Creates a pipe that reports the reader's actions by `call`, on any thread.
     init(_ call: @escaping @Sendable (Call) -> Void) { self.call = call }
 
-    // MARK: The loop's end
+    // MARK: The loop's side
 
-    /// True if there is room for more; where there is none, `call` will be told when there is.
+    /// True if there is room for more; otherwise `call` is called when there is.
     var hasRoom: Bool {
         state.withLock { state in
             state.isFull = state.bytes.count >= Self.window
@@ -40,14 +40,14 @@ final class BodyPipe: Sendable {
         }
     }
 
-    /// True if nothing is wanted any more.
+    /// True if the reader wants no more.
     var isBroken: Bool {
         state.withLock { state in
             if case .failure? = state.end { true } else { false }
         }
     }
 
-    /// Puts more in.
+    /// Appends bytes.
     func put(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         let reader = state.withLock { state -> CheckedContinuation<Result<[UInt8]?, ClientError>, Never>? in
@@ -62,7 +62,7 @@ final class BodyPipe: Sendable {
         reader?.resume(returning: .success(bytes))
     }
 
-    /// Nothing more comes: all is there, or it broke. What was put in is still read.
+    /// Ends the body, complete or with an error. Bytes appended before are still read.
     func finish(_ end: Result<Void, ClientError>) {
         let reader = state.withLock { state -> CheckedContinuation<Result<[UInt8]?, ClientError>, Never>? in
             guard state.end == nil else { return nil }
@@ -73,9 +73,9 @@ final class BodyPipe: Sendable {
         reader?.resume(returning: end.map { nil })
     }
 
-    // MARK: The reader's end
+    // MARK: The reader's side
 
-    /// The next bytes; `nil` after the last.
+    /// Returns the next bytes, or `nil` after the last.
     func next() async -> Result<[UInt8]?, ClientError> {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -86,7 +86,7 @@ final class BodyPipe: Sendable {
         }
     }
 
-    /// The reader wants no more.
+    /// Ends reading; the loop stops the transfer.
     func breakOff(
         _ error: ClientError = ClientError(.cancelled, detail: "The rest of the response was not wanted.")
     ) {

@@ -8,49 +8,49 @@ public import Secrets
 
 // The security checks of a MobileFirst server: `WLClient.registerChallengeHandler` and `WLAuthorizationManager`.
 extension ChallengeClient {
-    /// Has `handler` answer the challenges of its security check from now on, those of logins under way excepted.
+    /// Registers `handler` for the challenges of its security check, except those of logins under way.
     ///
-    /// Throws `alreadyRegistered` where there is a handler for that check.
+    /// Throws `alreadyRegistered` if that check has a handler.
     public func registerChallengeHandler(
         _ handler: some SecurityCheckChallengeHandler
     ) throws(RegistrationError) {
         try life.shared.registry.register(handler)
     }
 
-    /// Takes the handler of that security check back; does nothing where there is none.
+    /// Unregisters the handler of that security check; does nothing if there is none.
     public func unregisterChallengeHandler(securityCheck: String) {
         life.shared.registry.unregister(securityCheck: securityCheck)
     }
 
-    /// An access token for the words of `scope`, separated by spaces: the one that is held, or a new one, for which the security
-    /// checks of the scope are passed. Requests have theirs without this.
+    /// Returns an access token for the words of `scope`, separated by spaces.
     ///
-    /// Throws `login` where a check is not passed, `timedOut` after `ClientConfiguration.Timeouts.login`, `noServer` without
-    /// `ClientConfiguration.mobileFirst`.
+    /// The token is the held one, or a new one after passing the security checks of the scope. Requests get theirs
+    /// without this call. Throws `login` if a check is not passed, `timedOut` after
+    /// `ClientConfiguration.Timeouts.login`, `noServer` without `ClientConfiguration.mobileFirst`.
     public func obtainAccessToken(scope: String = "") async throws(ClientError) -> AccessToken {
         guard let login = life.shared.registry.mobileFirstLogin, let client = life.shared.registry.mobileFirst else {
             throw ClientError.noServer
         }
         let words = client.configuration.scope.union(Scope(text: scope))
-        // Once more where another login of this client took its turn: it had at most that many before it.
+        // Repeated if another login of this client came first: at most that many were before this one.
         for _ in 0..<16 {
             let outcome = try await life.wait { site, finish in
                 site.requestSession(of: login, scope: words, finish)
             }
             switch outcome {
-            case .kept(let held, _), .won(let held): return try AccessToken(held.session, scope: words)
+            case .kept(let held, _), .established(let held): return try AccessToken(held.session, scope: words)
             case .failed(let failure): throw ClientError(failure)
-            case .askAgain, .prove: continue
+            case .askAgain, .verify: continue
             }
         }
-        throw ClientError(.timedOut, detail: "Other logins of this client came before it again and again.")
+        throw ClientError(.timedOut, detail: "Other logins of this client repeatedly came first. Try again.")
     }
 
-    /// Logs in to `securityCheck` with these credentials ahead of any challenge, such as
-    /// `["username": "ann", "password": …]`. The check is validated anew even where it holds. Where they are wrong, the handler
-    /// of the check is asked, if one is registered.
+    /// Logs in to `securityCheck` with these credentials before any challenge.
     ///
-    /// Throws `inProcess` where a login at this server is under way, as the original does, and what `obtainAccessToken` throws.
+    /// An example is `["username": "ann", "password": …]`. The check is validated again even if already passed. If the
+    /// credentials are wrong, the handler of the check is asked, if one is registered. Throws `inProcess` if a login at
+    /// this server is under way, as the original does, and the errors of `obtainAccessToken`.
     public func login(securityCheck: String, credentials: JSONValue) async throws(ClientError) {
         let (registry, gate) = (life.shared.registry, life.shared.services.gate)
         let answer = SecretJSON(credentials)
@@ -67,9 +67,9 @@ extension ChallengeClient {
         throw failure == .inProcess(login.name) ? ClientError(.inProcess, detail: failure.detail) : ClientError(failure)
     }
 
-    /// Logs out of `securityCheck` at the server. All access tokens are forgotten, whatever the server answers.
+    /// Logs out of `securityCheck` at the server, and drops all access tokens in any case.
     ///
-    /// Throws `login` where the server did not take note of it.
+    /// Throws `login` if the server did not confirm the logout.
     public func logout(securityCheck: String) async throws(ClientError) {
         guard let client = life.shared.registry.mobileFirst, let login = life.shared.registry.mobileFirstLogin else {
             throw ClientError.noServer
@@ -84,25 +84,27 @@ extension ChallengeClient {
         if case .failed(let failure) = outcome { throw ClientError(failure) }
     }
 
-    /// Lets all answers that were rejected be sent again, such as that of a person whose account was unlocked.
+    /// Allows all rejected answers to be sent again, for example after an account was unlocked.
+    ///
+    /// The effect is immediate; `ClientConfiguration.attempts` stores it soon after.
     public func unlatch() { life.shared.services.gate.unlatch(nil) }
 }
 
-/// What a MobileFirst server gave for a scope: an opaque text that goes with requests as `Authorization: Bearer`.
+/// An access token of a MobileFirst server: an opaque text, sent as `Authorization: Bearer`.
 public struct AccessToken: Sendable {
     /// The token.
     public let value: Secret
-    /// The scope words that were asked for.
+    /// The requested scope words.
     public let scope: Scope
-    /// When it ends, in milliseconds since 1970; `nil` where the server did not say.
+    /// The expiry time in milliseconds since 1970; `nil` if the server did not name one.
     public let expiresAt: Int64?
 
-    /// The token of `session`.
+    /// Creates the token of `session`.
     init(_ session: Session, scope: Scope) throws(ClientError) {
         let prefix = Array("Bearer ".utf8)
         let field = session.fields.first { $0.name == .authorization }?.value.revealBytes() ?? []
         guard field.starts(with: prefix) else {
-            throw ClientError(.upstreamProtocol, detail: "The login won no token that can be told.")
+            throw ClientError(.upstreamProtocol, detail: "The login brought no bearer token.")
         }
         value = Secret(field.dropFirst(prefix.count))
         self.scope = scope

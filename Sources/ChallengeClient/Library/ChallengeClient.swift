@@ -5,7 +5,7 @@ public import ChallengeHandling
 package import EventLoop
 public import HTTPTypes
 
-/// Sends HTTP requests, and answers the authentication challenges that servers meet them with.
+/// Sends HTTP requests, and answers the authentication challenges of servers.
 ///
 /// ```swift
 /// let client = try ChallengeClient()
@@ -14,39 +14,40 @@ public import HTTPTypes
 /// print(try await response.text(upTo: 64 * 1024))
 /// ```
 ///
-/// It is what the daemon `countersign` is built on: one login runs at a time however many requests need it, a session is held
-/// and used until it ends, a rejected answer is not sent twice, and the original request is sent again after a login. It has one
-/// thread with one loop, which end with `shutdown()`, or when the client and all of its responses are let go of.
+/// The daemon `countersign` is built on the same code: one login runs at a time however many requests need it, a
+/// session is held and used until it ends, a rejected answer is not sent twice, and the original request is sent again
+/// after a login. A client has one thread with one loop, which end with `shutdown()`, or when the client and all of its
+/// responses are released.
 public final class ChallengeClient: Sendable {
     let life: ClientLife
 
-    /// A client without handlers. Throws `unavailable` where this machine has no thread or descriptors for it.
+    /// Creates a client without handlers. Throws `unavailable` if no thread or descriptor is available.
     public convenience init(_ configuration: ClientConfiguration = ClientConfiguration()) throws(ClientError) {
         try self.init(configuration, clock: nil)
     }
 
-    /// The same, with its time limits by a clock that is turned by hand.
+    /// Creates a client whose time limits use a manual clock.
     package init(_ configuration: ClientConfiguration, clock: ManualLoopClock?) throws(ClientError) {
         life = try ClientLife(configuration, clock: clock)
     }
 
-    /// The configuration it was made with.
+    /// The configuration of this client.
     public var configuration: ClientConfiguration { life.shared.configuration }
 
-    /// Sends `request` and returns the response as soon as its head is there.
+    /// Sends `request` and returns the response once its head is received.
     ///
-    /// Challenges that a registered handler can answer are answered on the way; all others are responses like any other, 401
-    /// included. A request with an `Authorization` of its own is not logged in for. Redirects are not followed.
+    /// Challenges are answered if a registered handler can; all others are responses like any other, including 401. For
+    /// a request with an `Authorization` of its own no login is made. Redirects are not followed.
     ///
-    /// `timeout`: how long all of it may take until the head is there, logins included; without it the limits of the
-    /// configuration for each part hold. Cancelling the task ends the transfer at once. Throws what `ClientError` lists.
+    /// `timeout`: the limit until the head is received, including logins; without it only the limits in the
+    /// configuration apply. Cancelling the task ends the transfer at once. Throws the errors of `ClientError`.
     public func send(
         _ request: HTTPRequest, body: RequestBody = .none, timeout: Duration? = nil
     ) async throws(ClientError) -> ClientResponse {
         try await perform(try ClientRequest(request, body: body, timeout: timeout)).response
     }
 
-    /// Sends a request; the number is what the loop knows it by.
+    /// Sends a request, and returns also its number on the loop.
     func perform(
         _ request: ClientRequest
     ) async throws(ClientError) -> (response: ClientResponse, number: UInt64) {
@@ -54,7 +55,7 @@ public final class ChallengeClient: Sendable {
         let number = life.nextNumber()
         let life = life
         let pipe = BodyPipe { [loop = life.loop, site = life.site] call in
-            loop.execute { site.value?.exchange(number)?.hear(call) }
+            loop.execute { site.value?.exchange(number)?.handle(call) }
         }
         let result: Result<ClientResponse, ClientError> = await withTaskCancellationHandler {
             await withCheckedContinuation { answer in
@@ -80,47 +81,50 @@ public final class ChallengeClient: Sendable {
         timeout: Duration? = nil
     ) async throws(ClientError) -> ClientResponse {
         guard let url = WebURL(address) else {
-            throw ClientError(.badRequest, detail: "The address is no absolute one of http or https.")
+            throw ClientError(.badRequest, detail: "The address is not an absolute http or https URL.")
         }
         return try await send(HTTPRequest(method, to: url, fields: fields), body: body, timeout: timeout)
     }
 
-    /// Ends all requests, which fail as `shutDown`, and waits until the client's thread is about to end: at once, or as soon as
-    /// the logins under way have, within 5 s. What is asked of it afterwards fails as `shutDown`.
+    /// Ends all requests with `shutDown`, and waits until the client's thread is about to end.
+    ///
+    /// That is at once, or after the logins under way, within 5 s. Later calls fail with `shutDown`.
     public func shutdown() async {
         await withCheckedContinuation { continuation in life.close { continuation.resume() } }
     }
 
-    // MARK: Handlers of gateways and of challenges of HTTP
+    // MARK: Handlers of gateways and of HTTP challenges
 
-    /// Has `handler` answer its gateway's login page at the locations of `patterns`, or at every server without any, from the
-    /// next request on.
+    /// Registers `handler` for its gateway's login page, from the next request on.
     ///
-    /// Throws `alreadyRegistered` where there is a gateway of that name, `noLocation` for what is no `LocationPattern`.
+    /// The page is expected at the locations of `patterns`, or at every server if there are none. Throws
+    /// `alreadyRegistered` if that gateway name is in use, `noLocation` for an invalid `LocationPattern`.
     public func registerChallengeHandler(
         _ handler: some GatewayChallengeHandler, at patterns: String...
     ) throws(RegistrationError) {
         try life.shared.registry.register(handler, at: patterns)
     }
 
-    /// Takes the handler of that gateway back, with the session that it has won; does nothing where there is none.
+    /// Unregisters the handler of that gateway, and drops its session; does nothing if there is none.
     public func unregisterChallengeHandler(gatewayName: String) {
         life.shared.registry.unregister(gatewayName: gatewayName)
     }
 
-    /// Has `handler` answer challenges of HTTP at every server. Of several that stand at one place the first that can handle a
-    /// challenge is asked.
+    /// Registers `handler` for HTTP challenges of every server.
+    ///
+    /// Of several handlers for one location, the first that can handle a challenge is asked.
     public func registerChallengeHandler(_ handler: some ChallengeHandler) {
         life.shared.registry.register(.everywhere(handler, RegistrationNumber()))
     }
 
-    /// Has the handlers of `dispatcher` answer challenges of HTTP, each at its pattern. What one of them has answered ends when it is
-    /// unregistered from `dispatcher`.
+    /// Registers the handlers of `dispatcher` for HTTP challenges, each at its pattern.
+    ///
+    /// The answers of a handler end when it is unregistered from `dispatcher`.
     public func registerChallengeHandler(_ dispatcher: DispatchChallengeHandler) {
         life.shared.registry.register(.dispatched(dispatcher))
     }
 
-    /// Takes `handler` back, with what it has answered; does nothing where it is not registered.
+    /// Unregisters `handler`, and drops its answers; does nothing if not registered.
     public func unregisterChallengeHandler(_ handler: some ChallengeHandler) {
         life.shared.registry.unregister(handler)
     }

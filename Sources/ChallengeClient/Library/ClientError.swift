@@ -3,37 +3,37 @@
 
 public import ChallengeHandling
 
-/// Why a request of a `ChallengeClient` brought no response, or no whole one.
+/// The reason for a missing or incomplete response to a `ChallengeClient`'s request.
 public struct ClientError: Error, Sendable, Equatable {
-    /// The kinds.
+    /// The kinds of errors.
     public enum Kind: Sendable, Equatable {
-        /// The request cannot be sent as it is: its address, a field, or the length of its body. Nothing was sent.
+        /// The request is invalid: its URL, a field, or the length of its body. Nothing was sent.
         case badRequest
-        /// A challenge came when more of the body had gone than is kept (`ClientConfiguration.Limits.replay`).
+        /// A challenge came after more of the body was sent than is held (`ClientConfiguration.Limits.replay`).
         case bodyNotReplayable
-        /// The response's body is longer than the program wanted it.
+        /// The response's body exceeds the limit set by the program.
         case bodyTooLong
         /// The task was cancelled, and the transfer with it.
         case cancelled
-        /// A login, logout or authorization of the same client is under way already.
+        /// A login, logout or authorization of this client is under way already.
         case inProcess
         /// The login that the request needs failed.
         case login(LoginFailure)
-        /// There is no MobileFirst server in the configuration.
+        /// The configuration has no MobileFirst server.
         case noServer
-        /// As many requests run, or wait for a login, as the limits allow.
+        /// The limit of requests, or of requests waiting for a login, is reached.
         case overloaded
         /// The program's own body failed, or did not come in time.
         case requestBody
         /// The client was shut down.
         case shutDown
-        /// A time limit passed; the detail says which.
+        /// A time limit passed; `detail` names the limit.
         case timedOut
-        /// This machine has no memory, thread or descriptor for another client.
+        /// No memory, thread or descriptor is available for another client.
         case unavailable
         /// The server could not be reached, or the connection was lost.
         case unreachable
-        /// The server's answer is not HTTP as RFC 9112 has it.
+        /// The server's answer is not valid HTTP (RFC 9112).
         case upstreamProtocol
         /// The TLS handshake failed.
         case upstreamTLS
@@ -41,34 +41,34 @@ public struct ClientError: Error, Sendable, Equatable {
 
     /// The kind.
     public var kind: Kind
-    /// What happened and what to do, in a sentence or two. Never a secret.
+    /// The cause and the remedy in a sentence or two. Never a secret.
     public var detail: String
 
-    /// An error.
+    /// Creates an error.
     public init(_ kind: Kind, detail: String) {
         self.kind = kind
         self.detail = detail
     }
 
-    /// The failure of the login that was needed, if that is what happened.
+    /// The failure of the needed login, if the kind is `login`.
     public var loginFailure: LoginFailure? {
         if case .login(let failure) = kind { failure } else { nil }
     }
 
-    /// What the program cancelled.
+    /// The error after a cancellation by the program.
     static let cancelled = ClientError(.cancelled, detail: "The task was cancelled, and the request with it.")
-    /// What ends with the client.
+    /// The error after the client's shutdown.
     static let shutDown = ClientError(.shutDown, detail: "The client was shut down. Make another one.")
 
-    /// libcurl could not be had.
-    static let unavailable = ClientError(.unavailable, detail: "libcurl cannot be initialised: there is no memory.")
+    /// The error if libcurl cannot be initialized.
+    static let unavailable = ClientError(.unavailable, detail: "libcurl cannot be initialized: out of memory.")
 
-    /// The login failed.
+    /// Creates the error of a failed login.
     init(_ failure: LoginFailure) {
         self.init(.login(failure), detail: failure.detail)
     }
 
-    /// An exchange came to that end.
+    /// Creates the error of a failed exchange.
     init(_ error: ExchangeError) {
         let kind: Kind =
             switch error.kind {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 
 /// One request of a program and its response: the program's side of an `Exchange`, on the loop.
 final class ClientExchange {
-    /// How much of the body is handed to the exchange at once.
+    /// The bytes passed to the exchange at once.
     private static let portion = 16 * 1024
 
-    /// Where the request's body comes from.
+    /// The source of the request's body.
     private enum Source {
         /// No more is to come.
         case done
-        /// From here on, and then the end or the next piece, as `feeder` says.
+        /// Bytes from that position on; then the end, or the next piece from `feeder`.
         case bytes([UInt8], from: Int)
         /// The next piece is awaited.
         case waiting
@@ -26,17 +27,17 @@ final class ClientExchange {
     private let life: ClientLife
     private let number: UInt64
     private var exchange: Exchange?
-    /// Resumed once: by the head, or by what comes in its place.
+    /// Resumed once, by the head or an error.
     private var answer: CheckedContinuation<Result<ClientResponse, ClientError>, Never>?
     private let deadline: LazyTimer
     private let bodyTimer: LazyTimer
     private var source = Source.done
     private var left: UInt64?
-    /// Whose turn it is when there is room for the next piece.
+    /// The producer that waits for room for the next piece.
     private var feeder: CheckedContinuation<Bool, Never>?
     private var hasEnded = false
     private var tunnel: TunnelPump?
-    /// What hands over a body that comes in pieces.
+    /// The task that passes on a body in pieces.
     var pieces: Task<Void, Never>?
 
     init(
@@ -101,12 +102,12 @@ final class ClientExchange {
 
     // MARK: The request's body
 
-    /// Hands over as much of the body as there is room for.
+    /// Passes on as much of the body as there is room for.
     private func feed() {
         guard let exchange, !hasEnded else { return }
         while case .bytes(let bytes, let start) = source, exchange.wantsBody {
             let end = min(bytes.count, start + Self.portion)
-            // First, for the exchange may ask for more from within.
+            // Set first, as the exchange may ask for more from within.
             source = end < bytes.count ? .bytes(bytes, from: end) : .waiting
             exchange.receiveBody(bytes.span.extracting(start..<end))
             guard !hasEnded else { return }
@@ -127,7 +128,7 @@ final class ClientExchange {
         bodyTimer.arm(at: site.loop.now + site.timeouts.requestBody)
     }
 
-    /// The next piece of a body that comes in pieces.
+    /// Receives the next piece of a body in pieces.
     func take(_ piece: [UInt8], _ feeder: CheckedContinuation<Bool, Never>) {
         guard !hasEnded else { return feeder.resume(returning: false) }
         if let left {
@@ -143,7 +144,7 @@ final class ClientExchange {
         feed()
     }
 
-    /// The sequence has ended, or thrown.
+    /// Ends a body in pieces, complete or with an error.
     func endPieces(_ error: (any Error)?) {
         guard !hasEnded else { return }
         if let error {
@@ -158,17 +159,17 @@ final class ClientExchange {
         exchange?.receiveBodyEnd()
     }
 
-    // MARK: What comes of it
+    // MARK: The response
 
-    /// What the reader of the response does.
-    func hear(_ call: BodyPipe.Call) {
+    /// Handles a message of the response's reader.
+    func handle(_ call: BodyPipe.Call) {
         switch call {
         case .room: if let tunnel { tunnel.pump() } else { exchange?.resumeResponse() }
         case .broken: fail(.cancelled)
         }
     }
 
-    /// Gives the request up, and says why.
+    /// Ends the request with an error.
     func fail(_ error: ClientError) {
         guard !hasEnded else { return }
         end(error)
@@ -206,7 +207,7 @@ final class ClientExchange {
 
     // MARK: Another protocol
 
-    /// The connection has the other protocol now; the response's body is what comes over it.
+    /// Continues with the other protocol; the response's body is the incoming data.
     func switched(to connection: UpstreamConnection, head: HTTPResponse) {
         let tunnel = TunnelPump(connection, pipe: pipe, on: site.loop) { [unowned self] in
             self.tunnel = nil
@@ -217,19 +218,104 @@ final class ClientExchange {
         tunnel.pump()
     }
 
-    /// Sends on the connection; `done` as `TunnelPump.send` has it.
+    /// Sends on the connection; `done` is resumed as in `TunnelPump.send`.
     func send(_ bytes: [UInt8], _ done: CheckedContinuation<Bool, Never>) {
         if let tunnel { tunnel.send(bytes, done) } else { done.resume(returning: false) }
     }
 
-    /// The program has done with the connection.
+    /// Ends the connection at the program's request.
     func endTunnel() { tunnel?.end(.failure(.cancelled)) }
 }
 
 extension ClientExchange {
-    /// There is room for more of the request's body.
+    /// Passes on more of the request's body, as there is room.
     func wantsBody() { feed() }
 
-    /// The sessions whose cookies are not the program's.
+    /// The cookies in the response that belong to sessions.
     var heldCookies: HeldCookies { exchange?.heldCookies ?? HeldCookies() }
+}
+
+// The calls of the exchange: fields of the request, and the response.
+extension ClientExchange: ExchangeCaller {
+    /// The fields that only we may set on the connection, including framing (RFC 9110 §7.6.1).
+    private static let own: Set<HTTPField.Name> = [
+        .connection, .contentLength, .expect, .transferEncoding, .upgrade, .te, .trailer,
+    ]
+
+    func writeFields(
+        into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
+    ) {
+        fields.append(name: "Host", value: request.origin.authority.utf8.span)
+        var lines: [[UInt8]] = []
+        request.fields.forEachLine { field, value in
+            if Self.own.contains(field) { return }
+            let name = Array(field.canonicalName.utf8)
+            let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
+            if kind == .host || kind.isHopByHop { return }
+            // The program's own is sent, and no session's.
+            if field == .authorization { return fields.append(name: "Authorization", value: value.utf8.span) }
+            if sessions.override(kind, named: name.span) { return }
+            if field == .cookie, cookies != nil { return lines.append(Array(value.utf8)) }
+            let isLimited = field == .acceptEncoding && sessions.limitsCodings
+            let sent = isLimited ? ReadableCodings.among(value) : value
+            fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
+        }
+        cookies?.write(mergedWith: lines, to: fields)
+        if let upgrade = request.upgrade {
+            fields.append(name: "Connection", value: "Upgrade")
+            fields.append(name: "Upgrade", value: upgrade.utf8.span)
+        }
+    }
+
+    func exchangeDelivers(headOf transfer: Transfer) { deliver(head(of: transfer)) }
+
+    private func head(of transfer: Transfer) -> HTTPResponse {
+        let held = heldCookies
+        return transfer.head.withSpan { bytes in
+            var response = HTTPResponse(status: .init(code: transfer.answer.status))
+            for line in transfer.answer.fields where !line.isHopByHop {
+                if held.contains(line) { continue }
+                guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
+                response.headerFields.append(HTTPField(name: name, value: bytes.text(line.value)))
+            }
+            return response
+        }
+    }
+
+    func exchangeDelivers(bodyOf transfer: Transfer) {
+        guard pipe.hasRoom else { return }
+        pipe.put(transfer.body.copy())
+        transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
+    }
+
+    func exchangeEnded() { finish() }
+
+    /// Ends the response, while the request may still be sent.
+    func exchangeHasAll() { pipe.finish(.success(())) }
+
+    func exchangeFailed(_ error: ExchangeError) { fail(ClientError(error)) }
+
+    func exchangeBroke(_ error: ExchangeError) { fail(ClientError(error)) }
+
+    func exchangeWantsBody() { wantsBody() }
+
+    /// Accepts only the requested protocol (RFC 9110 §15.2.2).
+    func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
+        let offered = transfer.head.withSpan { bytes in
+            transfer.answer.fields.filter { $0.kind == .upgrade }.map { bytes.text($0.value).lowercased() }
+        }
+        guard let wanted = request.upgrade?.lowercased(), offered == [wanted] else {
+            throw WireError(upstream: .switchInvalid)
+        }
+        switched(to: connection, head: head(of: transfer))
+    }
+
+    /// Ignores interim responses.
+    func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) {}
+
+    /// Ignores trailers.
+    func exchangeDelivers(trailersOf transfer: Transfer) {}
+
+    /// `nil`, because the caller is the program itself.
+    var callerUser: UInt32? { nil }
 }

@@ -4,20 +4,20 @@
 internal import ChallengeHandling
 internal import Synchronization
 
-/// The challenge handlers that a program has registered, as the logins that they make.
+/// The challenge handlers registered by a program, and the logins made of them.
 final class HandlerRegistry: Sendable {
-    /// What the sessions of security checks are held under; one for all origins that they are for.
+    /// The challenge name for sessions of security checks; one for all origins that they are for.
     static let mobileFirstName = "mobilefirst"
 
     private struct State {
         var checks: [String: any SecurityCheckChallengeHandler] = [:]
         var gateways: [PlacedGateway] = []
         var handlers: [PlacedHandler] = []
-        var books: [BookKey: AnswerBook] = [:]
+        var books: [BookKey: AnswerCache] = [:]
         var version: UInt64 = 1
     }
 
-    /// A gateway's handler, and where it stands; everywhere without patterns.
+    /// A gateway's handler and its location patterns; without any, valid everywhere.
     private struct PlacedGateway {
         let gateway: HandledGateway
         let patterns: [LocationPattern]
@@ -28,8 +28,8 @@ final class HandlerRegistry: Sendable {
         let origin: Origin
     }
 
-    /// So many books are kept at most: one for each registration at each server.
-    private static let mostBooks = 4096
+    /// The limit of answer books: one for each registration at each server.
+    private static let maxBooks = 4096
 
     /// The client of the MobileFirst server, if the configuration names one.
     let mobileFirst: MobileFirstClient?
@@ -45,36 +45,36 @@ final class HandlerRegistry: Sendable {
         }
     }
 
-    /// Moves with everything that changes what stands where.
+    /// A counter that rises with every change of the registrations.
     var version: UInt64 {
         let (version, handlers) = state.withLock { ($0.version, $0.handlers) }
         return handlers.reduce(version) { $0 &+ $1.version }
     }
 
-    /// Where logins may send requests besides the origin of the request itself.
+    /// The origins that logins may send requests to besides the request's own.
     var loginOrigins: Set<Origin> {
         configuration.loginOrigins.union(configuration.mobileFirst.map { [$0.configuration.api.origin] } ?? [])
     }
 
-    /// What stands ready at `origin`.
+    /// Returns the logins at `origin`.
     func logins(at origin: Origin) -> Authenticators {
         var logins = Authenticators()
         if let server = configuration.mobileFirst, server.resources.contains(origin), let login = mobileFirstLogin {
-            logins.stand(login)
+            logins.add(login)
         }
         for (challenges, pattern) in challenges(at: origin) {
-            let login = challenges.login(at: origin, book: book(of: challenges.identity, at: origin))
-            if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
+            let login = challenges.login(at: origin, answers: book(of: challenges.identity, at: origin))
+            if let pattern { logins.add(login, at: pattern) } else { logins.add(login) }
         }
         for placed in state.withLock({ $0.gateways }) {
             let login = placed.gateway.login(at: origin)
-            if placed.patterns.isEmpty { logins.stand(login) }
-            for pattern in placed.patterns where pattern.mayCover(origin) { logins.stand(login, at: pattern) }
+            if placed.patterns.isEmpty { logins.add(login) }
+            for pattern in placed.patterns where pattern.mayCover(origin) { logins.add(login, at: pattern) }
         }
         return logins
     }
 
-    /// Returns whether a session of that key belongs to somebody who is registered now.
+    /// Returns true if a session of that key belongs to a registered handler.
     func isRegistered(_ key: SessionKey) -> Bool {
         if key.challenge == Self.mobileFirstName { return true }
         let (gateways, handlers) = state.withLock { ($0.gateways, $0.handlers) }
@@ -93,19 +93,19 @@ final class HandlerRegistry: Sendable {
         }
     }
 
-    private func book(of registration: String, at origin: Origin) -> AnswerBook {
+    private func book(of registration: String, at origin: Origin) -> AnswerCache {
         state.withLock { state in
             let key = BookKey(registration: registration, origin: origin)
             if let known = state.books[key] { return known }
-            if state.books.count >= Self.mostBooks { state.books.removeAll() }
-            let book = AnswerBook()
+            if state.books.count >= Self.maxBooks { state.books.removeAll() }
+            let book = AnswerCache()
             state.books[key] = book
             return book
         }
     }
 }
 
-// Gateways and schemes.
+// Gateways and authentication schemes.
 extension HandlerRegistry {
     func register(_ handler: any GatewayChallengeHandler, at patterns: [String]) throws(RegistrationError) {
         var places: [LocationPattern] = []
@@ -142,7 +142,7 @@ extension HandlerRegistry {
     func unregister(_ handler: any ChallengeHandler) {
         state.withLock { state in
             guard let index = state.handlers.firstIndex(where: { $0.handler === handler }) else { return }
-            // What it counted is added, so that the sum never falls back to what it was.
+            // Its counter is added, so that the sum never returns to an earlier value.
             state.version &+= state.handlers.remove(at: index).version &+ 1
         }
     }
@@ -163,29 +163,29 @@ extension HandlerRegistry {
         state.withLock { _ = $0.checks.removeValue(forKey: securityCheck) }
     }
 
-    /// The handlers for one conversation. Where none is registered for `check`, which is answered before any challenge, one stands in.
+    /// Returns the handlers for one conversation, with a stand-in if `check` has none.
     private func checks(answering check: String? = nil) -> [HandledCheck] {
         var handlers = state.withLock { Array($0.checks.values) }
         if let check { handlers.append(AnsweredCheck(securityCheck: check)) }
         return handlers.map { HandledCheck($0, caller: calls) }
     }
 
-    /// The login for whatever scope a resource names.
+    /// The login for any scope that a resource names.
     var mobileFirstLogin: Authenticator? {
         guard let mobileFirst else { return nil }
-        return standing { [unowned self] occasion in
+        return authenticator { [unowned self] occasion in
             mobileFirst.login(scope: occasion.scope.words, checks: checks())
         }
     }
 
-    /// The login that answers `check` ahead of any challenge.
+    /// Returns the login that answers `check` before any challenge.
     func login(answering check: String, with answer: SecretJSON) -> Authenticator? {
         guard let mobileFirst else { return nil }
         let checks = checks(answering: check)
-        return standing { _ in mobileFirst.login(answering: check, with: answer, checks: checks) }
+        return authenticator { _ in mobileFirst.login(answering: check, with: answer, checks: checks) }
     }
 
-    private func standing(_ makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) -> Authenticator? {
+    private func authenticator(_ makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) -> Authenticator? {
         guard let server = configuration.mobileFirst?.configuration else { return nil }
         return Authenticator(
             name: Self.mobileFirstName, trigger: .mobileFirst, isAhead: !server.scope.isEmpty,
@@ -196,13 +196,80 @@ extension HandlerRegistry {
     }
 }
 
-/// Stands in for a check that is answered without a handler.
+/// The handler of a check that is answered without a registered one.
 private struct AnsweredCheck: SecurityCheckChallengeHandler {
     let securityCheck: String
 
-    /// There is no other answer.
+    /// Cancels: there is no other answer.
     func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
         if case .rejected(let failure) = challenge.previousAnswer { throw failure }
         return .cancel(reason: "The server asks for \"\(securityCheck)\" again, and no handler of it is registered.")
     }
+}
+
+/// A registered handler of HTTP challenges: one for all locations, or a dispatcher with its patterns.
+enum PlacedHandler {
+    case dispatched(DispatchChallengeHandler)
+    case everywhere(any ChallengeHandler, RegistrationNumber)
+
+    /// The registered handler.
+    var handler: any ChallengeHandler {
+        switch self {
+        case .dispatched(let dispatcher): dispatcher
+        case .everywhere(let handler, _): handler
+        }
+    }
+
+    /// A counter that rises with every change of the dispatcher.
+    var version: UInt64 { if case .dispatched(let dispatcher) = self { dispatcher.version } else { 0 } }
+
+    /// The registrations, each of which makes a login; of a dispatcher, most specific pattern first.
+    var registrations: [(handler: any ChallengeHandler, pattern: LocationPattern?, number: RegistrationNumber)] {
+        switch self {
+        case .dispatched(let dispatcher):
+            dispatcher.registrations.map { ($0.registration.handler, $0.pattern, $0.registration.number) }
+        case .everywhere(let handler, let number): [(handler, nil, number)]
+        }
+    }
+}
+
+/// A failed registration of a challenge handler.
+public struct RegistrationError: Error, Sendable, Equatable {
+    /// The kinds of errors.
+    public enum Kind: Sendable, Equatable {
+        /// The security check or gateway name has a handler already. MobileFirst silently replaces it.
+        case alreadyRegistered
+        /// A location pattern is invalid.
+        case noLocation
+    }
+
+    /// The kind.
+    public var kind: Kind
+    /// The cause and the remedy.
+    public var detail: String
+
+    /// Creates the error for a second handler of a security check.
+    init(securityCheck: String) {
+        kind = .alreadyRegistered
+        detail =
+            "A handler of the security check \"\(securityCheck)\" is registered already. Unregister that one first."
+    }
+
+    /// Creates the error for a second handler of a gateway.
+    init(gateway: String) {
+        kind = .alreadyRegistered
+        detail =
+            "A handler of a gateway \"\(gateway)\" is registered already. Unregister that one, or choose another name."
+    }
+
+    /// Creates the error for an invalid pattern.
+    init(_ error: LocationError, in text: String) {
+        kind = .noLocation
+        detail = "\"\(text)\" is not a location pattern: \(error.reason)."
+    }
+}
+
+extension RegistrationError: CustomStringConvertible {
+    /// The detail.
+    public var description: String { detail }
 }

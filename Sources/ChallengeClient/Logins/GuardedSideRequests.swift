@@ -5,21 +5,21 @@ internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPTypes
 
-/// The side requests of a login whose own server stands behind a login page (WebSEAL in front of MobileFirst): the page's
-/// session goes along with them, and is won where the page comes in place of an answer.
+/// The side requests of a login behind a login page (WebSEAL before MobileFirst).
 ///
-/// Gateways' own logins send theirs directly.
+/// They carry the page's session, and log in to the page if it comes in place of an answer. The logins of gateways
+/// themselves send theirs directly.
 struct GuardedSideRequests: SideRequests {
     private let direct: LoopSideRequests
     private let loop: EventLoop
     private let runtime: LoopBound<ClientRuntime>
     private let plan: UpstreamPlan
-    /// What led to the login.
+    /// The cause of the login.
     private let cause: LoginCause
     private let gate: SharedAttemptGate
     private let wallClock: @Sendable () -> Int64
 
-    /// Side requests in the name of the upstream of `plan`; to be made on the loop's thread.
+    /// Creates side requests for the upstream of `plan`, on the loop's thread.
     init(runtime: ClientRuntime, plan: UpstreamPlan, cause: LoginCause) {
         self.cause = cause
         direct = LoopSideRequests(runtime: runtime, plan: plan)
@@ -30,22 +30,22 @@ struct GuardedSideRequests: SideRequests {
         wallClock = runtime.services.wallClock
     }
 
-    /// Sends `request`; once more where a login page answers it and its session could be won.
+    /// Sends `request`, and once more if a login page answers and its login succeeds.
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         let pages = pages(at: request.url)
         guard !pages.isEmpty else { return try await direct.send(request) }
         let (answer, met) = try await send(request, with: pages)
         guard let met else { return answer }
-        // A login page takes a request's place; whoever it is for has not seen the request.
+        // A login page answers instead of the server, which has not seen the request.
         if let generation = met.generation, met.slot.login.confirmsSessions {
             let isOver = await withCheckedContinuation { continuation in
                 loop.execute {
-                    runtime.value.confirmations.doubt(
-                        met.slot, generation: generation, at: plan, challenge: met.challenge, cause: cause
+                    runtime.value.confirmations.requestConfirmation(
+                        of: met.slot, generation: generation, at: plan, challenge: met.challenge, cause: cause
                     ) { continuation.resume(returning: $0) }
                 }
             }
-            // The page is the answer of that one address.
+            // The page is the proper answer of that one URL.
             guard isOver else { return answer }
         }
         let outcome = await withCheckedContinuation { continuation in
@@ -64,7 +64,7 @@ struct GuardedSideRequests: SideRequests {
     /// A login page that came in place of an answer.
     private struct Met {
         let slot: RouteSessions.Slot
-        /// The session's that the request carried.
+        /// The generation of the session that the request carried.
         let generation: UInt64?
         let challenge: ExaminedResponse
     }
@@ -96,10 +96,10 @@ struct GuardedSideRequests: SideRequests {
         return (answer, nil)
     }
 
-    /// The login pages that stand in front of an address.
+    /// Returns the login pages before a URL.
     private func pages(at url: WebURL) -> [RouteSessions.Slot] {
         guard url.origin == plan.base.origin else { return [] }
-        return plan.logins.standing(at: Location(url)).filter { $0.isLoginPage && $0.refusal == nil }.map {
+        return plan.logins.matching(Location(url)).filter { $0.isLoginPage && $0.refusal == nil }.map {
             RouteSessions.Slot(login: $0, scope: $0.defaultScope)
         }
     }

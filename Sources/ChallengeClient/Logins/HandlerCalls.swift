@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeHandling
 package import EventLoop
 internal import Synchronization
 
-/// Calls the program's challenge handlers, each for a limited time, so that nobody waits for one that never answers.
+/// Calls the program's challenge handlers, each with a time limit.
 package final class HandlerCalls: HandlerCaller {
     private struct State {
         var loop: @Sendable () -> EventLoop? = { nil }
@@ -18,31 +19,35 @@ package final class HandlerCalls: HandlerCaller {
     private let isApart: Bool
     private let state = Mutex(State())
 
-    /// Calls that may take `limit`. `isApart`: on the runtime's own threads, so that a handler that blocks holds nobody else up;
-    /// otherwise on the loop.
+    /// Creates a caller with the time limit `limit`.
+    ///
+    /// `isApart`: handlers run on the runtime's own threads, so that a blocking one delays no other work; otherwise on
+    /// the loop.
     package init(limit: Duration, isApart: Bool) {
         self.limit = limit
         self.isApart = isApart
     }
 
-    /// Has the time measured by the loop that `loop` names.
+    /// Measures time by the loop that `loop` returns.
     package func begin(on loop: @escaping @Sendable () -> EventLoop?) { state.withLock { $0.loop = loop } }
 
-    /// What `body` returns or throws, or a `LoginFailure` where it takes longer than allowed or the client is shut down; its
-    /// task is cancelled then, and left alone. `challenge` names the handler.
+    /// Returns or throws the result of `body`, with a time limit.
+    ///
+    /// After the limit, or the client's shutdown, throws a `LoginFailure`; the task is cancelled then and no longer
+    /// awaited. `challenge` names the handler.
     package func run<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let race = Race<Result<Value, any Error>>()
+        let oneShot = OneShot<Result<Value, any Error>>()
         let number = state.withLock { state in
             state.last += 1
-            if !state.isOver { state.running[state.last] = { race.end(.failure($0)) } }
+            if !state.isOver { state.running[state.last] = { oneShot.finish(.failure($0)) } }
             return state.isOver ? nil : state.last
         }
         guard let number else { throw Self.shutDown(challenge) }
         defer { state.withLock { _ = $0.running.removeValue(forKey: number) } }
         let timer = CallTimer { [limit] in
-            race.end(
+            oneShot.finish(
                 .failure(
                     LoginFailure(
                         .timedOut, challenge: challenge,
@@ -53,19 +58,19 @@ package final class HandlerCalls: HandlerCaller {
         loop.execute { [limit] in timer.start(on: loop, after: limit) }
         let call: @Sendable () async -> Void = {
             do {
-                race.end(.success(try await body()))
+                oneShot.finish(.success(try await body()))
             } catch {
-                race.end(.failure(error))
+                oneShot.finish(.failure(error))
             }
         }
         let task = isApart ? Task.detached(operation: call) : Task(executorPreference: loop, operation: call)
-        let result = await withCheckedContinuation { race.begin($0) }
+        let result = await oneShot.wait()
         task.cancel()
         loop.execute { timer.stop(on: loop) }
         return try result.get()
     }
 
-    /// The client is shut down: no handler is waited for any more.
+    /// Ends all waits for handlers after the client's shutdown.
     package func cancelAll() {
         let running = state.withLock { state in
             state.isOver = true

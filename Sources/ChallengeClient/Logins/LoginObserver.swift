@@ -3,29 +3,112 @@
 
 package import ChallengeHandling
 
-/// Told of logins as they happen: for the log, the audit record, metrics and the demo. Called on a worker's thread;
-/// must not block.
+/// The receiver of login events, for log, audit record, metrics and the demo.
+///
+/// Called on a worker's thread; must not block.
 package protocol LoginObserver: Sendable {
-    /// A login begins. Until it ends there is no other of that key.
+    /// Reports the beginning of a login. Until its end there is no other of that key.
     func loginBegan(_ key: SessionKey, _ cause: LoginCause)
-    /// A step of it, redacted.
+    /// Reports a step of a login, redacted.
     func loginStepped(_ key: SessionKey, _ step: ConversationStep)
-    /// It is over, after `duration`. One that never began is the refusal of a session outside of a login.
+    /// Reports the end of a login. Without a beginning, a session was refused outside of a login.
     func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration)
-    /// The server has accepted a session that was unproven when its login ended; told once per login.
+    /// Reports that the server has accepted a session that was unverified; once per login.
     func sessionAccepted(_ key: SessionKey)
-    /// A session was ended at its server, or was not for that reason.
+    /// Reports that a session was ended at its server, or the failure to do so.
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?)
-    /// A session that another host has won was taken up here.
+    /// Reports that a session established by another node was adopted here.
     func sessionShared(_ key: SessionKey)
 }
 
 extension LoginObserver {
-    /// Nobody cares.
+    /// Does nothing.
     package func sessionAccepted(_ key: SessionKey) {}
-    /// Nobody cares.
+    /// Does nothing.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
-    /// Nobody cares.
+    /// Does nothing.
     package func sessionShared(_ key: SessionKey) {}
+}
+
+/// The cause and the caller of a login, for the log and the audit record.
+package struct LoginCause: Sendable, Equatable {
+    /// The kind of cause; the raw value is for the log.
+    package enum Kind: String, Sendable {
+        /// The value of its credential has changed.
+        case change = "credential-change"
+        /// A health check of the upstream.
+        case check = "upstream-check"
+        /// `countersign login`.
+        case command
+        /// The retry of a login that failed a while ago.
+        case recovery
+        /// The session is close to its expiry.
+        case renewal
+        /// A caller's request.
+        case request
+        /// The session is configured to exist before the first request.
+        case start = "at-start"
+    }
+
+    /// The kind of cause.
+    package let kind: Kind
+    /// The request that led to the login.
+    package let exchange: ExchangeID?
+    /// The uid of its caller, if the kernel reports one.
+    package let user: UInt32?
+
+    /// Creates a cause.
+    package init(_ kind: Kind, exchange: ExchangeID? = nil, user: UInt32? = nil) {
+        self.kind = kind
+        self.exchange = exchange
+        self.user = user
+    }
+
+    /// True if a valid session is to be replaced.
+    package var isRenewal: Bool { kind == .renewal || kind == .change }
+}
+
+/// The ways in which a login ends without a failure. Only `won` is confirmed by the server.
+package enum LoginSuccess: String, Sendable {
+    /// The server asked for nothing at the URL that the login requested.
+    case notAsked = "not-asked"
+    /// No server was asked: fixed fields, or answers that are known already.
+    case ready
+    /// The session exists, but is not verified yet by the server (Basic, Digest, a fixed token).
+    case unverified
+    /// The server has accepted the login.
+    case succeeded
+
+    /// Creates the end of a login with `session`. `isSilent`: there was no step, so no server was asked.
+    package init(_ session: Session, isSilent: Bool) {
+        if !session.isVerified {
+            self = .unverified
+        } else if session.isEmpty {
+            self = .notAsked
+        } else {
+            self = isSilent ? .ready : .succeeded
+        }
+    }
+}
+
+/// The logins with unverified sessions, with cause and duration.
+package struct UnverifiedLogins: Sendable {
+    /// The limit of stored logins.
+    private static let most = 1024
+    private var logins: [SessionKey: (cause: LoginCause, duration: Duration)] = [:]
+
+    /// Creates an empty collection.
+    package init() {}
+
+    /// Adds a login.
+    package mutating func add(_ key: SessionKey, _ cause: LoginCause, after duration: Duration) {
+        if logins.count >= Self.most { logins.removeAll() }
+        logins[key] = (cause, duration)
+    }
+
+    /// Removes and returns the login of `key`, which has been verified or rejected.
+    package mutating func take(_ key: SessionKey) -> (cause: LoginCause, duration: Duration)? {
+        logins.removeValue(forKey: key)
+    }
 }

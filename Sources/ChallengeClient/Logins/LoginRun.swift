@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeHandling
 package import EventLoop
+internal import Synchronization
 
-/// The time that a login may take as a whole, by the clock of a loop.
+/// The time limit of a login as a whole, by the clock of a loop.
 package struct LoginLimit: Sendable {
     let time: Duration
     let loop: EventLoop
 
-    /// A limit; the login runs on `loop`.
+    /// Creates a limit; the login runs on `loop`.
     package init(_ time: Duration, on loop: EventLoop) {
         self.time = time
         self.loop = loop
     }
 
-    /// The end of `login` within the limit; its conversation is cut off there. After that nothing is known about the credential.
+    /// Returns the result of `login` within the limit, after which its conversation is cut off. A timeout leaves the
+    /// credential's state unknown.
     fileprivate func result(
         for key: SessionKey, _ conversation: Conversation,
         of login: @escaping @Sendable (Conversation) async -> Result<Session, LoginFailure>
@@ -25,23 +28,25 @@ package struct LoginLimit: Sendable {
         return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login(bounded) }
     }
 
-    /// The end of a login that has to wait for its turn in a fleet: as long for the turn as for the login. `login` is not begun after that.
+    /// Returns the result of a login that waits for its turn among nodes.
+    ///
+    /// The turn has the same limit as the login itself. `login` is not begun after both have passed.
     func result(
         inTurnFor key: SessionKey, login: @escaping @Sendable () async -> Result<Session, LoginFailure>,
-        _ win:
+        _ logIn:
             @escaping @Sendable (@Sendable () async -> Result<Session, LoginFailure>) async -> Result<
                 Session, LoginFailure
             >?
     ) async -> Result<Session, LoginFailure>? {
         let deadline = LoginDeadline(on: loop)
         return await deadline.outcome(within: time * 2, late: .failure(.late(key, time * 2))) {
-            await win { deadline.hasPassed ? .failure(.late(key, time * 2, isCancelled: true)) : await login() }
+            await logIn { deadline.hasPassed ? .failure(.late(key, time * 2, isCancelled: true)) : await login() }
         }
     }
 }
 
 extension LoginFailure {
-    /// The login took longer than it may.
+    /// Returns the failure of a login that exceeded its limit.
     fileprivate static func late(_ key: SessionKey, _ limit: Duration, isCancelled: Bool = false) -> LoginFailure {
         LoginFailure(
             .timedOut, challenge: key.challenge,
@@ -53,10 +58,10 @@ extension LoginFailure {
 }
 
 extension SessionLogin {
-    /// Its end, as a value.
+    /// Returns the end of the login as a value.
     fileprivate func result(_ conversation: Conversation) async -> Result<Session, LoginFailure> {
         do throws(LoginFailure) {
-            return .success(try await win(conversation))
+            return .success(try await logIn(conversation))
         } catch {
             return .failure(error)
         }
@@ -64,28 +69,31 @@ extension SessionLogin {
 }
 
 extension ClientServices {
-    /// Runs `login` once, with its own steps told to the observer. How long it took is told besides. Without `limit` it may take as
-    /// long as it likes.
+    /// Runs `login` once and reports its steps to the observer. Returns also the duration.
+    ///
+    /// Without `limit` there is no time limit.
     package func run(
         _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
         let loop = limit?.loop
         let began = loop?.clockNow ?? .read()
-        let lookUps = ledger.map { CredentialLedger.LookUps(credentials, $0) }
-        let conversation = conversation(for: key, credentials: lookUps ?? credentials, sideRequests: sideRequests)
-        // The look at the latch reads the credential, and a source may hang as well as a server.
+        let recorder = credentialVersions.map { CredentialVersions.RecordingProvider(credentials, $0) }
+        let conversation = conversation(for: key, credentials: recorder ?? credentials, sideRequests: sideRequests)
+        // The check of the latch reads the credential, and its source may hang like a server.
         let steps: @Sendable (Conversation) async -> Result<Session, LoginFailure> = { [self] conversation in
             if let failure = await closedLatch(of: key, conversation) { return .failure(failure) }
             return await login.result(conversation)
         }
         let result =
             if let limit { await limit.result(for: key, conversation, of: steps) } else { await steps(conversation) }
-        if let lookUps { ledger?.note(key, lookUps, result) }
+        if let recorder { credentialVersions?.record(key, recorder, result) }
         return (result, (loop?.clockNow ?? .read()) - began)
     }
 
-    /// The refusal that a login of `key` would end at: as long as the latch is closed that ended the last one, the server need not be asked
-    /// for a challenge again for each request of a caller. `nil` if the credential has another value now, or cannot be looked up.
+    /// Returns the refusal of a login of `key` if the last one's latch is still closed.
+    ///
+    /// So that the server is not asked for a challenge for each request of a caller. `nil` if the credential has
+    /// changed, or cannot be looked up.
     func closedLatch(of key: SessionKey) async -> LoginFailure? {
         await closedLatch(
             of: key, conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
@@ -94,7 +102,7 @@ extension ClientServices {
     private func closedLatch(of key: SessionKey, _ conversation: Conversation) async -> LoginFailure? {
         guard let latch = gate.read({ $0.sessions.lastLatch(of: key) }) else { return nil }
         do throws(LoginFailure) {
-            _ = try await CredentialUse.look(up: latch, in: conversation)
+            _ = try await CredentialUse.lookUp(latch, in: conversation)
         } catch {
             if error.code == .latched { return error }
         }
@@ -102,14 +110,14 @@ extension ClientServices {
         return nil
     }
 
-    /// Closes the latch of a credential that was refused outside of a login, and says how that ended.
-    func close(_ use: CredentialUse, for key: SessionKey) -> LoginFailure {
-        use.reject(
+    /// Closes the latch of a credential that was refused outside of a login. Returns the failure when the latch is on disk.
+    func close(_ use: CredentialUse, for key: SessionKey) async -> LoginFailure {
+        await use.reject(
             .rejected, serverWait: nil,
             in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
     }
 
-    /// The world as a login or a logout of `key` may use it.
+    /// Returns the conversation for a login or a logout of `key`.
     func conversation(
         for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests
     ) -> Conversation {
@@ -120,9 +128,142 @@ extension ClientServices {
     }
 }
 
-/// For what sends nothing.
+/// The side requests of a conversation that sends nothing.
 struct NoSideRequests: SideRequests {
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         throw SideRequestError(.originNotAllowed, reason: "nothing is sent here")
     }
+}
+
+/// The time limit of one login as a whole (`timeouts.login`).
+///
+/// Includes GSS-API, helpers and side requests. After the deadline the login sends nothing and looks nothing up. An
+/// answer on its way is still processed: a rejection closes its latch, a rotated refresh token is stored. Then the
+/// login's task is cancelled, so that others get their turn.
+final class LoginDeadline: Sendable {
+    private struct State: Sendable {
+        var hasPassed = false
+        var hasEnded = false
+        /// The number of side requests on their way.
+        var requests = 0
+        var timer: LoopBound<LazyTimer>?
+    }
+
+    /// The time to process an answer after its arrival, before the task is cancelled.
+    private static let grace = Duration.seconds(1)
+
+    private let state = Mutex(State())
+    private let loop: EventLoop
+
+    init(on loop: EventLoop) { self.loop = loop }
+
+    /// True if the deadline has passed.
+    var hasPassed: Bool { state.withLock { $0.hasPassed } }
+
+    /// Returns the result of `body`, or `late` after `limit`.
+    ///
+    /// `body` continues then, and is cancelled once none of its requests is on its way.
+    func outcome<Outcome: Sendable>(
+        within limit: Duration, late: Outcome, of body: @escaping @Sendable () async -> Outcome
+    ) async -> Outcome {
+        let oneShot = OneShot<Outcome>()
+        let task = Task(executorPreference: loop) {
+            let outcome = await body()
+            self.end()
+            oneShot.finish(outcome)
+        }
+        begin(limit, passed: { oneShot.finish(late) }, abandoned: { task.cancel() })
+        return await withTaskCancellationHandler {
+            await oneShot.wait()
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    private func begin(
+        _ limit: Duration, passed: @escaping @Sendable () -> Void, abandoned: @escaping @Sendable () -> Void
+    ) {
+        loop.execute { [self, loop] in
+            let timer = LazyTimer(loop: loop)
+            timer.onExpiry = { [self] in
+                let (isFirst, isIdle) = state.withLock { state in
+                    defer { state.hasPassed = true }
+                    return (!state.hasPassed, state.requests == 0)
+                }
+                if isFirst { passed() }
+                guard !isFirst, isIdle else { return timer.arm(at: loop.now + Self.grace) }
+                // The timer retains itself up to here.
+                timer.onExpiry = nil
+                abandoned()
+            }
+            timer.arm(at: loop.now + limit)
+            let bound = LoopBound(timer, to: loop)
+            let hasEnded = state.withLock { state in
+                state.timer = bound
+                return state.hasEnded
+            }
+            if hasEnded { end() }
+        }
+    }
+
+    private func end() {
+        let timer = state.withLock { state in
+            state.hasEnded = true
+            defer { state.timer = nil }
+            return state.timer
+        }
+        guard let timer else { return }
+        loop.execute {
+            timer.value.cancel()
+            timer.value.onExpiry = nil
+        }
+    }
+
+    /// Counts a side request about to be sent. Returns false if the deadline has passed.
+    fileprivate func beginRequest() -> Bool {
+        state.withLock { state in
+            if !state.hasPassed { state.requests += 1 }
+            return !state.hasPassed
+        }
+    }
+
+    fileprivate func endRequest() { state.withLock { $0.requests -= 1 } }
+
+    /// Returns `conversation` with its means limited by the deadline.
+    func bounding(_ conversation: Conversation) -> Conversation {
+        Conversation(
+            sideRequests: BoundedRequests(requests: conversation.sideRequests, deadline: self),
+            credentials: BoundedCredentials(credentials: conversation.credentials, deadline: self),
+            attempts: conversation.attempts, state: conversation.state, now: conversation.now,
+            report: { [self] step in if !hasPassed { conversation.report(step) } })
+    }
+}
+
+/// Side requests that are sent until the deadline.
+private struct BoundedRequests: SideRequests {
+    let requests: any SideRequests
+    let deadline: LoginDeadline
+
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        guard deadline.beginRequest() else {
+            throw SideRequestError(.timedOut, reason: "the login took longer than `timeouts.login`; nothing was sent")
+        }
+        defer { deadline.endRequest() }
+        return try await requests.send(request)
+    }
+}
+
+/// Credentials that are looked up until the deadline.
+private struct BoundedCredentials: CredentialProvider {
+    let credentials: any CredentialProvider
+    let deadline: LoginDeadline
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? {
+        let found = deadline.hasPassed ? nil : try await credentials.credential(named: name)
+        // A credential that arrives after the deadline must not be sent either.
+        guard !deadline.hasPassed else { throw CredentialError(reason: "The login took longer than `timeouts.login`.") }
+        return found
+    }
+
+    func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
 }

@@ -4,13 +4,13 @@
 package import ChallengeHandling
 internal import EventLoop
 
-/// The logins of one worker: begun when it is this worker's turn, run on its loop, told to all who wait.
+/// The logins of one worker: started in turn, run on its loop, reported to all waiters.
 package final class LoginRunner {
     private unowned let runtime: ClientRuntime
     private let services: ClientServices
     private let loop: EventLoop
 
-    /// The runner of `runtime`, which outlives it.
+    /// Creates the runner of `runtime`, which outlives it.
     init(_ runtime: ClientRuntime) {
         self.runtime = runtime
         services = runtime.services
@@ -19,9 +19,9 @@ package final class LoginRunner {
 
     private var gate: SharedAttemptGate { services.gate }
 
-    // MARK: Asking
+    // MARK: Requesting sessions
 
-    /// Asks for the session of a slot and starts the login where it is this exchange's turn.
+    /// Requests the session of a slot, and starts the login if this exchange leads.
     func request(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
         of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
@@ -30,14 +30,15 @@ package final class LoginRunner {
         let slot = route.slots[slot]
         let now = services.wallClock()
         let answer = gate.change {
-            $0.ask(for: slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
+            $0.requestSession(slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
         }
-        if answer == .go { start(slot, at: client.plan, challenge: challenge, target: target, cause()) }
+        if answer == .logIn { start(slot, at: client.plan, challenge: challenge, target: target, cause()) }
         return answer
     }
 
-    /// The same for a login whose server stands behind another's page: `finish` is called once, when the session is there or
-    /// cannot be had.
+    /// Requests the session of a login page before another login's server.
+    ///
+    /// Calls `finish` once, when the session is there or unavailable.
     func request(
         _ slot: RouteSessions.Slot, rejected: UInt64?, at plan: UpstreamPlan, challenge: ExaminedResponse?,
         cause: LoginCause,
@@ -45,49 +46,51 @@ package final class LoginRunner {
     ) {
         let ticket = runtime.nextTicket()
         let now = services.wallClock()
-        switch gate.change({ $0.ask(for: slot.key, rejected: rejected, waiter: ticket, now: now) }) {
-        case .use(let held): finish(.won(held))
-        case .no(let failure): finish(.failed(failure))
+        switch gate.change({ $0.requestSession(slot.key, rejected: rejected, waiter: ticket, now: now) }) {
+        case .use(let held): finish(.established(held))
+        case .refuse(let failure): finish(.failed(failure))
         case .overloaded:
             let detail = "Too many requests wait for a login already. Raise `limits.waiters`, or try again."
             finish(.failed(LoginFailure(.failed, challenge: slot.key.challenge, detail: detail)))
-        case .prove(let trial):
-            judge(slot.key, generation: trial.generation, .undecided, ticket: ticket)
+        case .verify(let unverified):
+            recordVerification(of: slot.key, generation: unverified.generation, .undecided, ticket: ticket)
             finish(.askAgain)
         case .wait: runtime.waiters.add(ticket, finish)
-        case .go:
+        case .logIn:
             runtime.waiters.add(ticket, finish)
             start(slot, at: plan, challenge: challenge, cause)
         }
     }
 
-    /// Has the session of a slot won for whoever comes next; the exchange that met the challenge does not wait for it.
-    func winUnawaited(
+    /// Starts a login for the next exchange; the one that met the challenge does not wait.
+    func logInUnawaited(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
         challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) {
         let key = route.slots[slot].key
         let decision = request(
             route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: cause())
-        if case .prove(let trial) = decision {
-            judge(key, generation: trial.generation, .undecided, ticket: ticket)
+        if case .verify(let unverified) = decision {
+            recordVerification(of: key, generation: unverified.generation, .undecided, ticket: ticket)
         }
-        gate.change { $0.sessions.leave(key, waiter: ticket) }
+        gate.change { $0.sessions.removeWaiter(ticket, of: key) }
     }
 
-    /// An exchange has tried a session.
-    func judge(
-        _ key: SessionKey, generation: UInt64, _ proof: SessionTable<ExchangeTicket>.Proof, ticket: ExchangeTicket
+    /// Records the result of an exchange that tried a session.
+    func recordVerification(
+        of key: SessionKey, generation: UInt64, _ result: SessionTable<ExchangeTicket>.VerificationResult,
+        ticket: ExchangeTicket
     ) {
-        if proof == .accepted { services.observer.sessionAccepted(key) }
-        services.tell(gate.change { $0.sessions.judge(key, generation: generation, proof, by: ticket) })
+        if result == .accepted { services.observer.sessionAccepted(key) }
+        services.notify(
+            gate.change { $0.sessions.recordVerification(of: key, generation: generation, result, by: ticket) })
     }
 
     // MARK: Without a request
 
-    /// Starts the renewals that are due on a route whose sessions still serve.
+    /// Starts the due renewals of a route whose sessions are still valid.
     func renew(_ route: RouteSessions, of client: UpstreamClient, now: Int64) {
-        // Looked at again in a second, whoever does it.
+        // Checked again in a second, by any exchange.
         route.postponeRenewal(until: now + 1_000)
         for slot in route.slots {
             guard let due = gate.held(slot.key)?.renewAt, now >= due,
@@ -97,12 +100,13 @@ package final class LoginRunner {
         }
     }
 
-    /// Tries the logins of `plan` again that have failed a while ago. What was rejected is not sent again: its latch is
-    /// closed until the value changes.
+    /// Retries the logins of `plan` that failed a while ago.
+    ///
+    /// A rejected value is not sent again: its latch is closed until the value changes.
     func recover(_ plan: UpstreamPlan) {
         let now = services.wallClock()
         for login in plan.logins.all {
-            for key in gate.read({ $0.sessions.failing(like: login.key, now: now) })
+            for key in gate.read({ $0.sessions.failingSiblings(of: login.key, now: now) })
             where gate.change({ $0.sessions.beginRecovery(key, now: now) }) {
                 start(
                     .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, LoginCause(.recovery))
@@ -110,14 +114,13 @@ package final class LoginRunner {
         }
     }
 
-    /// Sees to it that the sessions that `plan` keeps are there: wins what is missing, renews what nears its end, tries again
-    /// what has failed a while ago.
-    func keep(_ plan: UpstreamPlan) {
+    /// Maintains the kept sessions of `plan`: establishes missing ones, renews expiring ones, retries failed logins.
+    func maintainSessions(of plan: UpstreamPlan) {
         for login in plan.logins.all where login.isKept {
             let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
             let now = services.wallClock()
             let begins = gate.change { gate in
-                gate.sessions.beginKeeping(slot.key, now: now) || gate.sessions.beginRecovery(slot.key, now: now)
+                gate.sessions.beginProactiveLogin(slot.key, now: now) || gate.sessions.beginRecovery(slot.key, now: now)
             }
             guard begins else { continue }
             let isHeld = gate.held(slot.key) != nil
@@ -125,19 +128,20 @@ package final class LoginRunner {
         }
     }
 
-    /// Wins the sessions of `keys` anew, with the present value of their credential; until that is done the old ones serve.
-    /// Where no session is held, a pause after the old value's failure ends.
+    /// Logs in again for `keys` with the current value of their credential. The old sessions serve until then.
+    ///
+    /// If no session is held, the pause after the old value's failure ends.
     func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
         let now = services.wallClock()
-        let standings = gate.read { $0.sessions.standings(now: now) }
+        let states = gate.read { $0.sessions.states(now: now) }
         for key in keys {
-            switch standings[key] ?? .cold {
-            case .winning: continue
-            case .cold: services.ledger?.forget(key)
+            switch states[key] ?? .cold {
+            case .loggingIn: continue
+            case .cold: services.credentialVersions?.forget(key)
             case .failing:
-                services.fleet?.forgetFailures()
+                services.sharing?.forgetFailures()
                 gate.change { $0.sessions.forgetFailures(of: key.challenge) }
-                services.ledger?.forget(key)
+                services.credentialVersions?.forget(key)
             case .held: replace(key, at: plans, now: now)
             }
         }
@@ -146,18 +150,19 @@ package final class LoginRunner {
     private func replace(_ key: SessionKey, at plans: [UpstreamPlan], now: Int64) {
         for plan in plans {
             guard let login = plan.logins.all.first(where: { $0.key.isSibling(of: key) }) else { continue }
-            // Otherwise one runs already, or its last try failed a moment ago: the next look comes back to it.
+            // Otherwise one runs already, or the last attempt failed a moment ago: the next check returns to it.
             guard gate.change({ $0.sessions.beginRenewal(key, now: now) }) else { return }
             start(
                 RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
                 LoginCause(.change), replacing: replaced(key, login, at: plan))
             return
         }
-        services.ledger?.forget(key)
+        services.credentialVersions?.forget(key)
     }
 
-    /// The session that is held now, where its login ends sessions at the server. One logout for all scopes would end the new one as
-    /// well: there the server's own session stays the same.
+    /// Returns the held session if its login ends sessions at the server.
+    ///
+    /// A logout for all scopes would end the new session as well: there the server's own session stays the same.
     private func replaced(_ key: SessionKey, _ login: Authenticator, at plan: UpstreamPlan) -> PendingLogout? {
         guard let logout = login.logout, !logout.endsAllScopes, let held = gate.held(key) else { return nil }
         return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
@@ -165,10 +170,10 @@ package final class LoginRunner {
 
     // MARK: Running
 
-    /// Runs the login on this loop, apart from the exchange that led to it: others may wait for it when that is gone. Where it wins a
-    /// session, `replaced` is ended at its server after that.
+    /// Runs the login on this loop, independently of the exchange that led to it.
     ///
-    /// It is over after `timeouts.login` at the latest, whatever hangs in it. What it wins after that is nobody's.
+    /// Others may wait after that exchange is gone. If the login succeeds, `replaced` is ended at its server. The login
+    /// is over after `timeouts.login` at the latest, whatever blocks it. A session established after that is dropped.
     func start(
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, target: WebURL? = nil,
         _ cause: LoginCause, replacing replaced: PendingLogout? = nil
@@ -186,27 +191,29 @@ package final class LoginRunner {
                 services.observer.loginEnded(key, result, cause, after: duration)
                 return result
             }
-            let won: Result<Session, LoginFailure>?
-            if let fleet = services.fleet {
-                won = await limit.result(inTurnFor: key, login: login) { login in
-                    // What ends at the latch sends nothing: no other node is to wait for that.
+            let ended: Result<Session, LoginFailure>?
+            if let sharing = services.sharing {
+                ended = await limit.result(inTurnFor: key, login: login) { login in
+                    // A login that ends at the latch sends nothing: no other node has to wait for it.
                     if await services.closedLatch(of: key) != nil { return await login() }
-                    return await fleet.win(key, isRenewal: cause.isRenewal, services, login: login)
+                    return await sharing.logIn(key, isRenewal: cause.isRenewal, by: login)
                 }
             } else {
-                won = await login()
+                ended = await login()
             }
-            guard let result = won else { return services.tell(services.gate.change { $0.sessions.abandon(key) }) }
-            services.tell(services.gate.finish(key, with: result))
+            guard let result = ended else {
+                return services.notify(services.gate.change { $0.sessions.abandon(key) })
+            }
+            services.notify(services.gate.finish(key, with: result))
             if let replaced, case .success = result { services.roster.onSomeWorker { $0.logins.endLater(replaced) } }
         }
     }
 
-    /// The side requests of a login of `standing` at the upstream of `plan`, to which `cause` led; on the loop's thread.
+    /// Returns the side requests of a login of `authenticator` at the upstream of `plan`. Call on the loop's thread.
     package func sideRequests(
-        for standing: Authenticator, at plan: UpstreamPlan, cause: LoginCause
+        for authenticator: Authenticator, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
-        guard !standing.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
+        guard !authenticator.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
             return LoopSideRequests(runtime: runtime, plan: plan)
         }
         return GuardedSideRequests(runtime: runtime, plan: plan, cause: cause)
@@ -214,7 +221,7 @@ package final class LoginRunner {
 
     // MARK: Logging out
 
-    /// Ends a session at its server, and calls `done`, whatever came of it.
+    /// Ends a session at its server, and calls `done` in any case.
     func end(_ pending: PendingLogout, _ done: @escaping @Sendable () -> Void) {
         let services = services
         let conversation = services.conversation(
@@ -231,11 +238,11 @@ package final class LoginRunner {
         }
     }
 
-    /// Ends a session that another has taken the place of, once what was sent with it has had time to be answered.
+    /// Ends a replaced session after a delay for answers to requests that carried it.
     func endLater(_ pending: PendingLogout) {
         let timer = LazyTimer(loop: loop)
         timer.onExpiry = { [unowned self] in
-            // It holds itself up to here.
+            // The timer retains itself up to here.
             timer.onExpiry = nil
             end(pending) {}
         }
@@ -243,4 +250,66 @@ package final class LoginRunner {
     }
 
     private static var grace: Duration { .seconds(2) }
+}
+
+/// The exchanges and logins of one worker that wait for the end of a login.
+final class LoginWaiters {
+    typealias Outcome = SessionTable<ExchangeTicket>.Outcome
+
+    private unowned let runtime: ClientRuntime
+    private var exchanges: [UInt64: Exchange] = [:]
+    private var logins: [UInt64: (Outcome) -> Void] = [:]
+
+    /// Creates an empty collection for the worker of `runtime`, which outlives it.
+    init(_ runtime: ClientRuntime) { self.runtime = runtime }
+
+    /// Adds a waiting exchange under `ticket`.
+    func add(_ exchange: Exchange, _ ticket: ExchangeTicket) { exchanges[ticket.exchange] = exchange }
+
+    /// Adds a login that waits for another one; `finish` is called once, with the outcome.
+    func add(_ ticket: ExchangeTicket, _ finish: @escaping (Outcome) -> Void) { logins[ticket.exchange] = finish }
+
+    /// Removes the exchange of `ticket` from the waiters for the session of `key`.
+    func remove(_ ticket: ExchangeTicket, for key: SessionKey) {
+        guard exchanges.removeValue(forKey: ticket.exchange) != nil else { return }
+        runtime.gate.change { $0.sessions.removeWaiter(ticket, of: key) }
+    }
+
+    /// Passes the end of a login to the waiters of this worker.
+    func notify(_ outcomes: SharedAttemptGate.Outcomes) {
+        for (ticket, outcome) in outcomes {
+            if let exchange = exchanges.removeValue(forKey: ticket.exchange) {
+                exchange.loginEnded(outcome)
+                continue
+            }
+            logins.removeValue(forKey: ticket.exchange)?(outcome)
+            if case .verify(let key, let unverified) = outcome {
+                // The waiter has left meanwhile: another is to try the session.
+                runtime.logins.recordVerification(
+                    of: key, generation: unverified.generation, .undecided, ticket: ticket)
+            }
+        }
+    }
+}
+
+/// A session to be ended at its server.
+package struct PendingLogout: Sendable {
+    let key: SessionKey
+    let session: Session
+    let logout: any SessionLogout
+    let plan: UpstreamPlan
+
+    /// Returns the sessions of `held` that logins of `plans` end at the server, each once.
+    package static func all(of held: [SessionKey: HeldSession], at plans: [UpstreamPlan]) -> [PendingLogout] {
+        var pending: [PendingLogout] = []
+        for (key, held) in held {
+            let found = plans.lazy.compactMap { plan in
+                plan.logins.all.lazy.compactMap { $0.key.isSibling(of: key) ? $0.logout : nil }.first.map { (plan, $0) }
+            }.first
+            guard let (plan, logout) = found else { continue }
+            if logout.endsAllScopes, pending.contains(where: { $0.key.isSibling(of: key) }) { continue }
+            pending.append(PendingLogout(key: key, session: held.session, logout: logout, plan: plan))
+        }
+        return pending
+    }
 }

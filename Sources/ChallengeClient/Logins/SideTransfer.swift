@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 internal import Curl
+internal import EventLoop
 internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
 
-/// One side request on its way: a libcurl run whose whole answer is collected, up to a bound.
+/// One side request on its way: a libcurl transfer whose whole answer is collected, up to a limit.
 final class SideTransfer: TransferOwner {
-    /// The largest answer taken, in bytes.
+    /// The largest accepted answer, in bytes.
     static let bodyLimit = 1024 * 1024
 
     private let driver: CurlDriver
@@ -20,12 +21,12 @@ final class SideTransfer: TransferOwner {
     private let finish: (Result<SideResponse, SideRequestError>) -> Void
     private var sent = 0
     private var response: SideResponse?
-    /// The body so far, which may hold a token: in memory that is overwritten where it grows out of it.
+    /// The body so far, which may hold a token: growing overwrites the old memory.
     private var collected = SecretBuilder(capacity: 4096)
-    /// Itself, while it runs: nobody else holds it.
+    /// A reference to itself while the transfer runs.
     private var own: SideTransfer?
 
-    /// Sends `request` and calls `finish` once, on the loop's thread, not from within this call.
+    /// Sends `request` and calls `finish` once, on the loop's thread, not from within.
     static func start(
         _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
@@ -38,7 +39,7 @@ final class SideTransfer: TransferOwner {
             let side = SideTransfer(stream, request, plan: plan, driver: driver, finish: finish)
             try side.prepare()
             try driver.start(stream)
-            // Only now, for the two hold each other from here to `end`.
+            // Only now, as the two retain each other from here to `end`.
             stream.transfer.owner = side
             side.own = side
         } catch {
@@ -60,8 +61,8 @@ final class SideTransfer: TransferOwner {
 
     private func prepare() throws(CurlError) {
         let easy = stream.easy
-        // The upstream's own certificates and keys are for its origin; another login server is met with the defaults,
-        // by the same way out.
+        // The upstream's own certificates and keys are for its origin; another login server gets the defaults with the
+        // same proxy.
         let isUpstream = request.url.origin == plan.base.origin
         try (isUpstream ? plan.connections : plan.connections.elsewhere()).apply(to: easy, for: request.url.origin)
         try easy.set(.url, request.url.origin.description + "/")
@@ -84,7 +85,7 @@ final class SideTransfer: TransferOwner {
             try easy.set(.forbidReuse, true)
         }
         stream.fields.suppress("Expect")
-        // What is read here is to come as it is (RFC 9110 §12.5.3); `complete` is for servers that compress all the same.
+        // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress all the same.
         if !request.fields.contains(.acceptEncoding) {
             try stream.fields.append(name: "Accept-Encoding", value: "identity")
         }
@@ -100,10 +101,10 @@ final class SideTransfer: TransferOwner {
         let response = SideResponse(status: head.status, fields: head.fields)
         self.response = response
         // An event stream would never end, and a file is long.
-        if request.isLook, !Self.isText(head.fields[.contentType]) { end(.success(response)) }
+        if request.allowsPartialBody, !Self.isText(head.fields[.contentType]) { end(.success(response)) }
     }
 
-    /// Returns whether a media type is that of a text with an end, a page or a record.
+    /// Returns true if a media type is finite text, such as a page or a record.
     private static func isText(_ type: String?) -> Bool {
         let type = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         return type.hasPrefix("text/") && type != "text/event-stream" || type.hasSuffix("json") || type.hasSuffix("xml")
@@ -115,33 +116,35 @@ final class SideTransfer: TransferOwner {
         }
         transfer.body.removeAll()
         if collected.count > Self.bodyLimit {
-            if request.isLook, let response { return complete(response) }
+            if request.allowsPartialBody, let response { return complete(response) }
             end(.failure(Self.tooLong))
         }
     }
 
-    /// It has been answered before it was all sent.
+    /// Ends with an answer that came before the whole request was sent.
     func transferHasAll(_ transfer: Transfer) { transferEnded(transfer, error: nil) }
 
     func transferTookBody(_ transfer: Transfer) {}
 
     func transferEnded(_ transfer: Transfer, error: CurlError?) {
         if let fault = transfer.fault {
-            end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) broke HTTP: \(fault.detail)")))
+            end(
+                .failure(
+                    SideRequestError(.badAnswer, reason: "\(request.url.origin) sent invalid HTTP: \(fault.detail)")))
         } else if let error {
             end(.failure(SideRequestError(stream.failure(error), origin: request.url.origin)))
         } else if let response {
             complete(response)
         } else {
-            end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) answered with nothing")))
+            end(.failure(SideRequestError(.badAnswer, reason: "\(request.url.origin) sent no answer")))
         }
     }
 
     private static let tooLong = SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")
 
-    /// Ends with `response` and the body so far, its content coding undone; at most 1 MiB of it, and more only fails.
+    /// Ends with `response` and the decoded body so far, at most 1 MiB; a longer one fails unless truncated is enough.
     ///
-    /// A body whose coding cannot be undone is left out; then `Content-Encoding` tells of it.
+    /// A body with an unknown coding is left out; `Content-Encoding` stays then.
     private func complete(_ response: SideResponse) {
         var response = response
         let body = takeBody()
@@ -152,7 +155,7 @@ final class SideTransfer: TransferOwner {
         }
         response.body = ContentCoding.undone(body, codings, limit: Self.bodyLimit + 1)
         if response.body.count > Self.bodyLimit {
-            guard request.isLook else { return end(.failure(Self.tooLong)) }
+            guard request.allowsPartialBody else { return end(.failure(Self.tooLong)) }
             response.body.removeLast(response.body.count - Self.bodyLimit)
         }
         if !response.body.isEmpty { response.fields[.contentEncoding] = nil }
@@ -170,7 +173,7 @@ final class SideTransfer: TransferOwner {
         return count > 0 ? .bytes(count) : .end
     }
 
-    /// A login is not sent twice by itself: the server may have counted the first.
+    /// A login is not resent by itself: the server may have counted the first attempt.
     func mayResend() -> Bool { request.method == .get && sent == 0 }
 
     private func takeBody() -> [UInt8] {
@@ -186,5 +189,57 @@ final class SideTransfer: TransferOwner {
         transfer.body.wipe(keepingCapacity: 0)
         finish(result)
         own = nil
+    }
+}
+
+/// The side requests of a conversation, carried by libcurl on a worker's loop.
+///
+/// Secrets are sent only to an origin that the configuration names; redirects are never followed.
+package struct LoopSideRequests: SideRequests {
+    private let loop: EventLoop
+    private let driver: LoopBound<CurlDriver>
+    private let plan: UpstreamPlan
+
+    /// Creates side requests for the upstream of `plan`, on the loop's thread.
+    package init(runtime: ClientRuntime, plan: UpstreamPlan) {
+        loop = runtime.loop
+        driver = LoopBound(runtime.driver, to: runtime.loop)
+        self.plan = plan
+    }
+
+    /// Sends `request` on the worker's loop. Callable from any executor.
+    package func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        guard plan.loginOrigins.contains(request.url.origin) else {
+            throw SideRequestError(
+                .originNotAllowed,
+                reason: "\(request.url.origin) is not an origin in the configuration of upstream \(plan.name)")
+        }
+        guard plan.connections.mayCarrySecrets(to: request.url.origin) else {
+            throw SideRequestError(
+                .originNotAllowed,
+                reason: "\(request.url.origin) is another machine, and the request would be sent there in the clear")
+        }
+        let result: Result<SideResponse, SideRequestError> = await withCheckedContinuation { continuation in
+            loop.execute {
+                SideTransfer.start(request, plan: plan, driver: driver.value) { continuation.resume(returning: $0) }
+            }
+        }
+        return try result.get()
+    }
+}
+
+extension SideRequestError {
+    /// Creates the error for a failed transfer to `origin`.
+    init(_ failure: TransferFailure, origin: Origin) {
+        let meaning = FailureMeaning(failure)
+        let (kind, words): (Kind, String) =
+            switch meaning.kind {
+            case .protocolError: (.badAnswer, meaning.words)
+            case .timedOut: (.timedOut, "did not answer in time")
+            case .tls: (.tls, meaning.words)
+            case .unreachable: (.unreachable, meaning.words)
+            }
+        let publicReason = meaning.remedy.isEmpty ? words : "\(words). \(meaning.remedy)"
+        self.init(kind, reason: "\(origin): \(words) (\(failure.cause))", publicReason: publicReason)
     }
 }

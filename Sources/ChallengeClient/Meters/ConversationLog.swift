@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeHandling
 internal import Synchronization
 
-/// One login as it went, redacted as its steps are.
+/// The record of one login, redacted as its steps are.
 package struct ConversationRecord: Sendable {
     /// A step.
     package struct Step: Sendable {
-        /// How long after the beginning, in milliseconds.
+        /// The time since the beginning, in milliseconds.
         package var after: Int64
-        /// What happened.
+        /// Description of the step.
         package var text: String
 
-        /// A step.
+        /// Creates a step.
         package init(after: Int64, text: String) {
             self.after = after
             self.text = text
         }
     }
 
-    /// Whose session it was to win.
+    /// The session key of the login.
     package var key: SessionKey
-    /// What led to it.
+    /// The cause of the login.
     package var cause: LoginCause.Kind
-    /// When it began, in milliseconds since 1970.
+    /// The time of the beginning, in milliseconds since 1970.
     package var beganAt: Int64
-    /// Its steps; of a long one the first.
+    /// The first steps.
     package var steps: [Step] = []
-    /// How many further steps there were.
+    /// The number of further steps.
     package var omitted = 0
-    /// How long it took, in milliseconds; `nil`: it is under way.
+    /// The duration in milliseconds; `nil` while the login is under way.
     package var took: Int64?
-    /// Why it failed.
+    /// The failure, if there was one.
     package var failure: LoginFailure?
-    /// How it ended if it did not fail.
-    package var success = LoginSuccess.won
+    /// The kind of success, if there was no failure.
+    package var success = LoginSuccess.succeeded
 
-    /// One that begins, or has ended after `took` milliseconds.
+    /// Creates a record of a login under way, or of one that took `took` milliseconds.
     package init(
         key: SessionKey, cause: LoginCause.Kind, beganAt: Int64, steps: [Step] = [], took: Int64? = nil,
         failure: LoginFailure? = nil
@@ -51,31 +52,31 @@ package struct ConversationRecord: Sendable {
     }
 }
 
-/// Remembers the last conversations for whoever looks, and passes on what it is told.
+/// A log of the last conversations, which passes all events on to another observer.
 package final class ConversationLog: LoginObserver {
     private struct State {
         var running: [SessionKey: ConversationRecord] = [:]
         var ended: [ConversationRecord] = []
     }
 
-    /// So many that have ended are remembered.
-    private static let mostEnded = 20
-    /// So many steps of each.
-    private static let mostSteps = 40
-    /// So many characters of each step; servers' words are in them.
+    /// The limit of ended logins in the log.
+    private static let maxEnded = 20
+    /// The limit of steps per login.
+    private static let maxSteps = 40
+    /// The limit of characters per step, which may contain text from servers.
     private static let longestStep = 300
 
     private let next: any LoginObserver
     private let now: @Sendable () -> Int64
     private let state = Mutex(State())
 
-    /// A log in front of `next`; `now` is in milliseconds since 1970.
+    /// Creates a log before `next`; `now` returns milliseconds since 1970.
     package init(next: any LoginObserver, now: @escaping @Sendable () -> Int64) {
         self.next = next
         self.now = now
     }
 
-    /// Those under way, then those that have ended, the last one first.
+    /// The logins under way, then the ended ones, latest first.
     package var conversations: [ConversationRecord] {
         state.withLock { state in
             state.running.values.filter { !$0.steps.isEmpty }.sorted { $0.beganAt > $1.beganAt }
@@ -83,19 +84,19 @@ package final class ConversationLog: LoginObserver {
         }
     }
 
-    /// A login begins.
+    /// Begins the record of a login.
     package func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
         let record = ConversationRecord(key: key, cause: cause.kind, beganAt: now())
         state.withLock { $0.running[key] = record }
         next.loginBegan(key, cause)
     }
 
-    /// A step of it.
+    /// Records a step.
     package func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
         let now = now()
         state.withLock { state in
             guard let record = state.running[key] else { return }
-            guard record.steps.count < Self.mostSteps else {
+            guard record.steps.count < Self.maxSteps else {
                 state.running[key]?.omitted += 1
                 return
             }
@@ -105,7 +106,7 @@ package final class ConversationLog: LoginObserver {
         next.loginStepped(key, step)
     }
 
-    /// It is over.
+    /// Ends the record of a login.
     package func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
@@ -114,36 +115,38 @@ package final class ConversationLog: LoginObserver {
             var record =
                 state.running.removeValue(forKey: key)
                 ?? ConversationRecord(key: key, cause: cause.kind, beganAt: now)
-            record.took = Int64(duration / .milliseconds(1))
+            record.took = duration.milliseconds
             switch result {
             case .failure(let failure): record.failure = failure
             case .success(let session): record.success = LoginSuccess(session, isSilent: record.steps.isEmpty)
             }
             guard isWorthKeeping(record, behind: state.ended) else { return }
-            if state.ended.count >= Self.mostEnded { state.ended.removeFirst() }
+            if state.ended.count >= Self.maxEnded { state.ended.removeFirst() }
             state.ended.append(record)
         }
         next.loginEnded(key, result, cause, after: duration)
     }
 
-    /// The server has accepted what the last login of `key` made.
+    /// Marks the last login of `key` as verified by the server.
     package func sessionAccepted(_ key: SessionKey) {
         state.withLock { state in
-            guard let last = state.ended.lastIndex(where: { $0.key == key }), state.ended[last].success == .unproven
+            guard let last = state.ended.lastIndex(where: { $0.key == key }), state.ended[last].success == .unverified
             else { return }
-            state.ended[last].success = .won
+            state.ended[last].success = .succeeded
         }
         next.sessionAccepted(key)
     }
 
-    /// A session was ended at its server, or was not.
+    /// Passes on that a session was ended at its server, or was not.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) { next.logoutEnded(key, failure) }
 
-    /// A session that another host has won was taken up here.
+    /// Passes on that a session established by another node was adopted here.
     package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
 
-    /// Not one in which nothing was sent, unless it failed otherwise than the one before: fixed fields are looked up every few
-    /// seconds, and each request to a latched credential looks whether that has changed.
+    /// Returns true if the record should be stored.
+    ///
+    /// One without any request is stored only if its failure differs from the previous one: fixed fields are looked up
+    /// every few seconds, and each request to a latched credential checks for a change.
     private func isWorthKeeping(_ record: ConversationRecord, behind ended: [ConversationRecord]) -> Bool {
         if !record.steps.isEmpty { return true }
         guard let failure = record.failure else { return false }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeHandling
 internal import Synchronization
 
-/// Counts logins as they end, and passes on what it is told. For logins, which are seldom, a lock does.
+/// Counts logins as they end, and passes all events on. Logins are rare, so that a lock is cheap enough.
 package final class LoginMeter: LoginObserver {
     private struct State {
-        /// The logins under way, and whether each has told a step.
+        /// The logins under way; true after the first step.
         var begun: [SessionKey: Bool] = [:]
-        var unproven = UnprovenLogins()
+        var unverified = UnverifiedLogins()
         var reading = LoginReading()
 
         mutating func add(
@@ -24,21 +25,21 @@ package final class LoginMeter: LoginObserver {
     private let next: any LoginObserver
     private let state = Mutex(State())
 
-    /// A meter in front of `next`.
+    /// Creates a meter before `next`.
     package init(next: any LoginObserver) { self.next = next }
 
-    /// What was counted.
+    /// The counts.
     package var reading: LoginReading {
         state.withLock { $0.reading }
     }
 
-    /// A login begins.
+    /// Records the beginning of a login.
     package func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
         state.withLock { $0.begun[key] = false }
         next.loginBegan(key, cause)
     }
 
-    /// A step of it.
+    /// Records a step.
     package func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
         state.withLock { state in
             if state.begun[key] != nil { state.begun[key] = true }
@@ -46,16 +47,16 @@ package final class LoginMeter: LoginObserver {
         next.loginStepped(key, step)
     }
 
-    /// The server has accepted what a login made: only now it is won.
+    /// Counts a login whose session the server has accepted: only now is it established.
     package func sessionAccepted(_ key: SessionKey) {
         state.withLock { state in
-            guard let login = state.unproven.take(key) else { return }
+            guard let login = state.unverified.take(key) else { return }
             state.add(key, login.cause, failure: nil, after: login.duration)
         }
         next.sessionAccepted(key)
     }
 
-    /// It is over.
+    /// Counts the end of a login.
     package func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
@@ -63,7 +64,7 @@ package final class LoginMeter: LoginObserver {
         next.loginEnded(key, result, cause, after: duration)
     }
 
-    /// A session was ended at its server, or was not.
+    /// Counts a logout.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
         state.withLock { state in
             state.reading.logouts[LogoutCount(challenge: key.challenge, isDone: failure == nil), default: 0] &+= 1
@@ -71,7 +72,7 @@ package final class LoginMeter: LoginObserver {
         next.logoutEnded(key, failure)
     }
 
-    /// A session that another host has won was taken up here.
+    /// Passes on that a session established by another node was adopted here.
     package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
 
     private func count(
@@ -79,69 +80,62 @@ package final class LoginMeter: LoginObserver {
     ) {
         state.withLock { state in
             let hasStepped = state.begun.removeValue(forKey: key)
-            let unproven = state.unproven.take(key)
+            let unverified = state.unverified.take(key)
             switch result {
             case .failure(let failure):
-                // One that never began is a session that the server has refused. Where it was accepted before, that is no login.
-                guard hasStepped != nil || unproven != nil else { return }
-                state.add(key, unproven?.cause ?? cause, failure: failure.code, after: unproven?.duration ?? duration)
+                // A login that never began stands for a session refused by the server. If accepted before, it is no
+                // login.
+                guard hasStepped != nil || unverified != nil else { return }
+                state.add(
+                    key, unverified?.cause ?? cause, failure: failure.code, after: unverified?.duration ?? duration)
             case .success(let session):
                 switch LoginSuccess(session, isSilent: hasStepped != true) {
-                case .won where hasStepped != nil: state.add(key, cause, failure: nil, after: duration)
-                case .unproven: state.unproven.enter(key, cause, after: duration)
-                case .notAsked, .ready, .won: break
+                case .succeeded where hasStepped != nil: state.add(key, cause, failure: nil, after: duration)
+                case .unverified: state.unverified.add(key, cause, after: duration)
+                case .notAsked, .ready, .succeeded: break
                 }
             }
         }
     }
 }
 
-/// What was counted of logins.
+/// The counts of logins.
 package struct LoginReading: Sendable {
-    /// How many ended how.
+    /// The number of logins by challenge and outcome.
     package var counts: [LoginCount: UInt64]
-    /// How long they took, by challenge.
+    /// The durations by challenge.
     package var durations: [String: LatencyHistogram]
-    /// How many sessions were to be ended at their servers.
+    /// The number of logouts by challenge and outcome.
     package var logouts: [LogoutCount: UInt64] = [:]
 
-    /// A reading.
+    /// Creates a reading.
     package init(counts: [LoginCount: UInt64] = [:], durations: [String: LatencyHistogram] = [:]) {
         self.counts = counts
         self.durations = durations
     }
 }
 
-/// Logouts that ended in the same way.
+/// A challenge and an outcome of logouts.
 package struct LogoutCount: Sendable, Hashable {
     /// The challenge's name.
     package var challenge: String
-    /// True if the server said that the session has ended.
+    /// True if the server has confirmed the end of the session.
     package var isDone: Bool
 }
 
-/// Logins that ended in the same way.
+/// A challenge and an outcome of logins.
 package struct LoginCount: Sendable, Hashable {
-    /// The challenge's name; that of the upstream for its MobileFirst server.
+    /// The challenge's name, or the upstream's name for its MobileFirst server.
     package var challenge: String
-    /// True if a session that still served was to be replaced.
+    /// True if a valid session was renewed.
     package var isRenewal: Bool
-    /// Why they failed; `nil`: the server accepted them.
+    /// The failure; `nil` if the server accepted the session.
     package var failure: LoginFailure.Code?
 
-    /// A kind of login.
+    /// Creates a kind of login.
     package init(challenge: String, isRenewal: Bool, failure: LoginFailure.Code?) {
         self.challenge = challenge
         self.isRenewal = isRenewal
         self.failure = failure
-    }
-}
-
-extension Duration {
-    /// In nanoseconds; none where it is negative.
-    fileprivate var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        let whole = UInt64(clamping: seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        return whole.overflow ? .max : whole.partialValue &+ UInt64(clamping: attoseconds / 1_000_000_000)
     }
 }

@@ -3,49 +3,50 @@
 
 internal import HTTPWire
 
-/// The request's body on its way from the caller to a transfer, kept from its beginning so that it can be sent again.
+/// A request's body between caller and transfer, held from its beginning for a replay.
 ///
-/// Its first bytes stay in memory, those that follow wait there until they are a large piece, which is written to a file: in a body
-/// that flows, each byte is written once there and read back only for a replay, and a body that is accepted before a piece has come
-/// together is not written at all. What goes beyond both tiers is streamed: sent bytes are dropped, and the body can no longer
-/// be replayed. The same happens if no file can be had. Never holds more in memory than `tiers.memory` and `recentLimit`.
+/// The first bytes stay in memory. Bytes after them wait in memory until they form a large piece, which is written to a
+/// file: in a steadily flowing body each byte is written once and read back only for a replay, and a body that is
+/// accepted before a piece has come together is not written at all. Bytes beyond both tiers are streamed: sent bytes
+/// are dropped, and the body can no longer be replayed. The same happens if no file is available. Memory use never
+/// exceeds `tiers.memory` and `recentLimit`.
 package struct ReplayBuffer: ~Copyable {
-    /// The most unsent body that is taken from the caller ahead of the transfer, in bytes.
+    /// The limit of unsent body accepted from the caller, in bytes.
     package static let window = 64 * 1024
-    /// The most that waits in memory to be written, in bytes: with a window unsent, pieces have three quarters of that or more.
+    /// The limit of bytes waiting in memory to be written: with a window unsent, pieces have three quarters of that or
+    /// more.
     package static let recentLimit = 256 * 1024
 
     private var tiers: ReplayTiers
     private var spool: ReplaySpool?
     /// The first bytes, `tiers.memory` at most.
     private var kept = ByteQueue()
-    /// Those that follow `kept`.
+    /// The bytes after `kept`.
     private var file: SpooledBody?
     private var fileCount = 0
-    /// Those that follow `file`; the only ones where nothing is kept.
+    /// The bytes after `file`; the only ones if nothing is held for a replay.
     private var recent = ByteQueue()
-    /// How many of all these the running transfer has taken.
+    /// The number of held bytes that the running transfer has taken.
     private var taken = 0
-    /// How many of them an earlier one had taken: below, reading is a replay.
+    /// The number of held bytes that earlier transfers had taken: reading below is a replay.
     private var furthest = 0
-    /// `furthest`, while all is read for no transfer.
+    /// `furthest`, while the body is read without a transfer.
     private var sentBefore = 0
-    /// True if what comes is still kept.
+    /// True if new bytes are still held for a replay.
     private var isKeeping: Bool
-    /// True if the running transfer sends the body again, or what is left of it.
+    /// True if the running transfer sends the body again, or the rest of it.
     private var isReplay = false
-    /// How many bytes were taken by transfers that sent the body again: by where they were, and those that came fresh from the
-    /// caller.
+    /// The bytes taken by transfers that sent the body again, by source; `stream` came fresh from the caller.
     private var replayed = (memory: 0, disk: 0, stream: 0)
 
     /// True if the first byte is still held.
     package private(set) var canReplay = true
-    /// True if the caller has sent all of it.
+    /// True if the caller has sent all of the body.
     package private(set) var isComplete: Bool
-    /// True if a part that no transfer has taken is lost: its file could not be read back.
+    /// True if an unsent part is lost: its file could not be read back.
     package private(set) var isBroken = false
 
-    /// A buffer for a body that begins now; `isEmpty` for a request without one. Without a `spool` there is no disk tier.
+    /// Creates a buffer for a new body; `isEmpty` for a request without one. Without a `spool` there is no disk tier.
     package init(tiers: ReplayTiers, spool: ReplaySpool? = nil, isEmpty: Bool) {
         self.tiers = tiers
         self.spool = spool
@@ -53,7 +54,7 @@ package struct ReplayBuffer: ~Copyable {
         isKeeping = true
     }
 
-    /// Begins with another body, as `init` does, on the memory of the last one where that was a small one.
+    /// Begins with another body, as `init` does. Reuses the memory of a small last one.
     package mutating func reset(tiers: ReplayTiers, spool: ReplaySpool?, isEmpty: Bool) {
         discard()
         self.tiers = tiers
@@ -64,7 +65,7 @@ package struct ReplayBuffer: ~Copyable {
         isBroken = false
     }
 
-    /// Lets go of everything, its file and its share of the budget too: the exchange is over.
+    /// Releases everything at the end of the exchange, including file and budget share.
     package mutating func discard() {
         if replayed != (0, 0, 0) {
             spool?.figures.replayed(memory: replayed.memory, disk: replayed.disk, stream: replayed.stream)
@@ -79,16 +80,16 @@ package struct ReplayBuffer: ~Copyable {
         canReplay = false
     }
 
-    /// How many bytes are held, taken ones included.
+    /// The number of held bytes, taken ones included.
     private var held: Int { kept.count + fileCount + recent.count }
 
-    /// How many of them in memory.
+    /// The number of held bytes in memory.
     package var heldInMemory: Int { kept.count + recent.count }
 
-    /// True if more is wanted from the caller now: the back-pressure towards it.
+    /// True if more is wanted from the caller now: the back-pressure towards the caller.
     package var wantsMore: Bool { !isComplete && !isBroken && held - taken < Self.window }
 
-    /// True if the transfer has taken all that there is and more is to come.
+    /// True if the transfer has taken everything received and more is to come.
     package var isDrained: Bool { !isComplete && held == taken }
 
     /// True if the transfer has taken the whole body.
@@ -96,13 +97,13 @@ package struct ReplayBuffer: ~Copyable {
 
     // MARK: In
 
-    /// The caller sent `data`.
+    /// Appends `data` from the caller.
     package mutating func append(_ data: Span<UInt8>) {
         if isKeeping, data.count > tiers.total - held { stopKeeping() }
         var used = 0
         if isKeeping, kept.count < tiers.memory, fileCount == 0, recent.isEmpty {
             used = min(tiers.memory - kept.count, data.count)
-            // Once it is no small body, its memory is made for the whole tier and not doubled beyond it.
+            // For all but small bodies, memory is reserved for the whole tier and not doubled beyond it.
             if kept.count + used > 8_192 {
                 kept.reserve(min(tiers.memory, max(Self.window, kept.count + used)) - kept.count)
             }
@@ -114,21 +115,23 @@ package struct ReplayBuffer: ~Copyable {
         recent.append(data.extracting(used..<data.count))
     }
 
-    /// The caller has sent the last of it.
+    /// Marks the body as complete.
     package mutating func complete() { isComplete = true }
 
-    /// It will not be sent again: from here on only what no transfer has taken is held.
+    /// Ends holding for a replay: from here on only untaken bytes are held.
     package mutating func stopKeeping() {
         isKeeping = false
         dropTaken()
     }
 
-    /// Makes room in memory for `count` bytes after those that wait there. If there are too many, the oldest go to the file: those
-    /// that the transfer has, which nobody will read before a replay, and others only where too much of them would pile up.
+    /// Makes room in memory for `count` bytes after those that wait there.
+    ///
+    /// If there are too many, the oldest are moved to the file: bytes already taken, which are read only for a replay,
+    /// and others only as far as necessary.
     private mutating func makeRoom(for count: Int) {
         let excess = recent.count + count - Self.recentLimit
         guard excess > 0 else {
-            // Once it is no short body, its memory is made for the largest piece and not doubled beyond it.
+            // For all but short bodies, memory is reserved for the largest piece and not doubled beyond it.
             if recent.count + count > Self.window, recent.capacity < Self.recentLimit {
                 recent.reserve(Self.recentLimit - recent.count)
             }
@@ -149,7 +152,7 @@ package struct ReplayBuffer: ~Copyable {
 
     // MARK: Out
 
-    /// Copies what comes next into `buffer`, and returns how much that was.
+    /// Copies the next bytes into `buffer`, and returns their number.
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var count = 0
         while count < buffer.count, taken < held, !isBroken {
@@ -162,7 +165,7 @@ package struct ReplayBuffer: ~Copyable {
         return count
     }
 
-    /// As `read`, but no further than the end of the tier that comes next.
+    /// Reads as `read` does, but no further than the end of the next tier.
     private mutating func readPart(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let again = max(0, furthest - taken)
         var count: Int
@@ -188,7 +191,7 @@ package struct ReplayBuffer: ~Copyable {
         return count
     }
 
-    /// As `read`, into an array of at most `count` bytes.
+    /// Reads as `read` does, into an array of at most `count` bytes.
     package mutating func readBytes(upTo count: Int) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: count)
         let read = unsafe buffer.withUnsafeMutableBytes { unsafe self.read(into: $0) }
@@ -196,24 +199,24 @@ package struct ReplayBuffer: ~Copyable {
         return buffer
     }
 
-    /// Begins to read from the first byte, for no transfer. False where that is no longer held.
+    /// Starts reading from the first byte without a transfer. Returns false if that is no longer held.
     package mutating func beginReading() -> Bool {
         guard rewind() else { return false }
-        // What is read now is not sent again by that.
+        // Bytes read now do not count as replayed.
         sentBefore = furthest
         furthest = 0
         isReplay = false
         return true
     }
 
-    /// What `beginReading` began is over.
+    /// Ends the reading started by `beginReading`.
     package mutating func endReading() {
         furthest = sentBefore
         isReplay = furthest > 0
         taken = 0
     }
 
-    /// Begins again from the first byte, for the next transfer. False where that is no longer held.
+    /// Restarts at the first byte for the next transfer. Returns false if that is no longer held.
     package mutating func rewind() -> Bool {
         guard canReplay else { return false }
         furthest = max(furthest, taken)
@@ -222,7 +225,7 @@ package struct ReplayBuffer: ~Copyable {
         return true
     }
 
-    /// Forgets what the transfer has, as far as that comes free: the first tiers only as a whole.
+    /// Releases taken bytes as far as that is cheap: the first tiers only as a whole.
     private mutating func dropTaken() {
         guard taken > 0 else { return }
         canReplay = false
@@ -234,7 +237,7 @@ package struct ReplayBuffer: ~Copyable {
         taken = 0
     }
 
-    /// Gives up the first tiers.
+    /// Releases the first tiers.
     private mutating func release() {
         kept.removeAll(keepingCapacity: 8_192)
         fileCount = 0
@@ -243,7 +246,7 @@ package struct ReplayBuffer: ~Copyable {
 }
 
 extension ByteQueue {
-    /// Copies as many bytes as fit into `buffer`, from the one at `start` on, and returns how many.
+    /// Copies as many bytes as fit into `buffer`, from `start` on, and returns their number.
     fileprivate func copy(from start: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, self.count - start)
         guard count > 0, start >= 0 else { return 0 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeHandling
 package import Curl
 package import EventLoop
@@ -10,33 +11,35 @@ internal import HTTPWire
 package final class ClientRuntime {
     /// The loop.
     package let loop: EventLoop
-    /// libcurl on that loop.
+    /// The libcurl driver on that loop.
     package let driver: CurlDriver
     /// The worker's number.
     package let worker: Int
-    /// What is counted of exchanges here.
+    /// The counters of exchanges on this worker.
     package let meters = UpstreamMeters()
     let services: ClientServices
-    /// The memory that the head of each request is written to: before the next one it is on its way.
+    /// The buffer for each request's head, which is sent before the next one is written.
     let head = FieldSink()
-    /// How many connections may rest: libcurl's, and as many of each upstream's lines.
+    /// The limit of idle connections: of libcurl, and of each upstream's HTTP/1.1 pool.
     let connectionLimit: Int
-    /// libcurl for connections that others speak on; made for the first.
+    /// The libcurl driver for connections used without libcurl's transfers; created on first use.
     private var connectionDriver: CurlDriver?
-    /// libcurl for connections that are bound to a user.
+    /// The libcurl drivers for connections bound to a user.
     private var boundDrivers: [ConnectionGroup: CurlDriver] = [:]
-    /// Whose snapshots may hold sessions that nobody else does any more. Not weak references: an object that has had one counts all
-    /// others in a slower way from then on, and each request counts its upstream's client many times.
+    /// The clients whose snapshots may hold outdated sessions.
+    ///
+    /// Not weak references: an object with one uses slower reference counting from then on, and each request counts its
+    /// upstream's client many times.
     private var clients: [ObjectIdentifier: ListedClient] = [:]
     private var lastExchange: UInt64 = 0
-    /// The logins that run here.
+    /// The logins of this worker.
     package private(set) lazy var logins = LoginRunner(self)
-    /// The sessions that are in doubt.
+    /// The confirmations of sessions in doubt.
     private(set) lazy var confirmations = ConfirmationRunner(self)
-    /// Those that wait for either.
+    /// The waiters for either.
     private(set) lazy var waiters = LoginWaiters(self)
 
-    /// A runtime on `loop`, made on its thread; throws when libcurl is out of memory.
+    /// Creates a runtime on `loop`, on its thread; throws if libcurl is out of memory.
     package init(loop: EventLoop, worker: Int, services: ClientServices, connections: Int) throws(CurlError) {
         self.loop = loop
         self.worker = worker
@@ -46,8 +49,10 @@ package final class ClientRuntime {
         services.roster.enlist(self)
     }
 
-    /// A multi handle of their own for the connections that libcurl only makes: in that of the transfers each of them would
-    /// count as one that rests, and libcurl looks over all of those whenever a transfer ends.
+    /// Returns the driver for connections that libcurl only establishes.
+    ///
+    /// It has its own multi handle: in that of the transfers each connection would count as idle, and libcurl scans all
+    /// idle ones whenever a transfer ends.
     package func connections() throws(CurlError) -> CurlDriver {
         if let connectionDriver { return connectionDriver }
         let made = try CurlDriver(loop: loop, connections: 1 << 20)
@@ -55,7 +60,7 @@ package final class ClientRuntime {
         return made
     }
 
-    /// libcurl with connections for that group and no other.
+    /// Returns the libcurl driver with connections for that group only.
     func driver(of group: ConnectionGroup) throws(CurlError) -> CurlDriver {
         if let known = boundDrivers[group] { return known }
         let made = try CurlDriver(loop: loop, connections: connectionLimit)
@@ -63,15 +68,15 @@ package final class ClientRuntime {
         return made
     }
 
-    /// `client` is on this worker from now on, and until its end.
+    /// Adds `client` until its deinit.
     func enlist(_ client: UpstreamClient) {
         clients[ObjectIdentifier(client)] = ListedClient(client: client)
     }
 
-    /// `client` ends.
+    /// Removes `client` at its deinit.
     func delist(_ client: UpstreamClient) { clients[ObjectIdentifier(client)] = nil }
 
-    /// Lets go of sessions that have been dropped or replaced, also where no request comes by.
+    /// Releases dropped and replaced sessions, even without a request.
     func refreshSnapshots() {
         let now = wallClock()
         for entry in clients.values { entry.client.routes.refresh(from: gate, now: now) }
@@ -79,7 +84,7 @@ package final class ClientRuntime {
 
     var gate: SharedAttemptGate { services.gate }
 
-    /// Milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     func wallClock() -> Int64 { services.wallClock() }
 
     func nextTicket() -> ExchangeTicket {
@@ -87,16 +92,34 @@ package final class ClientRuntime {
         return ExchangeTicket(worker: worker, exchange: lastExchange)
     }
 
-    /// The id of what `ticket` names.
+    /// Returns the id of the request identified by `ticket`.
     package func id(of ticket: ExchangeTicket) -> ExchangeID {
         ExchangeID(process: services.processTag, ticket: ticket)
     }
 
-    /// An id for a request that no exchange begins for.
+    /// Returns an id for a request without an exchange.
     package func nextID() -> ExchangeID { id(of: nextTicket()) }
 }
 
-/// A client, which takes itself off the list at its end.
+/// An unowned reference to a client, which removes itself in deinit.
 private struct ListedClient {
     unowned let client: UpstreamClient
+}
+
+/// The id of one caller's request in local replies, log lines and records: `4f3a9c21-0-17`.
+///
+/// Made of process, worker and number. The text is made only when read.
+package struct ExchangeID: Sendable, Hashable, CustomStringConvertible {
+    /// Identifies the process in a log with several.
+    private let process: UInt32
+    private let ticket: ExchangeTicket
+
+    /// Creates the id of the request identified by `ticket` in the process of that tag.
+    package init(process: UInt32, ticket: ExchangeTicket) {
+        self.process = process
+        self.ticket = ticket
+    }
+
+    /// The text, of hexadecimal digits, digits and hyphens.
+    package var description: String { "\(Hex.encode(process))-\(ticket.worker)-\(ticket.exchange)" }
 }

@@ -3,41 +3,41 @@
 
 package import ChallengeHandling
 
-/// What all workers share: the sessions, and what conversations may use of the world.
+/// The state shared by all workers: sessions, attempts, and the providers for conversations.
 package final class ClientServices: Sendable {
-    /// Says what may be tried, and holds the sessions.
+    /// Decides which values may be sent, and holds the sessions.
     package let gate: SharedAttemptGate
-    /// Tells this process apart from others in one log.
+    /// Identifies this process in a log with several.
     let processTag = UInt32.random(in: .min ... .max)
-    /// Which loops there are.
+    /// The workers and their loops.
     package let roster = WorkerRoster()
     let credentials: any CredentialProvider
     let state: any StateStore
-    /// Which values the logins have used; without it nobody asks.
-    package let ledger: CredentialLedger?
-    /// Where bodies go that memory does not keep; without it there is no disk tier.
+    /// The credential values used by logins; `nil` if changes are not tracked.
+    package let credentialVersions: CredentialVersions?
+    /// The disk tier of request bodies; `nil` if there is none.
     package let replay: ReplaySpool?
-    /// What is known of upstreams that are asked from time to time.
-    package let checks = CheckBook()
-    /// What is shared with other hosts; `nil` where this one is alone.
-    package let fleet: FleetSessions?
-    /// Tells milliseconds since 1970.
+    /// The results of health checks.
+    package let checks = UpstreamCheckResults()
+    /// The sessions shared with other nodes; `nil` if this node is alone.
+    package let sharing: (any SessionSharing)?
+    /// Returns milliseconds since 1970.
     package let wallClock: @Sendable () -> Int64
-    /// Makes a number in 0..<1.
+    /// Returns a random number in 0..<1.
     let chance: @Sendable () -> Double
-    /// Told of logins.
+    /// Receives the events of logins.
     package let observer: any LoginObserver
 
-    /// Services; `wallClock` tells milliseconds since 1970, `chance` makes a random number in 0..<1.
+    /// Creates services; `wallClock` returns milliseconds since 1970, `chance` a random number in 0..<1.
     package init(
         gate: SharedAttemptGate, credentials: any CredentialProvider, state: any StateStore,
         wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         observer: any LoginObserver, replay: ReplaySpool? = nil,
-        ledger: CredentialLedger? = nil, fleet: FleetSessions? = nil
+        credentialVersions: CredentialVersions? = nil, sharing: (any SessionSharing)? = nil
     ) {
         self.gate = gate
-        self.fleet = fleet
-        self.ledger = ledger
+        self.sharing = sharing
+        self.credentialVersions = credentialVersions
         self.chance = chance
         self.credentials = credentials
         self.state = state
@@ -46,14 +46,14 @@ package final class ClientServices: Sendable {
         self.replay = replay
     }
 
-    /// Somebody has opened the latches of these challenges on another host.
-    func fleetOpened(_ challenges: Set<String>) {
+    /// Opens the latches of challenges that were opened on another node.
+    package func latchesOpenedElsewhere(_ challenges: Set<String>) {
         for challenge in challenges { gate.unlatch(challenge) }
-        fleet?.forgetFailures()
+        sharing?.forgetFailures()
     }
 
-    /// Hands the end of a login to those who waited for it, each on its own worker.
-    func tell(_ outcomes: SharedAttemptGate.Outcomes) {
-        roster.tell(outcomes)
+    /// Passes the end of a login to its waiters, each on its own worker.
+    func notify(_ outcomes: SharedAttemptGate.Outcomes) {
+        roster.notify(outcomes)
     }
 }

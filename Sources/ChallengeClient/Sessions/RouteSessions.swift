@@ -4,18 +4,18 @@
 package import ChallengeHandling
 internal import HTTPWire
 
-/// The logins that stand at a route, and the sessions of theirs that are held: one worker's snapshot.
+/// The logins at a route and their held sessions: one worker's snapshot.
 ///
-/// Renewed only when the directory's version has moved or a session has ended, so that a request on a held session
+/// Refreshed only after the gate's version has changed or a session has expired, so that a request with a held session
 /// costs two comparisons.
 package final class RouteSessions {
-    /// One login of the route with the scope asked for here.
+    /// One login of the route with the scope requested here.
     package struct Slot: Sendable {
         /// The login.
         package let login: Authenticator
-        /// The scope asked for.
+        /// The requested scope.
         package let scope: Scope
-        /// What its session is held under.
+        /// The key of its session.
         package let key: SessionKey
 
         init(login: Authenticator, scope: Scope) {
@@ -27,27 +27,27 @@ package final class RouteSessions {
         }
     }
 
-    /// The logins, in the order in which responses are shown to them.
+    /// The logins, in the order in which they examine responses.
     package let slots: [Slot]
-    /// True if any of them answers challenges, rather than only adding fields.
+    /// True if any login answers challenges, instead of only adding fields.
     let canBeChallenged: Bool
-    /// The responses that any of them is shown.
+    /// The responses that any login examines.
     let filter: ResponseFilter
-    /// Whose connections its requests go over.
+    /// The group of connections for its requests.
     let connections: ConnectionGroup
-    /// The fields of the sessions held.
+    /// The fields of the held sessions.
     private(set) var fields: SessionFields
-    /// Per slot, the generation of the session held; 0 where there is none.
+    /// The generation of the held session per slot; 0 for none.
     private(set) var generations: [UInt64]
-    /// The slots whose held session is empty: nothing was asked for where their login looked.
+    /// The slots whose held session is empty: nothing was asked for at the path of their login.
     private(set) var emptySlots = SlotSet()
-    /// When the first of them is to be renewed, in milliseconds since 1970.
+    /// The earliest renewal time of the held sessions, in milliseconds since 1970.
     private(set) var renewAt = Int64.max
 
-    /// When the first of them is to be renewed or ends, in milliseconds since 1970, whatever was done about it.
+    /// The earliest renewal or expiry time, regardless of postponed renewals, in milliseconds since 1970.
     private(set) var dueAt = Int64.max
 
-    /// Per slot, the session held.
+    /// The held session per slot.
     private var sessions: [Session?]
     private let noFields: SessionFields
     private var version: UInt64 = 0
@@ -65,11 +65,11 @@ package final class RouteSessions {
         generations = Array(repeating: 0, count: slots.count)
     }
 
-    /// Takes a fresh snapshot where the last one may be out of date. `now` in milliseconds since 1970.
+    /// Takes a fresh snapshot if the last one may be outdated. `now` in milliseconds since 1970.
     func refresh(from gate: SharedAttemptGate, now: Int64) {
         if version == gate.version, now < endsAt { return }
         if slots.isEmpty { return }
-        // Read first: a change during what follows then brings another refresh.
+        // Read first: a change during the rest then causes another refresh.
         version = gate.version
         endsAt = .max
         renewAt = .max
@@ -90,16 +90,16 @@ package final class RouteSessions {
         fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: filter.readsBodies)
     }
 
-    /// The fields of the sessions held and of those that a single exchange tries.
-    func fields(trying trials: [(slot: Int, session: HeldSession)]) -> SessionFields {
+    /// Returns the fields of the held sessions and of unverified ones tried by one exchange.
+    func fields(trying unverifiedSessions: [(slot: Int, session: HeldSession)]) -> SessionFields {
         var sessions = sessions
-        for trial in trials { sessions[trial.slot] = trial.session.session }
+        for unverified in unverifiedSessions { sessions[unverified.slot] = unverified.session.session }
         return SessionFields(sessions.compactMap(\.self), limitsCodings: filter.readsBodies)
     }
 
-    /// Returns whether the login of an empty slot looked at another path than that of `target`.
-    func lookedElsewhere(_ slot: Int, than target: borrowing ByteQueue) -> Bool {
-        guard emptySlots.contains(slot), let path = sessions[slot]?.lookedAt else { return false }
+    /// Returns true if an empty slot's login was made for another path than `target`'s.
+    func wasTriedElsewhere(_ slot: Int, than target: borrowing ByteQueue) -> Bool {
+        guard emptySlots.contains(slot), let path = sessions[slot]?.probedPath else { return false }
         return target.withSpan { target in
             var index = 0
             for byte in path.utf8 {
@@ -110,9 +110,85 @@ package final class RouteSessions {
         }
     }
 
-    /// The renewal that is due was taken care of: do not ask again at every request, nor when it fails.
+    /// Postpones the due renewal, which was handled: not at every request, nor after a failure.
     func postponeRenewal(until instant: Int64) {
         renewalPause = instant
         renewAt = instant
+    }
+}
+
+/// A set of a route's slots below 64 as bits: copied without reference counting.
+struct SlotSet: Equatable {
+    private var bits: UInt64 = 0
+
+    /// Creates an empty set.
+    init() {}
+
+    /// Returns true if the set contains `slot`.
+    func contains(_ slot: Int) -> Bool { Self.canHold(slot) && bits & (1 << UInt64(slot)) != 0 }
+
+    /// Adds `slot`, if it can be held.
+    mutating func insert(_ slot: Int) {
+        if Self.canHold(slot) { bits |= 1 << UInt64(slot) }
+    }
+
+    /// Returns true if a set can hold `slot`.
+    static func canHold(_ slot: Int) -> Bool { (0..<64).contains(slot) }
+}
+
+/// The time at which the sessions of a route have to be established.
+enum LoginTiming {
+    /// After a challenge, except for logins configured before every request.
+    case afterChallenge
+    /// Before the request, which has a body or is unsafe (RFC 9110 §9.2.1). Must not be carried out twice.
+    case beforeRequest
+    /// Before such a request, whose body has unknown length and may exceed the replay limit.
+    case beforeUnmeasuredBody
+    /// Before such a request, whose body exceeds the replay limit: it cannot be sent a second time.
+    case beforeLongBody
+    /// Before the answer to an auth request, whose challenge would go to the other proxy.
+    case beforeAnswer
+
+    /// True if a login that was empty at another path is repeated for this one.
+    var retriesEmptySessions: Bool { self == .beforeLongBody || self == .beforeUnmeasuredBody }
+}
+
+extension RouteSessions {
+    /// Returns the first slot whose session must be established before the request is sent.
+    ///
+    /// Excludes sessions that the exchange tries, and slots that it omits; see `CarriedSessions`.
+    func missing(
+        for request: ExchangeRequest, at target: borrowing ByteQueue, _ order: LoginTiming, by gate: SharedAttemptGate,
+        now: Int64, carrying sessions: CarriedSessions
+    ) -> Int? {
+        refresh(from: gate, now: now)
+        for slot in slots.indices where !sessions.isTrying(slot) {
+            let isHeld = generations[slot] != 0
+            if isHeld, !order.retriesEmptySessions || !wasTriedElsewhere(slot, than: target) { continue }
+            let login = slots[slot].login
+            // The caller provides the authorization itself; our fixed fields are sent as well.
+            if request.keepsCredentials, login.trigger.detector != nil { continue }
+            if sessions.without.contains(slot) { continue }
+            if !isHeld, login.isAhead { return slot }
+            // Possibly nothing is asked of such a caller here.
+            guard login.refusal == nil else { continue }
+            switch order {
+            case .afterChallenge:
+                continue
+            case .beforeAnswer:
+                return slot
+            case .beforeLongBody:
+                if SlotSet.canHold(slot) { return slot }
+            case .beforeRequest, .beforeUnmeasuredBody:
+                // A MobileFirst resource names its scope, and carries nothing out until granted.
+                if login.isOfUpstream, slots[slot].scope.isEmpty { continue }
+                let key = slots[slot].key
+                // This route has lately refused the session, and so the login for it (CONTRIBUTING, rule 4).
+                let isRefused =
+                    gate.mayRefuse && gate.isRefused(ResourceKey(of: request, target, session: key))
+                if SlotSet.canHold(slot), !isRefused { return slot }
+            }
+        }
+        return nil
     }
 }

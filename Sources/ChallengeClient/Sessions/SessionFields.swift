@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+public import ChallengeHandling
 internal import HTTPTypes
-package import HTTPWire
+public import HTTPWire
 internal import Secrets
 
-/// The fields that the sessions of a route inject, rendered once and used for each request.
+/// The fields injected by the sessions of a route, rendered once for all requests.
 package final class SessionFields {
     /// No fields.
     @safe package nonisolated(unsafe) static let none = SessionFields([])
 
-    /// True if responses must be such that their pages can be read: which codings the upstream is offered.
+    /// True if the upstream is offered only content codings that can be decoded here.
     package let limitsCodings: Bool
     let signers: [any RequestSigner]
     private let views: [any SignerView]
-    /// The kinds of an answer's fields that the signers learn from; `nil`: all.
+    /// The kinds of response fields that the signers learn from; `nil` for all.
     let learnsFrom: [FieldName]?
     let cookies: [SessionCookieView]
-    /// Injected `Cookie` fields that have to become one line with others (RFC 6265 §5.4).
+    /// Injected `Cookie` fields, to be merged into one line with others (RFC 6265 §5.4).
     let cookieFields: [Secret]
-    /// What the connection of the request is authenticated with, by libcurl.
+    /// The credential by which libcurl authenticates the request's connection.
     let connection: ConnectionCredential?
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
     private let kinds: [FieldName]
@@ -28,7 +28,7 @@ package final class SessionFields {
 
     convenience init(_ fields: [InjectedField]) { self.init(fields, signers: [], cookies: []) }
 
-    /// What those sessions inject.
+    /// Creates the fields of those sessions.
     convenience init(_ sessions: [Session], limitsCodings: Bool) {
         self.init(
             sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
@@ -71,15 +71,16 @@ package final class SessionFields {
     /// True if nothing is injected.
     package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil }
 
-    /// Returns whether a caller's own field of that name gives way to one of these. So does one that a CGI program takes for it
-    /// (RFC 3875 §4.1.18), such as `X_Api_Key` for `X-Api-Key`.
+    /// Returns true if an injected field replaces a caller's own field of that name.
+    ///
+    /// Also one that a CGI program would confuse with it (RFC 3875 §4.1.18), such as `X_Api_Key` for `X-Api-Key`.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {
         if kind != .other { return kinds.contains(kind) }
         for other in otherNames where FieldName.areEqualToCGI(other.span, name) { return true }
         return !kinds.isEmpty && kinds.contains(FieldName.imitated(by: name))
     }
 
-    /// Appends them to a request; without `Authorization` where the caller's own goes.
+    /// Appends the fields to a request; without `Authorization` if the caller's own is sent.
     func write(into sink: FieldSink, keepingCredentials: Bool = false) {
         for field in fields {
             if keepingCredentials, field.isAuthorization { continue }
@@ -87,27 +88,26 @@ package final class SessionFields {
         }
     }
 
-    /// Shows each field that is always the same to `body`; without `Authorization` where the caller's own goes.
+    /// Calls `body` with each constant field; without `Authorization` if the caller's own is sent.
     func forEach(keepingCredentials: Bool, _ body: (Span<UInt8>, Span<UInt8>) -> Void) {
         for field in fields where !(keepingCredentials && field.isAuthorization) {
             field.value.withBytes { body(field.name.span, $0) }
         }
     }
 
-    /// True if the requests of others may have used them up.
+    /// True if requests of other callers may have used them up.
     var wearsOut: Bool { signers.contains(where: \.wearsOut) }
     /// True if some fields are made for each request.
     var hasSigners: Bool { !signers.isEmpty }
-    /// True if cookies go along.
+    /// True if there are cookies.
     var hasCookies: Bool { !cookies.isEmpty || !cookieFields.isEmpty }
-    /// True if something is to be learned from answers.
-    var isAttentive: Bool { hasSigners || hasCookies }
+    /// True if answers are examined for updates.
+    var examinesAnswers: Bool { hasSigners || hasCookies }
 
-    /// What a body is to be fed to before its request, for `target`, is signed.
+    /// Returns the digests of the body that are needed to sign its request for `target`.
     func bodyDigests(for target: String) -> [any RunningDigest] { signers.compactMap { $0.bodyDigest(for: target) } }
 
-    /// Shows the fields that are made for one request to `write`, each when its signer has made them. Returns what the answer is shown
-    /// to.
+    /// Calls `write` with each field made for one request. Returns the checks of its answer.
     func sign(
         _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
     ) throws(LoginFailure) -> [any AnswerCheck] {
@@ -117,4 +117,9 @@ package final class SessionFields {
         }
         return checks
     }
+}
+
+extension FieldSink: SigningFields {
+    /// Calls `body` with each field of the request.
+    public func forEach(_ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) -> Void) { forEachField(body) }
 }

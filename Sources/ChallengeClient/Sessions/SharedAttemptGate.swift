@@ -5,35 +5,42 @@ package import ChallengeHandling
 package import Secrets
 import Synchronization
 
-/// Names an exchange that waits for a login, on whichever worker it lives.
+/// The identity of an exchange that waits for a login, on any worker.
 package struct ExchangeTicket: Sendable, Equatable, Hashable {
     /// The worker's number.
     package let worker: Int
     /// The exchange's number, unique on that worker.
     package let exchange: UInt64
 
-    /// A ticket.
+    /// Creates a ticket.
     package init(worker: Int, exchange: UInt64) {
         self.worker = worker
         self.exchange = exchange
     }
 }
 
-/// The one attempt gate of a process, which all workers and logins share, behind one short lock.
+/// The attempt gate of a process, shared by all workers and protected by one lock.
 ///
-/// The lock is never taken on the hot path: a worker looks at `version`, and takes a fresh snapshot only when that has moved. What the gate
-/// wants kept is on disk before whoever told it goes on.
+/// The lock is never taken on the hot path: a worker reads `version`, and takes a fresh snapshot only after a change. The lock is
+/// never held while the store works. A change takes effect in memory immediately. The store then writes the changes, one write at a
+/// time, and a call returns only after the write with its change.
 package final class SharedAttemptGate: AttemptControl {
-    /// How a login ended for each exchange that waited for it.
+    /// The outcome of a login for each exchange that waited for it.
     package typealias Outcomes = [(waiter: ExchangeTicket, outcome: SessionTable<ExchangeTicket>.Outcome)]
 
-    /// What sees the gate's changes: they come on any thread, and must not block it.
+    /// The observers of changes, called on any thread. They must not block.
     private struct Watchers: Sendable {
         var sessions: (@Sendable () -> Void)?
-        var untold: (@Sendable () -> Void)?
+        var unreported: (@Sendable () -> Void)?
     }
 
-    private let gate: Mutex<AttemptGate<ExchangeTicket>>
+    /// The gate, and its changes for the store.
+    private struct State: Sendable {
+        var gate: AttemptGate<ExchangeTicket>
+        var queue = AttemptQueue()
+    }
+
+    private let state: Mutex<State>
     private let store: any AttemptStore
     private let sharedDigests: @Sendable (LatchKey, Credential) -> [String]
     private let chance: @Sendable () -> Double
@@ -42,8 +49,10 @@ package final class SharedAttemptGate: AttemptControl {
     private let watchers = Mutex(Watchers())
     private let hasRefusals = Atomic(false)
 
-    /// A gate that keeps its record in `store`. `sharedDigests` are those by which nodes know a value, if they share latches; `chance`
-    /// makes a random number in 0..<1, by which renewals are spread; `now` tells milliseconds since 1970.
+    /// Creates a gate that stores its record in `store`.
+    ///
+    /// `sharedDigests`: the digests by which nodes know a value, if they share latches. `chance`: a random number in
+    /// 0..<1 that spreads renewals. `now`: milliseconds since 1970.
     package init(
         limits: SessionLimits = SessionLimits(), store: any AttemptStore = UnkeptAttempts(),
         sharedDigests: @escaping @Sendable (LatchKey, Credential) -> [String] = { _, _ in [] },
@@ -53,48 +62,46 @@ package final class SharedAttemptGate: AttemptControl {
         self.store = store
         self.sharedDigests = sharedDigests
         self.now = now
-        gate = Mutex(AttemptGate(limits: limits, record: store.load()))
+        state = Mutex(State(gate: AttemptGate(limits: limits, record: store.load())))
     }
 
-    /// Moves with every change of the sessions that are held.
+    /// A counter that rises with every change of the held sessions.
     package var version: UInt64 { counter.load(ordering: .acquiring) }
 
-    /// Has `watcher` told of every change of the sessions from now on.
+    /// Sets the callback for changes of the sessions.
     package func watch(_ watcher: @escaping @Sendable () -> Void) { watchers.withLock { $0.sessions = watcher } }
 
-    /// Has `watcher` told whenever there are latches that other nodes do not know; `nil`: nobody is told any more.
-    package func watchUntold(_ watcher: (@Sendable () -> Void)?) { watchers.withLock { $0.untold = watcher } }
+    /// Sets the callback for latches and used one-time passwords that other nodes do not know; `nil` removes the callback.
+    package func watchUnreported(_ watcher: (@Sendable () -> Void)?) { watchers.withLock { $0.unreported = watcher } }
 
-    /// Asks the gate.
+    /// Returns the result of a query of the gate.
     package func read<Answer>(_ body: (borrowing AttemptGate<ExchangeTicket>) -> sending Answer) -> sending Answer {
-        gate.withLock { body($0) }
+        state.withLock { body($0.gate) }
     }
 
-    /// Tells the gate something, or asks what changes it. Snapshots are taken anew where the sessions changed.
+    /// Applies a change to the gate and returns its result. Snapshots become outdated if sessions have changed.
     package func change<Answer>(
         _ body: (inout AttemptGate<ExchangeTicket>) -> sending Answer
     ) -> sending Answer {
-        var (hasMoved, hasUntold) = (false, false)
-        let answer = gate.withLock { gate in
-            let (version, revision) = (gate.sessions.version, gate.shared.revision)
-            let answer = body(&gate)
-            hasMoved = gate.sessions.version != version
-            hasUntold = gate.shared.revision != revision
-            if !gate.refusals.isEmpty { hasRefusals.store(true, ordering: .relaxed) }
+        update { body(&$0.gate) }
+    }
+
+    private func update<Answer>(_ body: (inout State) -> sending Answer) -> sending Answer {
+        var (hasMoved, hasUnreported) = (false, false)
+        let answer = state.withLock { state in
+            let (version, revision) = (state.gate.sessions.version, state.gate.shared.revision)
+            let answer = body(&state)
+            hasMoved = state.gate.sessions.version != version
+            hasUnreported = state.gate.shared.revision != revision
+            if !state.gate.refusals.isEmpty { hasRefusals.store(true, ordering: .relaxed) }
             return answer
         }
         if hasMoved {
             counter.wrappingAdd(1, ordering: .releasing)
             watchers.withLock { $0.sessions }?()
         }
-        if hasUntold { watchers.withLock { $0.untold }?() }
+        if hasUnreported { watchers.withLock { $0.unreported }?() }
         return answer
-    }
-
-    /// Has what the gate wants kept written before it returns.
-    private func keep(_ change: AttemptChange?) {
-        guard let change, let kept = store.keep(change, of: read { $0.record }) else { return }
-        self.change { $0.merge(kept, after: change) }
     }
 
     private func digests(_ key: LatchKey, _ credential: Credential) -> AttemptDigests {
@@ -102,75 +109,125 @@ package final class SharedAttemptGate: AttemptControl {
     }
 }
 
-// Sessions.
+// Storing. A change is applied and queued under one lock, so memory and store have the same order.
 extension SharedAttemptGate {
-    /// The session held for `key`.
-    package func held(_ key: SessionKey) -> HeldSession? { read { $0.sessions.held(key) } }
-
-    /// How a key stands at `now` (milliseconds since 1970).
-    package func standing(of key: SessionKey, now: Int64) -> SessionStanding {
-        read { $0.sessions.standing(of: key, now: now) }
+    /// Applies a change and queues the change of the record. Returns the result, and a ticket if a change was queued.
+    private func applyAndQueue<Answer: Sendable>(
+        _ body: (inout AttemptGate<ExchangeTicket>) -> (Answer, AttemptChange?)
+    ) -> (Answer, AttemptQueue.Ticket?) {
+        let made = update { state -> (Answer, AttemptQueue.Ticket?) in
+            let (answer, change) = body(&state.gate)
+            return (answer, change.map { state.queue.enqueue($0) })
+        }
+        writeNext()
+        return made
     }
 
-    /// The login of `key` is over. Returns who is to be told what.
+    /// Starts the next write of queued changes, unless a write is running.
+    private func writeNext() {
+        let next = state.withLock { state in state.queue.begin().map { (changes: $0, record: state.gate.record) } }
+        guard let next else { return }
+        store.store(next.changes, of: next.record) { [self] kept in
+            let waiters = update { state in
+                if let kept { state.gate.merge(kept, then: state.queue.queued) }
+                return state.queue.end()
+            }
+            for waiter in waiters { waiter() }
+            writeNext()
+        }
+    }
+
+    /// Calls `waiter` when the change of `ticket` is stored, or could not be stored.
+    private func whenStored(_ ticket: AttemptQueue.Ticket?, _ waiter: @escaping AttemptQueue.Waiter) {
+        let hasToWait = ticket.map { ticket in state.withLock { $0.queue.wait(for: ticket, waiter) } } ?? false
+        if !hasToWait { waiter() }
+    }
+
+    private func waitUntilStored(_ ticket: AttemptQueue.Ticket?) async {
+        guard let ticket else { return }
+        await withCheckedContinuation { continuation in whenStored(ticket) { continuation.resume() } }
+    }
+}
+
+// Sessions.
+extension SharedAttemptGate {
+    /// Returns the session held for `key`.
+    package func held(_ key: SessionKey) -> HeldSession? { read { $0.sessions.held(key) } }
+
+    /// Returns the state of a key at `now` (milliseconds since 1970).
+    package func state(of key: SessionKey, now: Int64) -> SessionState {
+        read { $0.sessions.state(of: key, now: now) }
+    }
+
+    /// Ends the login of `key`. Returns the outcomes for its waiters.
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>) -> Outcomes {
         let (now, chance) = (now(), chance())
         return change { $0.sessions.finish(key, with: result, now: now, chance: chance) }
     }
 
-    /// Takes over a session that somebody else has won at `wonAt`; see `SessionTable.adopt`.
-    package func adopt(_ key: SessionKey, _ session: Session, wonAt: Int64, replacing: Bool = false) -> Bool {
+    /// Adopts a session that another node or process established at `establishedAt`; see `SessionTable.adopt`.
+    package func adopt(_ key: SessionKey, _ session: Session, establishedAt: Int64, replacing: Bool = false) -> Bool {
         let (now, chance) = (now(), chance())
         return change {
-            $0.sessions.adopt(key, session, wonAt: wonAt, now: now, replacing: replacing, chance: chance)
+            $0.sessions.adopt(
+                key, session, establishedAt: establishedAt, now: now, replacing: replacing, chance: chance)
         }
     }
 
-    /// False if no resource has ever refused a session, which is told without the lock.
+    /// False if no resource has ever refused a session; read without the lock.
     var mayRefuse: Bool { hasRefusals.load(ordering: .relaxed) }
 
-    /// A resource refused a session that was just won, or that serves elsewhere.
-    func noteRefusal(_ use: RefusedUse) {
+    /// Records that a resource refused a new session, or one that is accepted elsewhere.
+    func recordRefusal(_ use: RefusedUse) {
         let now = now()
-        change { $0.refusals.noteRefusal(use, now: now) }
+        change { $0.refusals.recordRefusal(use, now: now) }
     }
 
-    /// Returns whether a resource has lately refused the session of `place`, and so the login for it (CONTRIBUTING, rule 4).
-    func isRefused(_ place: ResourceKey) -> Bool {
+    /// Returns true if a resource has recently refused the session of `resource` (CONTRIBUTING, rule 4).
+    ///
+    /// Also applies to the login for that session.
+    func isRefused(_ resource: ResourceKey) -> Bool {
         let now = now()
-        return change { $0.refusals.passes(place, generation: 0, now: now) }
+        return change { $0.refusals.passesChallenge(at: resource, generation: 0, now: now) }
     }
 }
 
 // Values.
 extension SharedAttemptGate {
-    /// Asks if the value of `use` may be sent now. Returns why not; `nil`: go.
+    /// Returns the reason against sending the value of `use` now, or `nil`.
     package func refusal(
         of use: CredentialUse, remaining: SecurityCheckChallenge.RemainingAttempts, keeping: Int, now: Int64
     ) -> AttemptRefusal? {
         let digests = digests(use.key, use.credential)
         return change { gate in
-            gate.look(use.key, digests)
+            gate.recordValue(digests, of: use.key)
             return gate.refusal(use.key, digests, remaining: remaining, keeping: keeping, now: now)
         }
     }
 
-    /// Tells what came of the value of `use`. Kept durably before it returns, if that can be.
-    package func note(_ outcome: AttemptOutcome, of use: CredentialUse) {
-        let digests = digests(use.key, use.credential)
-        keep(change { $0.note(outcome, use.key, digests) })
+    /// Records an outcome; see `AttemptControl.record(_:of:)`.
+    package func record(_ outcome: AttemptOutcome, of use: CredentialUse) async {
+        await waitUntilStored(enqueue(outcome, of: use))
     }
 
-    /// The mark of the value of `use`; `nil` if no server is known to have accepted it.
+    private func enqueue(_ outcome: AttemptOutcome, of use: CredentialUse) -> AttemptQueue.Ticket? {
+        let digests = digests(use.key, use.credential)
+        return applyAndQueue { ((), $0.record(outcome, of: use.key, digests)) }.1
+    }
+
+    /// Returns the record that a server has accepted the value of `use`, if any.
     package func acceptance(of use: CredentialUse) -> Acceptance? {
         let digests = digests(use.key, use.credential)
         return read { $0.acceptance(use.key, digests) }
     }
 
-    /// Keeps the mark that a request to `address` with the value of `use` was accepted. The answer to a request that was challenged
-    /// without it (`challenge`) shows that best: an open address takes anything. `isSafe`: a GET or HEAD, whose path is the better one to
-    /// ask again.
-    func noteAccepted(
+    /// Records that a request to `address` with the value of `use` was accepted.
+    ///
+    /// Most conclusive is a request that was challenged without the value (`challenge`), because an open path accepts anything.
+    /// `isSafe` means GET or HEAD, whose path is better suited for another check.
+    ///
+    /// Does not wait for the disk: without the record, the value counts as never accepted, which is safe.
+    func recordAcceptance(
         _ use: CredentialUse, by login: Authenticator, challenge: ExaminedResponse?, address: WebURL, isSafe: Bool,
         now: Int64
     ) {
@@ -181,31 +238,32 @@ extension SharedAttemptGate {
         let known = acceptance(of: use)
         if let known, known.wasAsked, !wasAsked { return }
         let path = isSafe || known?.path == nil ? address.path : nil
-        note(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked)), of: use)
+        _ = enqueue(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked)), of: use)
     }
 
-    /// See `AttemptControl`. What another process has used meanwhile counts.
-    package func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) -> Int64? {
-        let kept = store.load()
-        let (usedUntil, change) = change { gate in
-            gate.merge(kept)
-            return gate.use(code: seed, stepEnding: end, isUsed: isUsed, now: now)
-        }
-        keep(change)
+    /// Uses a step of a one-time password; see `AttemptControl.use(code:stepEnding:isUsed:now:)`.
+    ///
+    /// The store is read first, for steps that another process has used.
+    package func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) async -> Int64? {
+        let read = update { $0.queue.enqueueRead() }
+        writeNext()
+        await waitUntilStored(read)
+        let (usedUntil, ticket) = applyAndQueue { $0.use(code: seed, stepEnding: end, isUsed: isUsed, now: now) }
+        await waitUntilStored(ticket)
         return usedUntil
     }
 
-    /// See `AttemptControl`.
+    /// Returns the refusal of an answer; see `AttemptControl.refusal(of:to:)`.
     package func refusal(of answer: Secret, to challenge: String) -> AttemptRefusal? {
         read { $0.refusal(of: answer, to: challenge) }
     }
 
-    /// See `AttemptControl`.
-    package func note(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
-        change { $0.note(answer, to: challenge, acceptedAt: address) }
+    /// Records the outcome of an answer; see `AttemptControl.record(_:to:acceptedAt:)`.
+    package func record(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
+        change { $0.record(answer, to: challenge, acceptedAt: address) }
     }
 
-    /// See `AttemptControl`.
+    /// Returns the address that accepted an answer; see `AttemptControl.address(accepting:to:)`.
     package func address(accepting answer: Secret, to challenge: String) -> WebURL? {
         read { $0.address(accepting: answer, to: challenge) }
     }
@@ -213,25 +271,29 @@ extension SharedAttemptGate {
 
 // Other nodes.
 extension SharedAttemptGate {
-    /// All shared latches, as the engine has them. Returns the challenges whose latches somebody has opened since.
-    func read(_ latches: [SharedLatch], count: UInt64) -> Set<String> {
+    /// Merges the records of the session store. Returns the challenges whose latches were opened since the last read.
+    package func merge(_ attempts: SharedAttempts) -> Set<String> {
         let now = now()
-        return change { $0.shared.read(latches, count: count, now: now) }
+        return change { $0.shared.merge(attempts, now: now) }
     }
 }
 
 // Operators.
 extension SharedAttemptGate {
-    /// The values that are not sent at `now` (milliseconds since 1970); not those that `ledger` knows to be replaced.
-    package func closed(now: Int64, replacedIn ledger: CredentialLedger?) -> [ClosedLatch] {
-        read { $0.closed(now: now) { ledger?.isReplaced($0, of: $1) ?? false } }
+    /// Returns the values that are not sent at `now` (ms since 1970).
+    ///
+    /// Leaves out values that were replaced according to `credentialVersions`.
+    package func closed(now: Int64, replacedIn credentialVersions: CredentialVersions?) -> [ClosedLatch] {
+        read { $0.closed(now: now) { credentialVersions?.isReplaced($0, of: $1) ?? false } }
     }
 
-    /// Opens all latches of a challenge, and ends the pauses after its failures; `nil`: of all. Returns how many latches there were.
+    /// Opens the latches of a challenge, or all for `nil`, and ends failure pauses. Returns the number of latches.
+    ///
+    /// Calls `whenStored` when the change is on disk, or could not be stored.
     @discardableResult
-    package func unlatch(_ challenge: String?) -> Int {
-        let (opened, unlatching) = change { $0.unlatch(challenge) }
-        keep(unlatching)
+    package func unlatch(_ challenge: String?, whenStored: @escaping @Sendable () -> Void = {}) -> Int {
+        let (opened, ticket) = applyAndQueue { $0.unlatch(challenge) }
+        self.whenStored(ticket, whenStored)
         return opened
     }
 }

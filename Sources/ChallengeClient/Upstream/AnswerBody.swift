@@ -3,16 +3,16 @@
 
 internal import HTTPWire
 
-/// The body of an upstream's answer, and where it ends (RFC 9112 §6.3), as we read it ourselves.
+/// The body of an upstream's answer and its framing (RFC 9112 §6.3), decoded here.
 ///
-/// libcurl frames bodies too, but it takes chunks for well-formed that no sender may send, and drops in silence what comes
-/// behind the last one. So it hands chunks over as they came, and whether an answer is whole is said here.
+/// libcurl frames bodies too, but accepts malformed chunks and silently drops bytes after the last one. So chunks are
+/// taken from libcurl as received, and completeness is decided here.
 struct AnswerBody: ~Copyable {
-    /// What became of a piece.
+    /// The outcome of appending a piece.
     enum Outcome {
-        /// It is taken.
+        /// The piece was appended.
         case taken
-        /// It is taken, or the part that belongs to the body; what comes behind the body belongs to no answer.
+        /// The piece, or its part within the body, was appended; the bytes after the body belong to no answer.
         case beyondEnd
         /// The framing is broken.
         case broken(WireErrorCode)
@@ -25,17 +25,17 @@ struct AnswerBody: ~Copyable {
     }
 
     private var framing = Framing.untilEnd
-    /// What of the trailer section has come; it is read when it is whole.
+    /// The received part of the trailer section; parsed once complete.
     private var rest = ByteQueue()
-    /// The trailer fields that may go further.
+    /// The trailer fields that may be forwarded.
     var trailers = TrailerLines()
-    /// True if all of it has come. One that only the connection ends never tells.
+    /// True if the body is complete. Stays false for one ended only by the connection.
     private(set) var isWhole = false
 
-    /// True if only the end of the connection, or of the stream, ends it.
+    /// True if only the end of the connection or stream ends the body.
     var isUntilEnd: Bool { if case .untilEnd = framing { true } else { false } }
 
-    /// Begins with the body behind `head`. `isBodyless`: the request was HEAD, whose answers have none.
+    /// Begins with the body after `head`. `isBodyless`: the request was HEAD, whose answers have no body.
     mutating func begin(behind head: ResponseHead, isBodyless: Bool) {
         rest.removeAll()
         trailers.removeAll()
@@ -52,7 +52,7 @@ struct AnswerBody: ~Copyable {
         if case .length(0) = framing { isWhole = true }
     }
 
-    /// Appends what of `bytes` is data to `body`.
+    /// Appends the data in `bytes` to `body`.
     mutating func take(_ bytes: Span<UInt8>, into body: inout ByteQueue) -> Outcome {
         switch framing {
         case .length(let left):
@@ -96,7 +96,7 @@ struct AnswerBody: ~Copyable {
         return outcome
     }
 
-    /// Returns also how many bytes are done with.
+    /// Returns also the number of bytes consumed.
     private static func decode(
         _ bytes: Span<UInt8>, with decoder: inout BodyDecoder, into body: inout ByteQueue,
         trailers: inout TrailerLines
@@ -118,5 +118,54 @@ struct AnswerBody: ~Copyable {
                 return (.broken(error.code), position)
             }
         }
+    }
+}
+
+/// Interim response heads (RFC 9110 §15.2) waiting to be passed to the transfer's owner.
+struct InterimHeads: ~Copyable {
+    /// The limit of interim heads before the final one.
+    static let maximum = 64
+    /// The limit of their total size in bytes.
+    static let limit = 64 * 1024
+
+    private var bytes = ByteQueue()
+    private var lengths: [Int] = []
+    private var count = 0
+    private var size = 0
+
+    /// True if no head is waiting.
+    var isEmpty: Bool { lengths.isEmpty }
+
+    /// Appends a well-formed head with its empty line. Returns false if there were too many.
+    mutating func append(_ head: Span<UInt8>) -> Bool {
+        count += 1
+        size += head.count
+        guard count <= Self.maximum, size <= Self.limit else { return false }
+        bytes.append(head)
+        lengths.append(head.count)
+        return true
+    }
+
+    /// Passes the waiting heads to `body` in order, and removes them.
+    mutating func take(_ body: (_ head: ResponseHead, _ bytes: Span<UInt8>) -> Void) {
+        var scanner = ResponseHeadScanner()
+        for length in lengths {
+            bytes.withSpan { all in
+                let bytes = all.extracting(0..<min(length, all.count))
+                guard case .some = try? scanner.scan(bytes) else { return }
+                body(scanner.head, bytes)
+            }
+            bytes.consume(length)
+        }
+        lengths = []
+    }
+
+    /// Removes all heads, and resets the counters.
+    mutating func removeAll() {
+        guard count > 0 else { return }
+        bytes.removeAll(keepingCapacity: 0)
+        lengths = []
+        count = 0
+        size = 0
     }
 }

@@ -4,29 +4,31 @@
 package import ChallengeHandling
 package import Curl
 
-/// A connection that is made as for a transfer and closed again: nothing is sent on it but the TLS handshake.
+/// A test connection, made as for a transfer and closed after the TLS handshake.
 package struct ConnectionProbe: Sendable {
-    /// Why there was none.
+    /// The reason for which the connection failed.
     package struct Failure: Sendable {
-        /// What happened, in words of ours, without a full stop.
+        /// Description of the failure, without a full stop.
         package let words: String
-        /// What to do about it; empty where the words say it.
+        /// Advice for the operator; empty if the description contains it.
         package let remedy: String
-        /// libcurl's own words. They may name hosts and files.
+        /// libcurl's own message, which may name hosts and files.
         package let cause: String
-        /// True if it was the TLS handshake that failed.
+        /// True if the TLS handshake failed.
         package let isTLS: Bool
     }
 
-    /// Why there was none; `nil`: it was there.
+    /// The failure; `nil` if the connection was established.
     package let failure: Failure?
-    /// The certificates that the server has shown, its own first.
+    /// The certificates sent by the server, its own first.
     package let certificates: [ShownCertificate]
 }
 
 extension ConnectionProbe {
-    /// Connects to `origin` on the loop of `runtime`, as the transfers of `plan` do, and calls `finish` once, on the loop's thread. `checks`: whether the
-    /// server's certificate must be right; without that the chain can be looked at which is not.
+    /// Connects to `origin` as the transfers of `plan` do, and calls `finish` once.
+    ///
+    /// `finish` runs on the loop's thread. `checks`: the server's certificate is verified; otherwise an invalid chain
+    /// can be examined.
     package static func run(
         _ origin: Origin, of plan: UpstreamPlan, on runtime: ClientRuntime, checks: Bool,
         finish: @escaping (ConnectionProbe) -> Void
@@ -43,7 +45,7 @@ extension ConnectionProbe {
     }
 }
 
-/// One connection under way. Holds itself until it is over.
+/// A connection under way. Retains itself until its end.
 private final class ProbeRun: TransferDelegate {
     private let easy: EasyHandle
     private let origin: Origin
@@ -63,7 +65,7 @@ private final class ProbeRun: TransferDelegate {
 
     func prepare(_ limit: Duration, checks: Bool) throws(CurlError) {
         var settings = settings
-        if !checks { settings.pin = nil }
+        if !checks { settings.tls.pins = [] }
         try settings.apply(to: easy, for: origin)
         try easy.set(.url, origin.description + "/")
         try easy.set(.connectTimeout, limit)

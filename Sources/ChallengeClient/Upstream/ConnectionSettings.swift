@@ -3,69 +3,98 @@
 
 package import ChallengeHandling
 package import Curl
+internal import HTTPWire
 
-/// How connections to an upstream are made.
+/// The requirements for an upstream's certificate, and the client's own. Files are PEM, by absolute paths.
+package struct TLSSettings: Sendable, Equatable {
+    /// The trusted CA certificates in place of the system's.
+    package var ca: String?
+    /// The client certificate.
+    package var certificate: String?
+    /// Its private key; set only together with `certificate`.
+    package var key: String?
+    /// Public key pins, one of which the server must match: `sha256//` and base64. Empty for none.
+    package var pins: [String]
+    /// The lowest version of TLS.
+    package var minimum: TLSVersion
+
+    /// Creates requirements; the defaults are those of the configuration.
+    package init(
+        ca: String? = nil, certificate: String? = nil, key: String? = nil, pins: [String] = [],
+        minimum: TLSVersion = .tls12
+    ) {
+        self.ca = ca
+        self.certificate = certificate
+        self.key = key
+        self.pins = pins
+        self.minimum = minimum
+    }
+}
+
+/// The settings of connections to an upstream.
 package struct ConnectionSettings: Sendable, Equatable {
-    /// Which versions of HTTP are spoken.
-    package enum Version: Sendable, Equatable {
-        /// HTTP/2 where the server offers it by ALPN, HTTP/1.1 else.
+    /// The versions of HTTP to use.
+    package enum Version: String, Sendable, CaseIterable {
+        /// HTTP/2 if the server offers it by ALPN, otherwise HTTP/1.1.
         case auto
         /// HTTP/1.1 only.
-        case http1
-        /// HTTP/2 only by ALPN, as `auto`; over plain HTTP with prior knowledge.
-        case http2
+        case http1 = "1.1"
+        /// HTTP/2 by ALPN as with `auto`; over plain HTTP with prior knowledge.
+        case http2 = "2"
     }
 
     /// The versions of HTTP.
     package var version = Version.auto
-    /// The lowest version of TLS.
-    package var minimum = TLSVersion.tls12
-    /// The certificates of the authorities trusted, in place of the system's, PEM.
+    /// The version and the pins of TLS, and the files of the certificates and the key.
+    package var tls = TLSSettings()
+    /// The trusted CA certificates in place of the system's, PEM.
     package var authorities: Blob?
-    /// Our certificate, PEM.
+    /// The client certificate, PEM.
     package var certificate: Blob?
     /// Its key, PEM.
     package var key: Blob?
-    /// Public keys, one of which the server must have, `sha256//…`, separated by semicolons.
-    package var pin: String?
-    /// An HTTP or SOCKS5 proxy on the way out, as an address; `nil`: none, whatever the environment says.
+    /// The URL of an outbound HTTP or SOCKS5 proxy; `nil` for none, even if the environment sets one.
     package var proxy: String?
 
-    /// True if secrets may go to another machine in the clear.
+    /// True if secrets may be sent to another machine unencrypted.
     package var allowsPlaintext = false
 
-    /// The defaults: the system's authorities, no proxy.
+    /// The defaults: the system's CAs, no proxy.
     package init() {}
 
-    /// True if a connection to `origin` may be one of HTTP/2: it is chosen in the TLS handshake only, unless it is ordered.
+    /// Returns true if a connection to `origin` may use HTTP/2: by ALPN, or by configuration.
     func mayBeHTTP2(to origin: Origin) -> Bool {
         version == .http2 || version == .auto && origin.scheme == .https
     }
 
-    /// True if a secret may go to `origin` by this way: within TLS, or to this very machine. Behind a proxy the loopback
-    /// addresses are the proxy's. A name that only resolves to one of them is another machine's: who answers for names
-    /// decides what it is.
+    /// Returns true if secrets may be sent to `origin`: over TLS, or within this machine.
+    ///
+    /// Behind a proxy, loopback addresses are the proxy's. A name that only resolves to loopback counts as another
+    /// machine, because DNS decides its address.
     func mayCarrySecrets(to origin: Origin) -> Bool {
         origin.scheme == .https || allowsPlaintext || origin.isLoopback && proxy == nil
     }
 
-    /// True if transfers to `origin` may share connections, and take up those of earlier ones. Not over HTTP/2 without TLS with
-    /// libcurl before 8.0, where whatever comes second on such a connection fails (curl #10634).
+    /// Returns true if transfers to `origin` may share and reuse connections.
+    ///
+    /// Not over HTTP/2 without TLS with libcurl before 8.0, where any second transfer on such a connection fails (curl
+    /// #10634).
     func sharesConnections(to origin: Origin) -> Bool {
         version != .http2 || origin.scheme == .https || CurlFeatures.installed.versionNumber >= 0x08_00_00
     }
 
-    /// The same for a login server at another origin: what is the upstream's own, and what is meant for it alone, stays.
-    /// It is met with the same authorities and by the same way out.
+    /// Returns the settings for a login server at another origin.
+    ///
+    /// Client certificate, key and pins are left out; CAs and proxy stay.
     func elsewhere() -> ConnectionSettings {
         var settings = self
         settings.certificate = nil
         settings.key = nil
-        settings.pin = nil
+        settings.tls.pins = []
         return settings
     }
 
-    /// Sets `easy` up for transfers to `origin`. Done once per handle.
+    /// Configures `easy` for transfers to `origin`. Called once per handle.
     package func apply(to easy: EasyHandle, for origin: Origin) throws(CurlError) {
         if !sharesConnections(to: origin) {
             try easy.set(.freshConnect, true)
@@ -76,17 +105,55 @@ package struct ConnectionSettings: Sendable, Equatable {
         case .http1: try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
         case .http2: try easy.set(.httpVersion, Curl.HTTPVersion.http2PriorKnowledge.rawValue)
         }
-        try easy.set(.sslVersion, minimum.rawValue)
-        // A libcurl that was built with a folder of authorities trusts that besides bytes or a file; and where there is one
-        // it reads the system's file at each handshake, 50 ms long, and keeps it from one to the next where there is none.
+        try easy.set(.sslVersion, tls.minimum.number)
+        // A libcurl built with a CA folder trusts that in addition to a blob or file, and then reads the system's CA
+        // file at each handshake, which takes 50 ms. Without the folder the parsed file is cached.
         if authorities != nil || easy.hasAuthorities { try easy.clear(.caFolder) }
         if let authorities { try easy.set(.authorities, authorities) }
         if let certificate { try easy.set(.certificate, certificate) }
         if let key { try easy.set(.key, key) }
-        if let pin { try easy.set(.pinnedPublicKey, pin) }
+        if !tls.pins.isEmpty { try easy.set(.pinnedPublicKey, tls.pins.joined(separator: ";")) }
         if let proxy {
             try easy.set(.proxy, proxy)
             try easy.set(.httpProxyTunnel, true)
         }
+    }
+}
+
+/// Switches a handle that may use HTTP/2 to HTTP/1.1 for a request, and back.
+///
+/// Over HTTP/2 libcurl before 8.1 loses an answer that comes before the request's body is sent, if the server resets
+/// the stream with it, as it should (RFC 9113 §8.1): a challenge to an upload, or its refusal, would become a failure
+/// of the upstream. libcurl also ends the stream as if the body were complete. So long bodies are sent over HTTP/1.1.
+struct VersionSwitch {
+    /// The longest body sent before any answer can come, in bytes: the window of a new stream (RFC 9113 §6.9.2).
+    static let maxOverHTTP2: UInt64 = 65_535
+
+    private let minimum: TLSVersion
+
+    /// Creates the switch, or `nil` if none is needed or the settings fix the version.
+    init?(_ settings: ConnectionSettings, mayBeHTTP2: Bool) {
+        guard mayBeHTTP2, settings.version == .auto, Self.isNeeded else { return nil }
+        minimum = settings.tls.minimum
+    }
+
+    private static let isNeeded = CurlFeatures.installed.versionNumber < 0x08_01_00
+
+    /// Returns true if `request` needs HTTP/1.1: its body may still be on its way when the answer comes.
+    func applies(to request: ExchangeRequest) -> Bool {
+        switch request.framing {
+        case .none: false
+        case .length(let length): length > Self.maxOverHTTP2 || request.expectsContinue && length > 0
+        case .chunked: true
+        }
+    }
+
+    /// Configures `easy` for HTTP/1.1 or back.
+    func apply(isHTTP1: Bool, to easy: EasyHandle) throws(CurlError) {
+        let version: Curl.HTTPVersion = isHTTP1 ? .http11 : .http2OverTLS
+        try easy.set(.httpVersion, version.rawValue)
+        // libcurl would reuse an idle HTTP/1.1 connection for a request that could share an HTTP/2 one. Naming the
+        // latest TLS version as the maximum changes nothing else, but separates them.
+        try easy.set(.sslVersion, isHTTP1 ? minimum.upToLatest : minimum.number)
     }
 }

@@ -5,28 +5,27 @@ package import Curl
 package import EventLoop
 internal import Glibc
 
-/// Drives one libcurl multi handle by one event loop: its sockets are watched, its one timer is a deadline of the wait,
-/// and what finished is told before the loop waits again.
+/// Drives one libcurl multi handle on one event loop: sockets, timer, completions.
 ///
-/// libcurl finishes transfers also within `add` and within a timeout, so completions are drained before every wait and
+/// libcurl completes transfers also within `add` and within a timeout, so completions are drained before every wait and
 /// not only after events.
 package final class CurlDriver: ReadinessHandler, WaitHook {
     private unowned let loop: EventLoop
     private let multi: MultiHandle
     private let idle: IdleConnections
     private var deadline = LoopInstant.never
-    private var news: [Transfer] = []
-    /// The memory for the next turn's list; two that take turns, so that telling costs no allocation.
+    private var pending: [Transfer] = []
+    /// Spare storage for the next list: two arrays are swapped, so that notifying costs no allocation.
     private var spare: [Transfer] = []
     private var hasWork = false
-    /// How often libcurl was let loose on its sockets: what comes in one go, it has read at once.
-    private(set) var goes: UInt64 = 0
-    /// Those whose answer may have ended without libcurl having told so.
-    private var doubtful: [CurlStream] = []
-    /// Those whose request's head waits for the end of this turn.
+    /// The number of times libcurl was run on its sockets; bytes received within one cycle were read at once.
+    private(set) var cycles: UInt64 = 0
+    /// Streams whose answer may have ended without a report from libcurl.
+    private var endWatched: [CurlStream] = []
+    /// Streams whose request head waits for the end of this turn.
     private var held: [HTTP1Stream] = []
 
-    /// A driver on `loop`; to be made on its thread. `connections`: how many idle connections libcurl keeps at most.
+    /// Creates a driver on `loop`, on its thread. `connections`: the limit of idle connections held by libcurl.
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
         self.loop = loop
         idle = IdleConnections(loop: loop)
@@ -34,84 +33,85 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         loop.add(self)
     }
 
-    /// Starts `stream`. Nothing is told from within this call.
+    /// Starts `stream`. Its owner is not called from within.
     func start(_ stream: CurlStream) throws(CurlError) { try start(stream.easy, delegate: stream) }
 
-    /// Ends `stream` wherever it stands. In the middle of a request, its connection is closed.
+    /// Stops `stream` in any state. In the middle of a request, its connection is closed.
     func stop(_ stream: CurlStream) {
         stop(stream.easy)
-        // Its doubts hold it, and it holds the driver.
-        if !doubtful.isEmpty { doubtful.removeAll { $0 === stream } }
+        // The list retains the stream, which retains the driver.
+        if !endWatched.isEmpty { endWatched.removeAll { $0 === stream } }
     }
 
-    /// Starts what `easy` is set up for; `delegate` is told of its end, not from within this call.
+    /// Starts the transfer of `easy`; `delegate` is called at its end, not from within.
     func start(_ easy: EasyHandle, delegate: any TransferDelegate) throws(CurlError) {
         try multi.add(easy, delegate: delegate)
-        takeEffects()
+        applyEffects()
         hasWork = true
     }
 
-    /// Ends what `easy` does, and closes a connection that it holds.
+    /// Stops the transfer of `easy`, and closes a connection that the handle holds.
     func stop(_ easy: EasyHandle) {
         multi.remove(easy)
-        takeEffects()
+        applyEffects()
         hasWork = true
     }
 
-    /// The present by the clock that libcurl goes by.
+    /// The current time of the clock that libcurl uses.
     var systemNow: LoopInstant { loop.systemNow }
 
-    /// There is news that does not come from libcurl.
+    /// Makes the next turn notify owners of events that do not come from libcurl.
     func wake() { hasWork = true }
 
-    /// Lets a paused stream go on. libcurl may call back from within.
+    /// Resumes a paused stream. libcurl may call back from within.
     func unpause(_ stream: CurlStream) {
-        goes &+= 1
+        cycles &+= 1
         if let error = stream.easy.unpause() { stream.transferEnded(stream.easy, error: error) }
-        takeEffects()
+        applyEffects()
         hasWork = true
     }
 
-    /// Has libcurl look at `stream` again soon, whether or not anything happens on its connection.
-    func rouse(_ stream: CurlStream) {
-        // What changes nothing it does not take for a reason.
+    /// Makes libcurl examine `stream` again soon, even without an event on its connection.
+    func poll(_ stream: CurlStream) {
+        // libcurl ignores an unpause that changes nothing.
         stream.easy.pauseReceiving()
         unpause(stream)
     }
 
-    /// `stream` is asked at the end of this turn to send what it holds back.
+    /// Has `stream` send its held head at the end of this turn.
     func hold(_ stream: HTTP1Stream) {
         held.append(stream)
         hasWork = true
     }
 
-    /// `transfer` has something to tell.
-    func note(_ transfer: Transfer) {
-        guard !transfer.hasNews else { return }
-        transfer.hasNews = true
-        news.append(transfer)
+    /// Enqueues `transfer` for a notification of its owner.
+    func enqueue(_ transfer: Transfer) {
+        guard !transfer.isEnqueued else { return }
+        transfer.isEnqueued = true
+        pending.append(transfer)
     }
 
-    /// A socket of libcurl's is ready.
+    /// Handles an event on a socket of libcurl's.
     package func ready(_ fd: Int32, _ events: Readiness) {
-        goes &+= 1
+        cycles &+= 1
         multi.socketReady(
             fd, readable: events.isReadable, writable: events.isWritable, error: events.isBroken)
-        takeEffects()
+        applyEffects()
         hasWork = true
-        if !doubtful.isEmpty { rouse(at: fd) }
+        if !endWatched.isEmpty { pollEndWatched(at: fd) }
     }
 
-    /// The connection of a stream whose request has just ended is not to be used again.
+    /// Makes the connection of a stream whose request has just ended unusable.
     func dropConnection(of stream: CurlStream) {
         let fd = stream.easy.socket
         guard fd >= 0, stream.easy.speaksHTTP1 else { return }
-        // libcurl finds it dead when it looks for one to take up.
+        // libcurl finds the connection dead before reusing it.
         _ = shutdown(fd, Int32(SHUT_RDWR))
     }
 
-    /// The connection of a stream whose request has just ended well is not used again if something waits there: it answers no request,
-    /// and the next one may go out before `IdleConnections` hears of it.
+    /// Drops the connection of a completed request if unread bytes are waiting there.
+    ///
+    /// They answer no request, and the next request may be sent before `IdleConnections` sees them.
     func dropStrayConnection(of stream: CurlStream) {
         let fd = stream.easy.socket
         var byte: UInt8 = 0
@@ -119,56 +119,57 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         dropConnection(of: stream)
     }
 
-    /// The sending of `stream` is paused, and only the end of the connection ends its answer: libcurl stops reading there, but
-    /// says nothing before its sending goes on.
-    func doubt(_ stream: CurlStream) {
-        if !doubtful.contains(where: { $0 === stream }) { doubtful.append(stream) }
+    /// Watches a stream with paused sending whose answer only the connection's end can end.
+    ///
+    /// libcurl stops reading there, but reports nothing before sending is resumed.
+    func watchEnd(of stream: CurlStream) {
+        if !endWatched.contains(where: { $0 === stream }) { endWatched.append(stream) }
     }
 
-    private func rouse(at fd: Int32) {
-        doubtful.removeAll { !$0.mayMissEnd }
-        for stream in doubtful where stream.easy.socket == fd { stream.transfer.bodyAvailable() }
+    private func pollEndWatched(at fd: Int32) {
+        endWatched.removeAll { !$0.mayMissEnd }
+        for stream in endWatched where stream.easy.socket == fd { stream.transfer.bodyAvailable() }
     }
 
-    /// Runs libcurl's timer where it is due, takes completions and tells owners the news.
+    /// Runs libcurl's timer if due, collects completions and notifies owners.
     package func beforeWait(now: LoopInstant) -> WaitAdvice {
         var didWork = false
         if deadline <= now {
             deadline = .never
-            goes &+= 1
+            cycles &+= 1
             multi.timeout()
-            takeEffects()
+            applyEffects()
             hasWork = true
         }
         if hasWork {
             hasWork = false
             didWork = true
-            settle()
+            processCompletions()
         }
         return WaitAdvice(didWork: didWork, deadline: deadline)
     }
 
-    private func settle() {
+    private func processCompletions() {
         while let stream = held.popLast() { stream.sendHeld() }
         while let completion = multi.nextCompleted() {
             completion.delegate.transferEnded(completion.handle, error: completion.error)
         }
-        if !doubtful.isEmpty { doubtful.removeAll { !$0.mayMissEnd } }
-        takeEffects()
-        // Telling may bring further news, which then is told at the next call, in this turn.
+        if !endWatched.isEmpty { endWatched.removeAll { !$0.mayMissEnd } }
+        applyEffects()
+        // Notifying may enqueue further transfers, which are notified at the next call, in this turn.
         var told: [Transfer] = []
         swap(&told, &spare)
-        swap(&told, &news)
+        swap(&told, &pending)
         for transfer in told {
-            transfer.hasNews = false
-            transfer.tellNews()
+            transfer.isEnqueued = false
+            transfer.notifyOwner()
         }
         told.removeAll(keepingCapacity: true)
         swap(&told, &spare)
-        if !news.isEmpty { hasWork = true }
+        if !pending.isEmpty { hasWork = true }
     }
 
-    private func takeEffects() {
+    private func applyEffects() {
         while let effect = multi.nextEffect() {
             switch effect {
             case .watch(let fd, let interest, let isTransfer):
@@ -186,14 +187,41 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         }
     }
 
-    /// libcurl drops its socket at the end of every transfer and takes it up at the next; a socket that it closes
-    /// through our callback may therefore stay registered in between. Others are closed behind our back.
+    /// libcurl removes its socket at the end of every transfer and adds it at the next, so a socket that is closed
+    /// through our callback may stay registered in between. Others are closed without a callback.
     private func apply(_ interest: SocketInterest, to fd: Int32, isTransfer: Bool) {
         switch interest {
-        case .none: if isTransfer { loop.relax(fd) } else { loop.unwatch(fd) }
+        case .none: if isTransfer { loop.suspend(fd) } else { loop.unwatch(fd) }
         case .read: loop.watch(fd, for: .read, handler: self)
         case .readWrite: loop.watch(fd, for: [.read, .write], handler: self)
         case .write: loop.watch(fd, for: .write, handler: self)
+        }
+    }
+}
+
+/// Watches the idle connections of libcurl and ends those that receive bytes.
+///
+/// Such bytes answer no request and must not be read as the answer to the next one (RFC 9112 §9.2), which may be
+/// another caller's. libcurl before 8.1 reuses a connection with unread bytes, but not one that has ended.
+final class IdleConnections: ReadinessHandler {
+    private unowned let loop: EventLoop
+    /// Reads dropped per turn.
+    private static let maxPerTurn = 16
+
+    init(loop: EventLoop) { self.loop = loop }
+
+    func ready(_ fd: Int32, _ events: Readiness) {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
+            for _ in 0..<Self.maxPerTurn {
+                let count = unsafe recv(fd, space.baseAddress, space.count, Int32(MSG_DONTWAIT))
+                if count > 0 {
+                    _ = shutdown(fd, Int32(SHUT_RDWR))
+                    continue
+                }
+                // libcurl notices the end itself.
+                if count == 0 || (errno != EAGAIN && errno != EINTR) { loop.suspend(fd) }
+                return
+            }
         }
     }
 }

@@ -8,9 +8,11 @@ internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
 
-/// A stream that libcurl speaks: HTTP/2, and HTTP/1.1 with NTLM or for a side request. One easy handle, for one request after the other.
+/// A stream carried by libcurl: HTTP/2, and HTTP/1.1 with NTLM or for a side request.
+///
+/// One easy handle, used for one request after the other.
 final class CurlStream: UpstreamStream {
-    /// The most that libcurl reads at once, in bytes.
+    /// The largest read of libcurl, in bytes.
     private static let readSize = 32 * 1024
 
     let transfer: Transfer
@@ -18,36 +20,37 @@ final class CurlStream: UpstreamStream {
     /// The request's fields, in memory that libcurl reads while the request runs.
     let fields = HeaderList()
     let driver: CurlDriver
-    /// The pool that it is put back to, which outlives its streams.
+    /// The pool that the stream returns to, which outlives its streams.
     unowned let pool: TransferPool?
-    /// True if the connection may turn out to be one of HTTP/2.
+    /// True if the connection may use HTTP/2.
     let mayBeHTTP2: Bool
-    /// True if the connection is over TLS.
+    /// True if the connection uses TLS.
     let isOverTLS: Bool
-    /// True if there is a proxy on the way.
+    /// True if the connection passes a proxy.
     let isProxied: Bool
-    /// Takes long bodies to HTTP/1.1, where that is needed.
+    /// Switches requests with long bodies to HTTP/1.1, if needed.
     let versions: VersionSwitch?
-    /// Method and framing as the handle has them set.
+    /// Method and framing set in the handle.
     var shape = Shape()
-    /// True if libcurl authenticates the connection first, so that a 401 may be one step of that.
+    /// True if libcurl authenticates the connection first. A 401 may then be a step of NTLM.
     private(set) var authenticatesConnection = false
-    /// The start that others wait for with it, as long as there is none.
-    var sharedStart: SharedStart?
-    /// Its place there.
-    var place = SharedStart.Place.none
-    /// True if the connection that it got had ended before; nothing was sent.
+    /// The start queue that waits for this stream's connection.
+    var startQueue: HTTP2StartQueue?
+    /// The stream's state in the start queue.
+    var startState = HTTP2StartQueue.State.none
+    /// True if the connection had ended before anything was sent.
     private var isStale = false
-    /// The go of the driver in which the head ended, and that of the last piece of the body.
-    private var headGo: UInt64 = 0
-    private var bodyGo: UInt64 = 0
-    /// The bytes of body that have come, framing included.
+    /// The driver's read cycles of the head's end and of the last body piece.
+    private var headCycle: UInt64 = 0
+    private var bodyCycle: UInt64 = 0
+    /// Body bytes received, framing included.
     private var received = 0
-    /// The instant at which a request that asks for 100 was started.
+    /// The start time of a request that asks for 100.
     private var askedAt = LoopInstant.never
 
-    /// A stream with a handle of its own; throws when libcurl is out of memory. `mayBeHTTP2`: whether the handle will be
-    /// allowed to speak HTTP/2; `isOverTLS`: whether it will speak TLS.
+    /// Creates a stream with a new handle; throws if libcurl is out of memory.
+    ///
+    /// `mayBeHTTP2`: the handle may use HTTP/2. `isOverTLS`: it will use TLS.
     init(
         driver: CurlDriver, pool: TransferPool? = nil, mayBeHTTP2: Bool, isOverTLS: Bool, isProxied: Bool,
         versions: VersionSwitch? = nil
@@ -66,8 +69,10 @@ final class CurlStream: UpstreamStream {
         transfer.stream = self
     }
 
-    /// Has libcurl authenticate the connection by NTLM (MS-NTHT), which HTTP/2 does not have. The stream is never used again: no
-    /// other request may get hold of its name and password, while libcurl keeps the connection for the next one that has them.
+    /// Makes libcurl authenticate the connection by NTLM (MS-NTHT), which requires HTTP/1.1.
+    ///
+    /// The stream is never reused: no other request may get its username and password, while libcurl holds the
+    /// connection for the next request that has them.
     func authenticateConnection(by credential: ConnectionCredential) throws(CurlError) {
         authenticatesConnection = true
         try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
@@ -83,16 +88,16 @@ final class CurlStream: UpstreamStream {
         try apply(request)
         askedAt = request.expectsContinue ? driver.systemNow : .never
         try target.withSpan { (bytes) throws(CurlError) in try easy.set(.requestTarget, bytes: bytes) }
-        if let sharedStart = pool?.sharedStart, !shape.isHTTP1 {
-            try sharedStart.start(self)
+        if let startQueue = pool?.startQueue, !shape.isHTTP1 {
+            try startQueue.start(self)
         } else {
             try driver.start(self)
         }
     }
 
-    /// libcurl waits by the system's clock, and says nothing of it.
+    /// libcurl measures the wait by the system's clock, and does not report its end.
     var hasWaited: Bool {
-        driver.systemNow >= askedAt.advanced(byMilliseconds: ExpectationMemory.waitMilliseconds)
+        driver.systemNow >= askedAt.advanced(byMilliseconds: ExpectContinueSupport.waitMilliseconds)
     }
 
     func resumeSending() { driver.unpause(self) }
@@ -103,60 +108,63 @@ final class CurlStream: UpstreamStream {
         try easy.appendTrailer(name: name, value: value)
     }
 
-    func willTell() {
-        guard let sharedStart, easy.wasConnected || transfer.isEnded else { return }
-        sharedStart.firstIsBack(isConnected: easy.wasConnected)
+    func willNotify() {
+        guard let startQueue, easy.wasConnected || transfer.isEnded else { return }
+        startQueue.firstSettled(isConnected: easy.wasConnected)
     }
 
-    func hasTold() {
-        if mayStall { driver.rouse(self) }
+    func didNotify() {
+        if needsPolling { driver.poll(self) }
     }
 
     func failure(_ error: CurlError) -> TransferFailure {
         var failure = TransferFailure(error, of: easy, isProxied: isProxied)
         failure.isStale = isStale
-        // GOAWAY (RFC 9113 §6.8), after which libcurl sends a request again that was not taken, but not where no other is left on the
-        // connection.
+        // After GOAWAY (RFC 9113 §6.8) libcurl resends a request that was not taken, except if no other transfer is
+        // left on the connection.
         failure.mayNotBeTaken = error == .http2 && transfer.head.isEmpty && !transfer.isHeadComplete
         return failure
     }
 
     func release() {
-        pool?.sharedStart?.ended(self)
+        pool?.startQueue?.ended(self)
         driver.stop(self)
         transfer.reset()
         isStale = false
         if !authenticatesConnection { pool?.put(self) }
     }
 
-    /// True if its sending is paused while only the end of the connection can end the answer.
+    /// True if sending is paused while only the connection's end can end the answer.
     var mayMissEnd: Bool {
         transfer.awaitsBody && !transfer.isEnded && transfer.isHeadComplete && transfer.isUntilEnd
     }
 
-    /// True if libcurl may hold something back: before 8.1 it hands a long head of HTTP/2 over in pieces, and goes on with the
-    /// next one, or with the body, only when something else happens.
-    private var mayStall: Bool {
+    /// True if libcurl may delay received bytes until polled.
+    ///
+    /// Before 8.1 it passes a long HTTP/2 head on in pieces, and continues only at the next event.
+    private var needsPolling: Bool {
         mayBeHTTP2 && transfer.head.count > 8192 && !transfer.isEnded && !transfer.isPaused
             && CurlFeatures.installed.versionNumber < 0x08_01_00
     }
 
-    /// True if libcurl has read head and body by one call for as much as there was: then it would have told what came behind
-    /// them. Later calls ask for no more than the body, and of an answer without one it tells nothing.
+    /// True if libcurl read head and body in one call that was not limited by the body's length.
+    ///
+    /// Only such a call shows stray bytes after the answer: later calls read no more than the body, and for an answer
+    /// without a body libcurl reports none.
     private var isReadAtOnce: Bool {
-        bodyGo == headGo && received > 0 && transfer.head.count + received < 16_384
+        bodyCycle == headCycle && received > 0 && transfer.head.count + received < 16_384
     }
 }
 
-// Called by libcurl, which only collects.
+// Called by libcurl; only collects.
 extension CurlStream: TransferDelegate {
-    /// Collects heads, interim ones (RFC 9110 §15.2) and the final one. False, which ends the transfer, where one breaks a rule.
+    /// Collects interim (RFC 9110 §15.2) and final heads. Returns false, which ends the transfer, if a head is invalid.
     func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool {
         // After the head: the trailer section of an answer over HTTP/2 (RFC 9113 §8.1).
         if transfer.isHeadComplete {
             return unsafe transfer.take(trailer: Span(_unsafeElements: headerLine.assumingMemoryBound(to: UInt8.self)))
         }
-        // A connection of HTTP/1.1 whose server says HTTP/2 would be shared by libcurl among several transfers.
+        // If a server claims HTTP/2 on an HTTP/1.1 connection, libcurl would share that connection among transfers.
         if transfer.head.isEmpty, !mayBeHTTP2 || shape.isHTTP1,
             unsafe headerLine.count < 6 || headerLine[5] != UInt8(ascii: "1")
         {
@@ -165,9 +173,9 @@ extension CurlStream: TransferDelegate {
         guard unsafe transfer.head.append(headerLine, upTo: Transfer.headLimit) else {
             return transfer.refuse(.headTooLarge) != .refused
         }
-        // To libcurl a line that begins with CR or LF is the end of the head, whatever else it holds.
+        // libcurl ends the head at a line that begins with CR or LF, whatever else the line holds.
         guard let first = unsafe headerLine.first, first == 0x0D || first == 0x0A else {
-            if mayStall { driver.note(transfer) }
+            if needsPolling { driver.enqueue(transfer) }
             return true
         }
         return endHead()
@@ -184,43 +192,45 @@ extension CurlStream: TransferDelegate {
             return true
         }
         if authenticatesConnection, isAheadOfBody {
-            transfer.setback = .unboundConnection
+            transfer.setback = .connectionUnchallenged
             return false
         }
         transfer.beginBody()
         if transfer.isUntilEnd, transfer.answer.majorVersion == 1 { easy.watchClosure() }
-        headGo = driver.goes
+        headCycle = driver.cycles
         received = 0
-        if mayMissEnd { driver.doubt(self) }
+        if mayMissEnd { driver.watchEnd(of: self) }
         return true
     }
 
-    /// True if the head is a challenge that libcurl answers by itself on this connection: NTLM with a message. Without one it is a
-    /// refusal (MS-NTHT §3.2).
+    /// True if the head is an NTLM challenge that libcurl answers itself on this connection.
+    ///
+    /// NTLM without a message is a refusal (MS-NTHT §3.2).
     private var isStepOfNTLM: Bool {
         guard transfer.answer.status == 401 else { return false }
         let fields = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0).fields }
         return fields[values: .wwwAuthenticate].contains { $0.lowercased().hasPrefix("ntlm ") }
     }
 
-    /// True if the head answers the request as libcurl sends it first to authenticate a connection, without its body. Only a challenge
-    /// has a meaning there: any other answer is to a request that the caller has not made.
+    /// True if the head answers the bodiless request that authenticates a connection.
+    ///
+    /// Only a challenge is valid there: any other answer is to a request that the caller did not make.
     private var isAheadOfBody: Bool {
         transfer.answer.status != 401 && !transfer.upload.isComplete && !transfer.upload.hasBegun
             && easy.announcesNoBody
     }
 
-    /// Collects a piece of the body, or pauses libcurl where a window is full.
+    /// Collects a piece of the body, or pauses libcurl if the window is full.
     func transferReceived(body data: UnsafeRawBufferPointer) -> BodyDisposition {
-        // What comes with a step of an authentication, which libcurl leaves out itself as a rule.
+        // The body of an authentication step, which libcurl normally drops itself.
         if !transfer.isHeadComplete { return .consumed }
         let disposition = unsafe transfer.take(body: data)
         if disposition != .pause {
-            bodyGo = driver.goes
+            bodyCycle = driver.cycles
             received += data.count
         }
         guard disposition == .consumed else { return disposition }
-        // Behind the end of a body TLS may keep for the next answer what came with it; no socket would tell.
+        // TLS may have buffered bytes after the end of the body; the socket would not show them.
         let isAtEnd = isOverTLS && transfer.isAnswered && easy.speaksHTTP1
         return isAtEnd && easy.hasUnreadTLS ? .abort : .consumed
     }
@@ -228,17 +238,17 @@ extension CurlStream: TransferDelegate {
     /// Asks the owner for the request's body.
     func transferNeedsBody(_ buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         let supply = unsafe transfer.supplyBody(into: buffer)
-        if mayMissEnd { driver.doubt(self) }
+        if mayMissEnd { driver.watchEnd(of: self) }
         return supply
     }
 
-    /// Only what has not begun: what is sent again is sent by the exchange, as a transfer of its own.
+    /// Only a body not begun: resending is up to the exchange, with a new transfer.
     func transferRewinds(to offset: Int64) -> Bool { offset == 0 && !transfer.upload.hasBegun }
 
-    /// A second attempt on another connection is for the owner to allow.
+    /// Asks the owner before a second attempt on another connection.
     func transferWillSend(attempt: Int) -> Bool {
-        if sharedStart != nil { driver.note(transfer) }
-        // To libcurl a connection of HTTP/2 is alive whose server has ended TLS, and other than by a request one does not learn.
+        if startQueue != nil { driver.enqueue(transfer) }
+        // For libcurl an HTTP/2 connection is alive after the server's TLS close, which only a request reveals.
         if mayBeHTTP2, isOverTLS, easy.isClosedByServer {
             isStale = true
             return false
@@ -246,16 +256,80 @@ extension CurlStream: TransferDelegate {
         return attempt <= 1 || transfer.owner?.mayResend() == true
     }
 
-    /// Notes the end; the owner is told in the loop's turn.
+    /// Records the end; the owner is notified in the loop's turn.
     func transferEnded(_ handle: EasyHandle, error: CurlError?) {
         transfer.end(error, isUnannounced: easy.endedUnannounced)
-        // Where the rest of the body would be taken for the next request (RFC 9112 §9.3). libcurl keeps the connection when the
-        // final head comes in place of 100, and one that ended in the middle of a head.
+        // The rest of the body would be read as the next request (RFC 9112 §9.3). libcurl keeps the connection if the
+        // final head comes in place of 100, and if the answer ended within a head.
         guard error == nil else { return }
         if !transfer.upload.isComplete || !transfer.isHeadComplete {
             driver.dropConnection(of: self)
         } else if !isReadAtOnce {
             driver.dropStrayConnection(of: self)
         }
+    }
+}
+
+// The request as libcurl sends it.
+extension CurlStream {
+    /// Method and framing set in a handle. Only differences to the last request are set again.
+    struct Shape: Equatable {
+        var method = RequestMethod.get
+        var otherMethod = ""
+        var length: Int64?
+        var hasBody = false
+        /// True if the handle was switched to HTTP/1.1.
+        var isHTTP1 = false
+    }
+
+    /// Passes the fields of `head` to libcurl.
+    func takeFields(of head: FieldSink) throws(CurlError) {
+        fields.reset()
+        var hasAccept = false
+        try head.forEachField { (name, value) throws(CurlError) in
+            hasAccept = hasAccept || FieldName(name, ByteRange(start: 0, end: name.count)) == .accept
+            try fields.append(name: name, value: value)
+        }
+        // libcurl would add `Accept: */*`.
+        if !hasAccept { fields.suppress("Accept") }
+    }
+
+    /// Configures the handle for `request`, and suppresses fields that libcurl would add.
+    func apply(_ request: ExchangeRequest) throws(CurlError) {
+        var wanted = Shape()
+        wanted.method = request.method
+        wanted.otherMethod = request.otherMethod
+        wanted.hasBody = request.hasBody
+        if case .length(let length) = request.framing { wanted.length = Int64(clamping: length) }
+        if let versions { wanted.isHTTP1 = versions.applies(to: request) }
+        if wanted.hasBody {
+            // With this field libcurl delays the body, for a second at most; without it libcurl would add one itself
+            // (RFC 9110 §10.1.1).
+            if request.expectsContinue {
+                try fields.append(name: "Expect", value: "100-continue")
+            } else {
+                fields.suppress("Expect")
+            }
+        } else if case .length = request.framing {
+            try fields.append(name: "Content-Length", value: "0")
+        }
+        guard wanted != shape else { return }
+        if wanted.isHTTP1 != shape.isHTTP1 { try versions?.apply(isHTTP1: wanted.isHTTP1, to: easy) }
+        // From the last shape to the neutral one, which is GET, …
+        try easy.set(.upload, false)
+        try easy.set(.httpGet, true)
+        try easy.clear(.customRequest)
+        // … and from there to this one.
+        if wanted.hasBody {
+            try easy.set(.upload, true)
+            try easy.set(.bodySize, wanted.length ?? -1)
+        }
+        switch wanted.method {
+        case .get where !wanted.hasBody: break
+        case .head where !wanted.hasBody: try easy.set(.noBody, true)
+        case .other: try easy.set(.customRequest, wanted.otherMethod)
+        default: try easy.set(.customRequest, wanted.method.name)
+        }
+        shape = wanted
     }
 }

@@ -4,11 +4,10 @@
 internal import EventLoop
 internal import HTTPWire
 
-/// The client's side of one HTTP/1.1 connection (RFC 9112): what of a request is sent next, what the bytes of its answer mean, and
-/// if the connection can take another request.
+/// The client's side of one HTTP/1.1 connection (RFC 9112): sending, reading, and reuse.
 ///
-/// A value without clock and socket. The transfer that goes with each event notes what has come of the answer, and knows how much
-/// of the request's body is left. Each event has its own small enum of actions, which `HTTP1Stream` carries out. An event that
+/// A value without clock and socket. The transfer passed with each event records the answer, and knows how much of the
+/// request's body is left. Each event has its own small enum of actions, which `HTTP1Stream` carries out. An event that
 /// the state does not allow traps in debug builds, and changes nothing in release builds.
 struct HTTP1ClientMachine: ~Copyable {
     private enum State {
@@ -17,26 +16,26 @@ struct HTTP1ClientMachine: ~Copyable {
         /// The request waits for the connection.
         case connecting(HTTP1ClientRequest)
         case running(HTTP1ClientRequest)
-        /// The answer is whole, and the connection can take another request once the owner lets go of this one.
+        /// The answer is complete. The connection can take another request once the owner releases this one.
         case ended
-        /// The connection waits for its next request.
-        case resting
+        /// The connection is idle between two requests.
+        case idle
         /// The final head was a 101.
         case switched
-        /// Nothing more is done on the connection. `wasIgnored`: it had carried other requests before, and ended without a byte of an
-        /// answer to the last one.
+        /// The connection is finished. `wasIgnored`: it was reused, and ended without a byte of an answer to the last
+        /// request.
         case over(wasIgnored: Bool)
     }
 
-    /// The longest piece of a request's body that is sent at once, in bytes.
+    /// The largest piece of a request's body sent at once, in bytes.
     static let bodyPiece = 64 * 1024
 
     private var state = State.unconnected
-    /// Events that the state did not allow.
+    /// The number of events that the state did not allow.
     private(set) var misuses = 0
     private let trapsMisuse: Bool
 
-    /// A connection that is not made yet.
+    /// Creates a machine without a connection.
     init(trapsMisuse: Bool = true) { self.trapsMisuse = trapsMisuse }
 
     // MARK: State
@@ -44,22 +43,22 @@ struct HTTP1ClientMachine: ~Copyable {
     /// True if a request is under way on the connection.
     var isRunning: Bool { if case .running = state { true } else { false } }
     var isConnecting: Bool { if case .connecting = state { true } else { false } }
-    var isResting: Bool { if case .resting = state { true } else { false } }
+    var isIdle: Bool { if case .idle = state { true } else { false } }
     /// True if the final head was a 101.
     var hasSwitched: Bool { if case .switched = state { true } else { false } }
-    /// True if the body waits for the upstream's word (RFC 9110 §10.1.1).
+    /// True if the body waits for 100 (RFC 9110 §10.1.1).
     var awaitsContinue: Bool { sending == .awaitingContinue }
     /// True if the head waits for the body, until the end of the loop's turn.
     var isHeld: Bool { sending == .held }
-    /// True if the body of the present request has waited for 100 in vain.
+    /// True if the body of the current request has waited for 100 in vain.
     var hasWaited: Bool { if case .running(let request) = state { request.hasWaited } else { false } }
-    /// True if the connection, which had carried other requests, has ended without a byte on the last one (RFC 9112 §9.3.1).
+    /// True if a reused connection ended without an answer to the last request (RFC 9112 §9.3.1).
     var wasIgnored: Bool { if case .over(let wasIgnored) = state { wasIgnored } else { false } }
     private var sending: HTTP1ClientRequest.Sending? {
         if case .running(let request) = state { request.sending } else { nil }
     }
 
-    /// Returns what the loop is to tell of. `hasOutput`: something waits to be sent.
+    /// Returns the events to watch for. `hasOutput`: bytes wait to be sent.
     func interest(isPaused: Bool, hasOutput: Bool) -> Interest {
         guard case .running(let request) = state else { return [] }
         var interest: Interest = []
@@ -70,13 +69,13 @@ struct HTTP1ClientMachine: ~Copyable {
 
     // MARK: Sending
 
-    /// A request begins. `awaitsContinue`: its body waits for 100.
+    /// Begins a request. `awaitsContinue`: its body waits for 100.
     mutating func begin(_ framing: BodyFraming, awaitsContinue: Bool) -> BeginAction {
         switch state {
         case .unconnected:
             state = .connecting(HTTP1ClientRequest(framing, awaitsContinue: awaitsContinue, isReused: false))
             return .connect
-        case .resting:
+        case .idle:
             state = .running(HTTP1ClientRequest(framing, awaitsContinue: awaitsContinue, isReused: true))
             return .send
         case .connecting, .running, .ended, .switched, .over:
@@ -85,14 +84,14 @@ struct HTTP1ClientMachine: ~Copyable {
         }
     }
 
-    /// The connection is there.
+    /// Continues after the connection is established.
     mutating func connected() -> ConnectAction {
         guard case .connecting(let request) = state else { return .nothing }
         state = .running(request)
         return .send
     }
 
-    /// Returns what of the body is sent next.
+    /// Returns the next piece of the body to send.
     func bodyToSend(of transfer: Transfer) -> SendAction {
         guard case .running(let request) = state, request.sending == .body, !transfer.upload.isComplete,
             !transfer.awaitsBody
@@ -101,20 +100,20 @@ struct HTTP1ClientMachine: ~Copyable {
         return request.isChunked ? .chunk(upTo: limit) : .piece(upTo: limit)
     }
 
-    /// The head waits for the body, of which nothing is here yet: mostly both have come from the caller at once, and so leave at once.
+    /// Holds the head for a body not received yet: both usually come from the caller at once, and are sent at once.
     mutating func holdHead() {
         guard case .running(var request) = state, request.hold() else { return misused("holdHead") }
         state = .running(request)
     }
 
-    /// The head waits no longer. Returns whether it has waited.
+    /// Ends the hold of the head. Returns true if the head was held.
     mutating func endHold() -> Bool {
         guard case .running(var request) = state, request.endHold() else { return false }
         state = .running(request)
         return true
     }
 
-    /// The time is over for which the body waits for 100. Returns whether it goes now.
+    /// Ends the wait for 100. Returns true if the body is sent now.
     mutating func endWait() -> Bool {
         guard case .running(var request) = state, request.endWait() else { return false }
         state = .running(request)
@@ -123,7 +122,7 @@ struct HTTP1ClientMachine: ~Copyable {
 
     // MARK: Receiving
 
-    /// Takes the next step in `bytes`, which are all that have come and are not done with.
+    /// Processes the next part of `bytes`, which holds everything received and not consumed.
     mutating func read(_ bytes: Span<UInt8>, into transfer: Transfer) -> ReadAction {
         guard case .running(var request) = state else {
             misused("read")
@@ -135,7 +134,7 @@ struct HTTP1ClientMachine: ~Copyable {
         return action
     }
 
-    /// The upstream has ended its side.
+    /// Handles the end of the upstream's sending side.
     mutating func inputEnded() -> InputEndAction {
         guard case .running(let request) = state else {
             misused("inputEnded")
@@ -145,20 +144,21 @@ struct HTTP1ClientMachine: ~Copyable {
         return .finish
     }
 
-    /// Something was sent or received. `isSent`: all of the request has gone.
+    /// Decides after sending or receiving. `isSent`: all of the request was sent.
     mutating func settle(isSent: Bool) -> SettleAction {
-        guard case .running(let request) = state else { return .goOn }
+        guard case .running(let request) = state else { return .proceed }
         if request.reader == .switched {
             state = .switched
             return .switchProtocol
         }
-        return request.isOver(isSent: isSent) ? .finish : .goOn
+        return request.isOver(isSent: isSent) ? .finish : .proceed
     }
 
     // MARK: Ends
 
-    /// The request is over. Whether the connection can take another is known now (RFC 9112 §9.3): `isKept` says that it may, as far
-    /// as heads and buffers go.
+    /// Ends the request and decides if the connection can take another (RFC 9112 §9.3).
+    ///
+    /// `isKept`: heads and buffers allow that.
     mutating func end(isKept: Bool) -> EndAction {
         switch state {
         case .running(let request) where request.reader == .whole && isKept:
@@ -168,29 +168,29 @@ struct HTTP1ClientMachine: ~Copyable {
             state = .over(wasIgnored: request.isReused && !request.hasHeard)
         case .connecting:
             state = .over(wasIgnored: false)
-        case .unconnected, .ended, .resting, .switched, .over:
+        case .unconnected, .ended, .idle, .switched, .over:
             misused("end")
         }
         return .close
     }
 
-    /// The owner has let go of the request. Returns whether the connection waits for another.
-    mutating func rest() -> Bool {
+    /// Makes the connection idle after its owner released the request. Returns true if another request can follow.
+    mutating func becomeIdle() -> Bool {
         guard case .ended = state else { return false }
-        state = .resting
+        state = .idle
         return true
     }
 
-    /// The socket is ready.
+    /// Returns the reaction to an event on the socket.
     func ready() -> ReadyAction {
         switch state {
         case .running: .advance
-        case .ended, .resting: .close
+        case .ended, .idle: .close
         case .unconnected, .connecting, .switched, .over: .nothing
         }
     }
 
-    /// The connection is closed.
+    /// Records that the connection is closed.
     mutating func close() {
         state = .over(wasIgnored: wasIgnored)
     }
@@ -198,5 +198,79 @@ struct HTTP1ClientMachine: ~Copyable {
     private mutating func misused(_ event: StaticString) {
         misuses += 1
         assert(!trapsMisuse, "HTTP1ClientMachine: \(event) is not allowed now")
+    }
+}
+
+// The actions of `HTTP1ClientMachine`: one small enum for each event.
+extension HTTP1ClientMachine {
+    enum BeginAction: Equatable {
+        /// Connect; the request waits for that.
+        case connect
+        /// Send the head on the existing connection.
+        case send
+        /// Refuse the request: the connection takes none now.
+        case refuse
+    }
+
+    enum ConnectAction: Equatable {
+        /// Send the head.
+        case send
+        case nothing
+    }
+
+    enum SendAction: Equatable {
+        case nothing
+        /// Ask the owner for up to that many bytes of the body. Send them unframed.
+        case piece(upTo: Int)
+        /// Ask the owner for up to that many bytes of the body. Send them as a chunk (RFC 9112 §7.1).
+        case chunk(upTo: Int)
+    }
+
+    enum ReadAction: Equatable {
+        /// Receive more.
+        case wait
+        /// Consume an interim head. `endsWait`: the body that waited for 100 is sent now.
+        case takeInterim(length: Int, endsWait: Bool)
+        /// Consume the final head.
+        ///
+        /// `isUntilEnd`: only the end of the connection ends the answer; over TLS that end must be announced.
+        case takeHead(length: Int, status: Int, isUntilEnd: Bool)
+        /// Consume that many bytes of the body.
+        case takeBody(length: Int)
+        /// Stop receiving: a window is full, or nothing that follows belongs to this answer.
+        case stop
+        /// End the request: the answer is invalid or unwanted. The transfer has recorded the reason.
+        case refuse
+    }
+
+    enum InputEndAction: Equatable {
+        /// End the request; the transfer knows if the answer is complete.
+        case finish
+        /// End the request, whose answer broke off within a head.
+        case failWithinHead
+        /// End the request, to which no byte of an answer has come.
+        case failUnheard
+    }
+
+    enum SettleAction: Equatable {
+        case proceed
+        /// End the request: request and answer are complete, or the rest of the request is not needed.
+        case finish
+        /// Leave the connection to the other protocol.
+        case switchProtocol
+    }
+
+    enum EndAction: Equatable {
+        /// Keep the connection for another request.
+        case keep
+        case close
+    }
+
+    enum ReadyAction: Equatable {
+        /// Send and receive.
+        case advance
+        /// Close the connection: it has ended, or received bytes that answer no request (RFC 9112 §9.2).
+        case close
+        case nothing
     }
 }

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Curl
 internal import HTTPWire
 
-/// One request on the connection of an `HTTP1ClientMachine`, and its answer, as far as both have gone.
+/// The state of one request and its answer on the connection of an `HTTP1ClientMachine`.
 struct HTTP1ClientRequest {
-    /// The reason for which the body goes, or does not.
+    /// The state of sending the body.
     enum Sending {
-        /// The head waits for the first bytes of the body, until the end of the loop's turn.
+        /// The head waits for the first of the body, until the turn's end.
         case held
-        /// The body waits for the upstream's word (RFC 9110 §10.1.1).
+        /// The body waits for 100 (RFC 9110 §10.1.1).
         case awaitingContinue
-        /// The body goes as it comes from the owner.
+        /// The body is sent as supplied by the owner.
         case body
-        /// The rest is of no interest to the upstream: it has refused the request, or answered in place of the word that the body
-        /// waits for. The connection ends with this answer (RFC 9112 §9.3).
+        /// The rest is not sent: the upstream refused the request or answered in place of 100. The connection ends with
+        /// this answer (RFC 9112 §9.3).
         case stopped
     }
 
     private(set) var sending: Sending
     private(set) var reader = HTTP1ResponseReader.start
-    /// True if the body goes in chunks.
+    /// True if the body is sent in chunks.
     let isChunked: Bool
     /// True if the connection has carried another request before.
     let isReused: Bool
@@ -35,24 +36,24 @@ struct HTTP1ClientRequest {
         self.isReused = isReused
     }
 
-    /// True if the answer is whole, and with it the request as far as it will be sent. `isSent`: all of the request has gone.
+    /// Returns true if answer and request are complete. `isSent`: all of the request was sent.
     func isOver(isSent: Bool) -> Bool { reader == .whole && (isSent || sending == .stopped) }
 
-    /// Has the head wait. False if the body is not to be sent now.
+    /// Holds the head. Returns false if the body is not to be sent now.
     mutating func hold() -> Bool {
         guard sending == .body else { return false }
         sending = .held
         return true
     }
 
-    /// The head waits no longer. Returns whether it has waited.
+    /// Ends the hold of the head. Returns true if the head was held.
     mutating func endHold() -> Bool {
         guard sending == .held else { return false }
         sending = .body
         return true
     }
 
-    /// The time is over for which the body waits for 100. Returns whether it has waited until now.
+    /// Ends the wait for 100. Returns true if the body was still waiting.
     mutating func endWait() -> Bool {
         guard sending == .awaitingContinue else { return false }
         sending = .body
@@ -73,5 +74,30 @@ struct HTTP1ClientRequest {
         default:
             return action
         }
+    }
+}
+
+/// The chunked framing of a request's body (RFC 9112 §7.1), with its trailer fields.
+struct ChunkedBody: ~Copyable {
+    private var trailers = ByteQueue()
+
+    /// Removes the trailer fields of the last request.
+    mutating func begin() {
+        if !trailers.isEmpty { trailers.removeAll(keepingCapacity: 0) }
+    }
+
+    /// Adds a trailer field (RFC 9112 §7.1.2). Returns false if the field could be read as two.
+    mutating func append(name: Span<UInt8>, value: Span<UInt8>) -> Bool {
+        RequestWriter.field(name, value, to: &trailers)
+    }
+
+    /// Appends `piece` to `output` as a chunk; at the end of the body also the last chunk and the trailers.
+    mutating func frame(_ piece: borrowing ByteQueue, _ supply: BodySupply, to output: inout ByteQueue) {
+        piece.withSpan { ResponseWriter.chunk($0, to: &output) }
+        guard supply == .end else { return }
+        ResponseWriter.lastChunk(to: &output)
+        trailers.withSpan { output.append($0) }
+        trailers.removeAll(keepingCapacity: 0)
+        ResponseWriter.endOfHead(to: &output)
     }
 }

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Curl
+internal import HTTPTypes
 internal import HTTPWire
 
-/// The answer to one request, read from the bytes of a connection (RFC 9112 §2.2) into a transfer.
+/// The reader of one request's answer from a connection into a transfer (RFC 9112 §2.2).
 ///
-/// Heads are handed over whole, the body as it comes; the transfer judges both. What follows the answer is not touched.
+/// Heads are passed on complete, the body as received; the transfer validates both. Bytes after the answer are not
+/// consumed.
 enum HTTP1ResponseReader: Equatable {
-    /// A head, interim or final. The bytes before `searched` hold no end of its present line, which begins at `lineStart`.
+    /// A head, interim or final. The bytes before `searched` hold no end of the current line, which begins at
+    /// `lineStart`.
     case head(searched: Int, lineStart: Int)
     /// The body of the answer.
     case body
-    /// The end of the answer. What follows belongs to no request.
+    /// The end of the answer. Bytes that follow belong to no request.
     case whole
     /// The bytes of another protocol (RFC 9110 §15.2.2).
     case switched
 
     typealias Action = HTTP1ClientMachine.ReadAction
 
-    /// The reader of an answer of which nothing has come.
+    /// The reader before the first byte of an answer.
     static let start = head(searched: 0, lineStart: 0)
 
-    /// Takes the next step in `bytes`, which are all that have come and are not done with.
+    /// Processes the next part of `bytes`, which holds everything received and not consumed.
     mutating func read(_ bytes: Span<UInt8>, into transfer: Transfer) -> Action {
         switch self {
         case .head(var searched, var lineStart):
             guard let length = Self.endOfHead(in: bytes, &searched, &lineStart) else {
                 self = .head(searched: searched, lineStart: lineStart)
-                // The transfer says when a head is too long, but sees none that has no end.
+                // The transfer limits complete heads only, so that an endless one is refused here.
                 guard bytes.count > Transfer.headLimit else { return .wait }
                 _ = transfer.refuse(.headTooLarge)
                 return .refuse
@@ -43,7 +47,7 @@ enum HTTP1ResponseReader: Equatable {
     }
 
     private mutating func take(head: Span<UInt8>, into transfer: Transfer) -> Action {
-        switch Self.judge(head, for: transfer) {
+        switch Self.scan(head, for: transfer) {
         case .refused: return .refuse
         case .interim: return .takeInterim(length: head.count, endsWait: false)
         case .final: break
@@ -54,8 +58,8 @@ enum HTTP1ResponseReader: Equatable {
         return .takeHead(length: head.count, status: status, isUntilEnd: transfer.isUntilEnd)
     }
 
-    private static func judge(_ head: Span<UInt8>, for transfer: Transfer) -> Transfer.HeadKind {
-        // The scanner takes the later versions, too, as libcurl writes them.
+    private static func scan(_ head: Span<UInt8>, for transfer: Transfer) -> Transfer.HeadKind {
+        // The scanner also accepts later versions, as libcurl writes them.
         guard head.count > 5, head[5] == UInt8(ascii: "1") else { return transfer.refuse(.statusLineInvalid) }
         let isTaken = unsafe head.withUnsafeBytes { unsafe transfer.head.append($0, upTo: Transfer.headLimit) }
         return isTaken ? transfer.scanHead() : transfer.refuse(.headTooLarge)
@@ -67,13 +71,14 @@ enum HTTP1ResponseReader: Equatable {
         switch disposition {
         case .consumed: return .takeBody(length: bytes.count)
         case .pause: return .stop
-        // What came after the answer is left where it is, and so the connection takes no other request.
+        // Bytes after the answer stay unread, so that the connection takes no other request.
         case .abort: return self == .whole ? .stop : .refuse
         }
     }
 
-    /// Returns the length of the head: it ends with the first line that begins with CR or LF. The scanner judges what else that line
-    /// holds.
+    /// Returns the length of the head, up to the first line beginning with CR or LF.
+    ///
+    /// The scanner validates the rest of that line.
     private static func endOfHead(in bytes: Span<UInt8>, _ searched: inout Int, _ lineStart: inout Int) -> Int? {
         while let lineFeed = bytes.firstLineFeed(from: searched) {
             let first = bytes[lineStart]
@@ -83,5 +88,62 @@ enum HTTP1ResponseReader: Equatable {
         }
         searched = bytes.count
         return nil
+    }
+}
+
+/// An upstream's response head as values.
+struct ScannedHead {
+    let status: Int
+    let fields: HTTPFields
+
+    private static let noFields = HTTPFields()
+
+    /// Creates the values of `head`, whose ranges refer to `bytes`. `kinds`: only fields of these kinds.
+    init(_ head: ResponseHead, in bytes: Span<UInt8>, only kinds: [FieldName]? = nil) {
+        // Usually none of the kinds is present, and nothing is allocated.
+        var fields = Self.noFields
+        for line in head.fields {
+            if let kinds, !kinds.contains(line.kind) { continue }
+            guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
+            fields.append(HTTPField(name: name, value: bytes.text(line.value)))
+        }
+        status = head.status
+        self.fields = fields
+    }
+}
+
+extension Transfer {
+    /// Returns true if `filter` admits the final head.
+    func passes(_ filter: ResponseFilter) -> Bool {
+        var type: ByteRange?
+        for index in answer.fields.indices where answer.fields[index].kind == .contentType {
+            guard type == nil else { return filter.admits(status: answer.status) }
+            type = answer.fields[index].value
+        }
+        return head.withSpan { bytes in
+            filter.admits(status: answer.status, contentType: bytes.extracting((type ?? .empty).bounds))
+        }
+    }
+}
+
+extension HTTPFields {
+    /// Calls `body` with each field line, joining all `Cookie` fields into the first.
+    ///
+    /// A request has at most one `Cookie` line (RFC 6265 §5.4), but the setter `fields[.cookie]` splits its value into one field for
+    /// each cookie, as HTTP/2 allows (RFC 9113 §8.2.3). Servers join such lines by commas and lose the session.
+    func forEachLine<Failure>(
+        _ body: (_ name: HTTPField.Name, _ value: String) throws(Failure) -> Void
+    ) throws(Failure) {
+        var hasCookie = false
+        for field in self {
+            guard field.name == .cookie else {
+                try body(field.name, field.value)
+                continue
+            }
+            guard !hasCookie else { continue }
+            hasCookie = true
+            // The getter joins the lines by "; ".
+            try body(field.name, self[.cookie] ?? "")
+        }
     }
 }

@@ -5,53 +5,54 @@ internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
-/// HTTP/1.1 spoken by ourselves, in libcurl's place, on a connection that libcurl has made: for one request after the other.
+/// HTTP/1.1 without libcurl's transfer engine, on a connection that libcurl has made.
 ///
-/// libcurl sets up and takes down a whole transfer for each request, which costs more than all the rest of an exchange; here a
-/// request is one `send`, one `recv`, and nothing to register. An `HTTP1ClientMachine` decides; this carries it out.
+/// libcurl sets up and tears down a whole transfer for each request, which costs more than all the rest of an exchange;
+/// here a request is one `send`, one `recv`, and nothing to register. An `HTTP1ClientMachine` decides, this class
+/// carries out.
 ///
-/// It also takes requests for another protocol (RFC 9110 §7.8). After a 101 there is no HTTP any more: then
-/// `takeConnection` hands the connection over.
+/// Also carries requests for another protocol (RFC 9110 §7.8). After a 101, `takeConnection` returns the connection.
 final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
-    /// The most that is received at once, in bytes.
+    /// The largest read, in bytes.
     private static let piece = 32 * 1024
-    /// The time for which the body waits for the upstream's word.
+    /// The time for which the body waits for 100.
     private static let longestWait = LoopDelay(.seconds(1))
-    /// The memory of `output` that is kept for the next request, in bytes at most.
+    /// The capacity of `output` that is kept for the next request, in bytes.
     private static let keptMemory = 16 * 1024
 
     let transfer: Transfer
-    /// The connections that rest, this one between two requests; not retained, as they hold this one then.
-    private unowned let rest: RestingStreams
+    /// The idle pool that holds this stream between two requests; not retained, as the pool retains the stream.
+    private unowned let idleStreams: IdleStreams
     /// The handle that libcurl connects with.
     private let easy: EasyHandle
-    /// True if there is a proxy on the way.
+    /// True if the connection passes a proxy.
     private let isProxied: Bool
     private let driver: CurlDriver
     private let loop: EventLoop
     private var connection: UpstreamConnection?
     private var machine = HTTP1ClientMachine()
-    /// The bytes of the request that are to be sent; they hold secrets.
+    /// The bytes of the request to be sent; they contain secrets.
     private var output = ByteQueue()
-    /// The bytes that have come and were not read yet.
+    /// Received bytes not yet read.
     private var input = ByteQueue()
-    /// Apart from the machine, as trailer fields come while the owner is asked for the body.
+    /// Apart from the machine, as trailers come while the owner is asked for the body.
     private var chunks = ChunkedBody()
     private var continueTimer: LazyTimer?
-    /// The moment since which it rests.
-    private(set) var restingSince = LoopInstant.never
+    /// The start of the current idle time.
+    private(set) var idleSince = LoopInstant.never
 
-    /// A stream on `connection`, which `easy` makes; `driver` tells what comes of it. `isUpgrade`: for the one request that asks for
-    /// another protocol.
+    /// Creates a stream on `connection`, which `easy` establishes.
+    ///
+    /// `driver` reports the result. `isUpgrade`: for a single request for another protocol.
     init(
-        driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, rest: RestingStreams, isProxied: Bool,
+        driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, idleStreams: IdleStreams, isProxied: Bool,
         isUpgrade: Bool
     ) {
         transfer = Transfer(driver: driver)
         self.driver = driver
         self.easy = easy
         self.connection = connection
-        self.rest = rest
+        self.idleStreams = idleStreams
         self.isProxied = isProxied
         loop = connection.loop
         transfer.isUpgrade = isUpgrade
@@ -70,8 +71,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         head.end(request.framing)
         head.take(into: &output)
         chunks.begin()
-        let isReused = machine.isResting
-        transfer.mayMeetIdleTimeout = isReused && request.mayGoAgain
+        let isReused = machine.isIdle
+        transfer.mayMeetIdleTimeout = isReused && request.canResend
         switch machine.begin(request.framing, awaitsContinue: awaitsContinue) {
         case .connect:
             guard let connection else { throw .failedInit }
@@ -79,8 +80,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         case .send:
             sendHead()
             watch()
-            // The owner is to hear that some of the body was taken, or that none can be.
-            if transfer.hasNews { driver.wake() }
+            // The owner has to learn that some of the body was taken, or that none can be.
+            if transfer.isEnqueued { driver.wake() }
         case .refuse:
             throw .failedInit
         }
@@ -107,7 +108,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     func release() {
         transfer.reset()
-        rest.put(self, now: loop.now)
+        idleStreams.put(self, now: loop.now)
     }
 
     func takeConnection() -> UpstreamConnection? {
@@ -117,22 +118,24 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         return connection
     }
 
-    // MARK: Rest
+    // MARK: Idle
 
-    /// Goes to rest after a request. Returns whether the connection can take another.
-    func goToRest(now: LoopInstant) -> Bool {
-        guard let connection, machine.rest() else { return false }
-        restingSince = now
+    /// Makes the stream idle after a request. Returns true if the connection can take another.
+    func becomeIdle(now: LoopInstant) -> Bool {
+        guard let connection, machine.becomeIdle() else { return false }
+        idleSince = now
         input.removeAll(keepingCapacity: 0)
         connection.watch(for: .read, handler: self)
         return true
     }
 
-    /// True if the connection can take a request: nothing has come while it rested. What came answers no request and must
-    /// not be taken for the answer to the next one (RFC 9112 §9.2); and at its end a server may have closed it.
-    var isFresh: Bool { machine.isResting && connection?.isQuiet == true }
+    /// True if the connection can take a request: nothing was received while idle.
+    ///
+    /// Such bytes answer no request and must not be read as the next answer (RFC 9112 §9.2). At its end the server may
+    /// have closed the connection.
+    var isFresh: Bool { machine.isIdle && connection?.isQuiet == true }
 
-    /// Ends it in any state, with its connection.
+    /// Closes the stream in any state, with its connection.
     func close() {
         machine.close()
         continueTimer?.disarm()
@@ -147,13 +150,13 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         switch machine.ready() {
         case .advance: advance()
         case .close:
-            rest.remove(self)
+            idleStreams.remove(self)
             close()
         case .nothing: break
         }
     }
 
-    /// libcurl has connected, or has failed to.
+    /// Continues after libcurl has connected, or has failed to.
     func transferEnded(_ handle: EasyHandle, error: CurlError?) {
         guard machine.isConnecting else { return }
         if let error {
@@ -171,23 +174,23 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         guard machine.isRunning else { return }
         if !output.isEmpty { send() }
         receive()
-        // What came may be the word that the body has waited for.
+        // The bytes received may be the 100 that the body waited for.
         if output.isEmpty, machine.bodyToSend(of: transfer) != .nothing { send() }
         settle()
         watch()
     }
 
-    /// Ends the request when both it and its answer are whole.
+    /// Ends the request if both it and its answer are complete.
     private func settle() {
         switch machine.settle(isSent: transfer.upload.isComplete && output.isEmpty) {
-        case .goOn: break
+        case .proceed: break
         case .finish: finish(nil)
         case .switchProtocol: connection?.watch(for: [], handler: self)
         }
         driver.wake()
     }
 
-    /// Has the loop tell of what is waited for; costs nothing if that is the same as before.
+    /// Updates the events that the loop watches for; free of cost if they are unchanged.
     private func watch() {
         guard machine.isRunning, let connection else { return }
         let interest = machine.interest(isPaused: transfer.isPaused, hasOutput: !output.isEmpty)
@@ -205,8 +208,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     // MARK: Sending
 
-    /// Sends the head, and the body after it as far as it is here. If none of it is here yet, the head waits for it until the
-    /// end of this turn of the loop.
+    /// Sends the head with the first of the body. If none of that is here yet, holds the head until the end of this
+    /// turn.
     private func sendHead() {
         if machine.awaitsContinue { beginWait() }
         fill()
@@ -215,27 +218,27 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         driver.hold(self)
     }
 
-    /// The turn ends: a head that waited for the body goes without it.
+    /// Sends a held head without a body at the end of the turn.
     func sendHeld() {
         guard machine.isHeld else { return }
         send()
         watch()
     }
 
-    /// Sends what the connection takes.
+    /// Sends as much as the connection accepts.
     private func send() {
         guard let connection else { return }
         if machine.endHold() { fill() }
         do throws(UpstreamConnection.Broken) {
             while true {
                 try connection.send(&output)
-                // What was begun over TLS comes again as it was: nothing is added to what is left.
+                // TLS must be retried with the same bytes: nothing is appended to the unsent rest.
                 guard output.isEmpty, machine.bodyToSend(of: transfer) != .nothing else { break }
                 fill()
                 if output.isEmpty { break }
             }
         } catch {
-            // What it says before it closes still counts: the request may be too much for it.
+            // The response to a request that is too long still counts if sent before the close.
             output.removeAll()
         }
         if output.isEmpty, machine.bodyToSend(of: transfer) == .nothing {
@@ -243,7 +246,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         }
     }
 
-    /// Appends what comes next of the body.
+    /// Appends the next piece of the body.
     private func fill() {
         let supply: BodySupply
         switch machine.bodyToSend(of: transfer) {
@@ -252,7 +255,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         case .piece(let limit):
             supply = takePiece(upTo: limit, into: &output)
         case .chunk(let limit):
-            // The size of a chunk, which stands before its data, is known when those are there.
+            // The chunk size comes before the data, and is known only after these are read.
             var piece = ByteQueue()
             supply = takePiece(upTo: limit, into: &piece)
             chunks.frame(piece, supply, to: &output)
@@ -270,7 +273,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         return supply
     }
 
-    /// The head goes out, and the body waits for 100 (RFC 9110 §10.1.1).
+    /// Starts the wait for 100 (RFC 9110 §10.1.1).
     private func beginWait() {
         if continueTimer == nil {
             let timer = LazyTimer(loop: loop)
@@ -284,16 +287,16 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     // MARK: Receiving
 
-    /// Takes what has come.
+    /// Receives and processes available bytes.
     private func receive() {
         guard machine.isRunning, feed(), let connection else { return }
-        let rest = rest
-        rest.exchangeMemory(with: &input)
-        defer { rest.exchangeMemory(with: &input) }
+        let idleStreams = idleStreams
+        idleStreams.exchangeMemory(with: &input)
+        defer { idleStreams.exchangeMemory(with: &input) }
         while machine.isRunning {
             switch try? connection.receive(into: &input, atMost: Self.piece) {
             case .bytes(let count):
-                // Over TLS more may wait although the descriptor is not readable.
+                // With TLS more may be available although the descriptor is not readable.
                 guard feed(), count == Self.piece || connection.isSecure else { return }
             case .nothing: return
             case .end: endInput()
@@ -310,7 +313,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         }
     }
 
-    /// Feeds the transfer with what is here. Returns whether more is to be received.
+    /// Passes received bytes to the transfer. Returns true if more should be received.
     private func feed() -> Bool {
         while true {
             switch input.withSpan({ machine.read($0, into: transfer) }) {
@@ -330,7 +333,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         }
     }
 
-    // MARK: What libcurl does not ask while it only connects
+    // MARK: Not called by libcurl while it only connects
 
     func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool { true }
     func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition { .abort }

@@ -3,13 +3,13 @@
 
 internal import Curl
 
-/// The reason for which a TLS handshake failed. `FailureMeaning` says it in words.
+/// The reason for which a TLS handshake failed. `FailureMeaning` has its texts.
 enum TLSFault: Equatable {
-    /// The server ended the handshake with this alert (RFC 8446 §6).
+    /// An alert of the server ended the handshake (RFC 8446 §6).
     case alert(Int)
-    /// The authorities of the configuration cannot be used.
+    /// The configured CAs cannot be used.
     case authorities
-    /// Our own certificate or key cannot be used.
+    /// The client certificate or its key cannot be used.
     case ownCertificate
     /// The connection ended in the middle of the handshake.
     case cutOff
@@ -26,7 +26,7 @@ enum TLSFault: Equatable {
     case version
     case weak
 
-    /// `nil` for a failure that is not one of TLS.
+    /// Creates the fault, or `nil` if `failure` is not about TLS.
     init?(_ failure: TransferFailure) {
         switch failure.error {
         case .sslPinnedKeyMismatch: self = .pinMismatch
@@ -34,14 +34,14 @@ enum TLSFault: Equatable {
         case .sslCertificateProblem: self = .ownCertificate
         case .sslClientCertificate: self = .alert(116)
         case .peerFailedVerification where failure.text == "SSL certificate verification failed":
-            // What libcurl says of the alert by which a server calls our own certificate expired.
+            // libcurl's text for the alert by which a server reports our certificate as expired.
             self = .alert(45)
         case .peerFailedVerification, .sslIssuerError: self.init(verifyResult: failure.verifyResult)
         case .sslInvalidCertificateStatus: self = .revoked
         case .sslConnectError, .sslCipher: self.init(handshake: failure.text)
         case .receiveError, .sendError:
-            // In TLS 1.3 a server that does not like our certificate says so when the handshake is over for us (RFC 8446
-            // §4.4.2.4). Any other loss of a connection that stood is none of TLS.
+            // In TLS 1.3 a server refuses our certificate after the handshake is over for us (RFC 8446 §4.4.2.4). Any
+            // other loss of an established connection is not about TLS.
             guard let alert = Self.reason(in: failure.text).flatMap(Self.alert), Self.isAboutCertificates(alert)
             else { return nil }
             self = .alert(alert)
@@ -49,10 +49,10 @@ enum TLSFault: Equatable {
         }
     }
 
-    /// By OpenSSL's `X509_V_ERR_…`.
+    /// Creates the fault of OpenSSL's `X509_V_ERR_…`.
     private init(verifyResult: Int) {
         switch verifyResult {
-        // The chain is not what failed; all that libcurl looks at behind it is the name.
+        // The chain is valid; the only other check of libcurl is of the name.
         case 0, 1, 62, 64: self = .otherName
         case 9: self = .notYetValid
         case 10: self = .expired
@@ -64,10 +64,10 @@ enum TLSFault: Equatable {
         }
     }
 
-    /// By the reason that OpenSSL gives within libcurl's words.
+    /// Creates the fault from the OpenSSL reason in libcurl's text.
     private init(handshake text: String) {
         guard let reason = Self.reason(in: text) else {
-            // "SSL_connect: SSL_ERROR_SYSCALL in connection to …", or the system's words for a reset.
+            // "SSL_connect: SSL_ERROR_SYSCALL in connection to …", or the system's text for a reset.
             self = text.isEmpty ? .unknown : .cutOff
             return
         }
@@ -76,8 +76,8 @@ enum TLSFault: Equatable {
             return
         }
         switch reason {
-        // https proxy request, http request, packet length too long, unexpected message, wrong version number,
-        // record layer failure: what came first was no record of TLS.
+        // https proxy request, http request, packet length too long, unexpected message, wrong version number, record
+        // layer failure: the first bytes were not a TLS record.
         case 155, 156, 198, 244, 267, 313: self = .noTLS
         // no protocols available, unsupported protocol, legacy sigalg disallowed or unsupported (TLS 1.1 and before).
         case 191, 258, 333: self = .version
@@ -89,7 +89,7 @@ enum TLSFault: Equatable {
         }
     }
 
-    /// The reason of `error:0A00010B:SSL routines::…`: the number after the library's, which is SSL's (20).
+    /// Returns the reason in `error:0A00010B:SSL routines::…`: the number after the library's, which is SSL's (20).
     private static func reason(in text: String) -> Int? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard let error = parts.firstIndex(where: { $0.hasSuffix("error") }), error + 1 < parts.count,
@@ -98,7 +98,7 @@ enum TLSFault: Equatable {
         return Int(code & 0x7F_FFFF)
     }
 
-    /// OpenSSL numbers the alerts that it is sent from 1000 on.
+    /// Returns the alert of an OpenSSL reason, which is numbered from 1000 on.
     private static func alert(_ reason: Int) -> Int? { (1000...1255).contains(reason) ? reason - 1000 : nil }
 
     static func isAboutCertificates(_ alert: Int) -> Bool {

@@ -4,68 +4,68 @@
 internal import Curl
 package import HTTPWire
 
-/// One request to an upstream and its answer, as far as they have gone: what every `UpstreamStream` notes, and tells the owner.
+/// One request to an upstream and its answer, recorded by an `UpstreamStream` for the owner.
 ///
-/// The stream only notes, head and body, up to a window; `CurlDriver` has the owner told afterwards. Whether an answer is
-/// well-formed and whole is decided here and not by libcurl, which is lenient.
+/// The stream only records head and body, up to a window; `CurlDriver` has the owner notified afterwards. If an answer
+/// is well-formed and complete is decided here and not by libcurl, which is lenient.
 package final class Transfer {
     /// Body bytes collected before the stream is told to pause: the back-pressure towards the upstream.
     static let window = 64 * 1024
-    /// The most body that is ever collected: a window less a byte, and the longest piece that a stream hands over.
+    /// The largest collected body: a window less a byte, and the longest piece that a stream passes on.
     package static let bodyCapacity = window + 16 * 1024
     /// The largest response head.
     static let headLimit = 64 * 1024
 
-    /// A head that has come whole.
+    /// The kind of a complete head.
     enum HeadKind {
         case interim
         case final
-        /// It breaks a rule, or its answer is not wanted.
+        /// Invalid, or of an answer that is not wanted.
         case refused
     }
 
-    /// The reason for which the request was not taken in the way that it was sent, so that it may be sent in another.
+    /// The reason for which the upstream did not accept this form of the request; another may be sent.
     enum Setback {
-        /// The upstream will not say 100 (RFC 9110 §15.5.18).
+        /// The upstream refuses to say 100 (RFC 9110 §15.5.18).
         case expectation
-        /// The upstream had given up waiting on the connection, and said so in place of an answer (RFC 9110 §15.5.9).
+        /// The upstream sent a 408 about an idle connection in place of an answer (RFC 9110 §15.5.9).
         case idleTimeout
-        /// The upstream answered what libcurl sends ahead of a body to authenticate the connection, and asked for nothing. The request
-        /// itself was not sent.
-        case unboundConnection
+        /// The upstream sent no challenge to libcurl's first, bodiless request, which authenticates the connection. The
+        /// request itself was not sent.
+        case connectionUnchallenged
     }
 
-    /// The final response head, raw lines as they came.
+    /// The final response head, raw lines as received.
     package internal(set) var head = ByteQueue()
-    /// Response body not yet taken by the owner, without its framing.
+    /// Response body not yet consumed by the owner, without its framing.
     package var body = ByteQueue()
-    /// What it works for; `nil` while it is idle. Strong, as a weak reference costs every use of its object.
+    /// The owner; `nil` while idle. Strong, as a weak reference costs at every use.
     package var owner: (any TransferOwner)?
-    /// The rule that the answer broke, where that is why the transfer failed.
+    /// The reason if the transfer failed because of an invalid answer.
     package internal(set) var fault: WireError?
-    /// Whoever feeds it, and holds it; used only while it has an owner, who holds both.
+    /// The stream that feeds and retains this transfer; used only while there is an owner, which retains both.
     unowned var stream: (any UpstreamStream)?
     let driver: CurlDriver
 
-    /// True if its request asks for another protocol, so that a 101 is an answer to it.
+    /// True if the request is for another protocol; a 101 may be the answer.
     var isUpgrade = false
     /// True if the request is HEAD, whose answer has no body.
     var isHeadRequest = false
-    /// True if a 408 that ends the connection may be about its rest, and the request may go again.
+    /// True if a 408 that ends the connection may be an idle timeout. The request may then be resent.
     var mayMeetIdleTimeout = false
-    /// What of the request's body is still to be sent.
+    /// The unsent rest of the request's body.
     var upload = Upload()
-    /// The reason to send the request in another way, where that is why the transfer failed.
+    /// The reason if the transfer failed because the request should be sent in another form.
     var setback: Setback?
     private(set) var isHeadComplete = false
     private(set) var isEnded = false
-    /// True if the stream was told to wait until there is room for more of the body.
+    /// True if the stream was told to wait for room for more of the body.
     private(set) var isPaused = false
     /// True if the stream waits for more of the request's body.
     private(set) var awaitsBody = false
-    /// True if the driver has it on its list of those with news.
-    var hasNews = false
-    /// Heads of interim responses that were not told yet.
+    /// True if the driver has enqueued this transfer for a notification.
+    var isEnqueued = false
+    /// Interim heads not passed to the owner yet.
     private var interims = InterimHeads()
     private var scanner = ResponseHeadScanner()
     private var answerBody = AnswerBody()
@@ -76,27 +76,27 @@ package final class Transfer {
 
     init(driver: CurlDriver) { self.driver = driver }
 
-    // MARK: What has come
+    // MARK: State of the answer
 
-    /// What the final head says, once it is told.
+    /// The parsed final head, valid after the owner was notified of the head.
     package var answer: ResponseHead { scanner.head }
-    /// True if all of the answer is here.
+    /// True if the answer is complete.
     var isAnswered: Bool { isHeadComplete && answerBody.isWhole }
     /// True if no more of the answer will come.
     var isAtEnd: Bool { isEnded || answerBody.isWhole }
-    /// True if only the end of the connection, or of the stream, ends the answer.
+    /// True if only the end of the connection or stream ends the answer.
     var isUntilEnd: Bool { answerBody.isUntilEnd }
-    /// The major version of HTTP that the upstream answered in, if it has answered.
+    /// The major version of HTTP in the answer, if there is one.
     var spokenVersion: Int? { isHeadComplete ? answer.majorVersion : nil }
-    /// True if the connection can take another request after this one (RFC 9112 §9.3), as far as the two heads say.
+    /// True if both heads allow another request on the connection (RFC 9112 §9.3).
     var allowsAnotherRequest: Bool {
         upload.isComplete && !answer.closes && answer.majorVersion == 1 && answer.minorVersion > 0
     }
 
-    /// True if trailer fields came with the answer that may go further (RFC 9110 §6.5).
+    /// True if trailer fields came that may be forwarded (RFC 9110 §6.5).
     package var hasTrailers: Bool { !answerBody.trailers.isEmpty }
 
-    /// Calls `body` with name and value of each of them. Those are left out that `Connection` names.
+    /// Calls `body` with name and value of each trailer, except those that `Connection` names.
     package func forEachTrailer(_ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
         head.withSpan { bytes in
             answerBody.trailers.forEach { name, value in
@@ -105,18 +105,18 @@ package final class Transfer {
         }
     }
 
-    /// Hands out the interim responses that have come, each with the bytes that its ranges mean.
+    /// Passes the received interim responses to `body`, each with the bytes of its ranges.
     package func takeInterims(_ body: (_ head: ResponseHead, _ bytes: Span<UInt8>) -> Void) { interims.take(body) }
 
-    // MARK: Told by the stream
+    // MARK: Events of the stream
 
-    /// A request begins.
+    /// Begins a request.
     func begin(_ request: ExchangeRequest) {
         isHeadRequest = request.method == .head
         upload = Upload(request)
     }
 
-    /// Judges `head`, which is whole, interim (RFC 9110 §15.2) or final.
+    /// Validates a complete head, interim (RFC 9110 §15.2) or final.
     func scanHead() -> HeadKind {
         do throws(WireError) {
             try head.withSpan { (bytes) throws(WireError) in try scanner.scan(bytes) }
@@ -127,14 +127,14 @@ package final class Transfer {
             if scanner.head.status == 100 { upload.wasContinued = true }
             let isTaken = head.withSpan { interims.append($0) }
             head.removeAll()
-            driver.note(self)
+            driver.enqueue(self)
             return isTaken ? .interim : refuse(.interimsTooMany)
         }
-        // Unless the request asked for another protocol, nobody did (RFC 9110 §15.2.2).
+        // A 101 is invalid unless the request asked for another protocol (RFC 9110 §15.2.2).
         guard scanner.head.status >= 200 || isUpgrade else { return refuse(.switchUnasked) }
-        // Not by an upstream that has said 100 before: with that it has met the expectation.
+        // An upstream that has said 100 before has met the expectation.
         if scanner.head.status == 417, upload.awaitsContinue, !upload.wasContinued, !upload.isComplete {
-            // libcurl would send the request again by itself, as another one on this handle.
+            // libcurl would resend the request itself, as another one on this handle.
             setback = .expectation
             return .refused
         }
@@ -145,21 +145,21 @@ package final class Transfer {
         return .final
     }
 
-    /// The final head is the answer's; its body follows.
+    /// Begins the body after the final head.
     func beginBody() {
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)
         isHeadComplete = true
-        driver.note(self)
+        driver.enqueue(self)
     }
 
-    /// Collects a piece of the body, or has the stream wait where a window is full.
+    /// Collects a piece of the body, or pauses the stream if the window is full.
     func take(body data: UnsafeRawBufferPointer) -> BodyDisposition {
         guard body.count < Self.window else {
             isPaused = true
             return .pause
         }
-        driver.note(self)
-        // At once for all that a window can hold: growing by doubling would move it, and end at more than it needs.
+        driver.enqueue(self)
+        // Reserves a whole window at once: growing by doubling would move bytes, and end at more than needed.
         if data.count > body.capacity - body.count {
             body.reserve(body.isEmpty ? data.count : Self.bodyCapacity - body.count)
         }
@@ -167,7 +167,7 @@ package final class Transfer {
         switch answerBody.take(bytes, into: &body) {
         case .taken: return .consumed
         case .beyondEnd:
-            // The answer is whole; its connection ends here, as what came behind it belongs to no request.
+            // The answer is complete; its connection ends here, as the bytes after it belong to no request.
             return .abort
         case .broken(let code):
             _ = refuse(code)
@@ -175,7 +175,7 @@ package final class Transfer {
         }
     }
 
-    /// A line of the trailer section over HTTP/2 (RFC 9113 §8.1). False where it is none.
+    /// Collects a line of an HTTP/2 trailer section (RFC 9113 §8.1). Returns false if the line is invalid.
     func take(trailer line: Span<UInt8>) -> Bool {
         do throws(WireError) {
             try answerBody.trailers.append(line: line)
@@ -186,7 +186,7 @@ package final class Transfer {
         }
     }
 
-    /// Notes the rule that the answer breaks.
+    /// Records the rule that the answer breaks.
     func refuse(_ code: WireErrorCode) -> HeadKind {
         fault = WireError(upstream: code)
         return .refused
@@ -196,35 +196,35 @@ package final class Transfer {
     func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply {
         guard let owner else { return .abort }
         let supply = unsafe owner.supplyBody(into: buffer)
-        upload.note(supply)
+        upload.record(supply)
         awaitsBody = supply == .pause
         tookBody = true
-        driver.note(self)
+        driver.enqueue(self)
         return supply
     }
 
-    /// Notes the end; the owner is told in the loop's turn. `isUnannounced`: TLS ended without the server's word.
+    /// Records the end; the owner is notified in the loop's turn. `isUnannounced`: TLS ended without a close alert.
     func end(_ error: CurlError?, isUnannounced: @autoclosure () -> Bool) {
         isEnded = true
         if isAnswered {
-            // Whatever became of the rest of the request, or came behind the answer.
+            // Regardless of the rest of the request, or of bytes after the answer.
             self.error = nil
         } else if let error {
-            // libcurl has no words of its own for a line that it cannot store.
+            // libcurl has no code of its own for a line that it cannot store.
             let isUnstorable = error == .badFunctionArgument || error == .outOfMemory || error == .tooLarge
             self.error = isUnstorable ? .weirdServerReply : error
         } else if isHeadComplete, !answerBody.isUntilEnd || isUnannounced() {
             self.error = .partialFile
         }
-        driver.note(self)
+        driver.enqueue(self)
     }
 
-    // MARK: Telling the owner
+    // MARK: Notifying the owner
 
-    /// Tells the owner what there is to tell.
-    package func tellNews() {
+    /// Notifies the owner of everything new: body taken, interims, head, body, end.
+    package func notifyOwner() {
         guard let owner, let stream else { return }
-        stream.willTell()
+        stream.willNotify()
         if tookBody {
             tookBody = false
             owner.transferTookBody(self)
@@ -235,11 +235,11 @@ package final class Transfer {
         if isHeadComplete, !isHeadTold {
             isHeadTold = true
             owner.transferHasHead(self)
-            // Behind a head of 300 or above libcurl sends nothing more, but it does not end while its sending is paused:
-            // the caller may wait for this answer before it goes on.
+            // After a head of 300 or above libcurl sends nothing more, but does not end while its sending is paused:
+            // the caller may wait for this answer before it continues.
             if self.owner === owner { bodyAvailable() }
         }
-        // The owner may have let go of it by now.
+        // The owner may have released this transfer by now.
         guard self.owner === owner else { return }
         if isHeadTold, !body.isEmpty { owner.transferHasBody(self) }
         guard self.owner === owner else { return }
@@ -247,7 +247,7 @@ package final class Transfer {
             isPaused = false
             stream.resumeReceiving()
         } else {
-            stream.hasTold()
+            stream.didNotify()
         }
         guard body.isEmpty else { return }
         if isEnded {
@@ -258,22 +258,22 @@ package final class Transfer {
         }
     }
 
-    /// Tells the owner again what it did not take while it held the answer back.
-    func tellNewsAgain() {
+    /// Notifies the owner again of everything left unconsumed while it held the answer.
+    func renotifyOwner() {
         isWholeTold = false
         bodyAvailable()
-        tellNews()
+        notifyOwner()
     }
 
-    /// The owner has body for it again.
+    /// Resumes sending, because the owner has more of the request's body.
     package func bodyAvailable() {
-        // To libcurl a transfer that has ended cannot go on, and its answer may not all have been taken yet.
+        // libcurl cannot resume an ended transfer, whose answer may not all be consumed yet.
         guard awaitsBody, !isEnded else { return }
         awaitsBody = false
         stream?.resumeSending()
     }
 
-    /// Makes ready for another request.
+    /// Resets the transfer for another request.
     package func reset() {
         head.removeAll(keepingCapacity: 16_384)
         body.removeAll(keepingCapacity: 16_384)
@@ -294,11 +294,11 @@ package final class Transfer {
 extension Transfer {
     /// Counts the request's body as the stream takes it.
     struct Upload {
-        /// Bytes still to come; `nil`: chunks until the end.
+        /// Bytes still to come; `nil` for chunks until the end.
         private var left: UInt64? = 0
-        /// True if 100 is waited for, which a 417 would refuse.
+        /// True if the request waits for 100, which a 417 would refuse.
         private(set) var awaitsContinue = false
-        /// True if the stream has taken any of it.
+        /// True if the stream has taken any of the body.
         private(set) var hasBegun = false
         /// True if 100 has come.
         var wasContinued = false
@@ -314,13 +314,13 @@ extension Transfer {
             awaitsContinue = request.expectsContinue && request.hasBody
         }
 
-        /// True if all of it was taken.
+        /// True if all of the body was taken.
         var isComplete: Bool { left == 0 }
 
-        /// How many bytes of it are taken next, `limit` at most.
+        /// Returns the number of bytes to take next, `limit` at most.
         func next(upTo limit: Int) -> Int { left.map { Int(min($0, UInt64(limit))) } ?? limit }
 
-        mutating func note(_ supply: BodySupply) {
+        mutating func record(_ supply: BodySupply) {
             if supply != .pause { hasBegun = true }
             switch supply {
             case .bytes(let count): left = left.map { $0 - min($0, UInt64(clamping: count)) }

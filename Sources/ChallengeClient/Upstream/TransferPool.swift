@@ -4,44 +4,198 @@
 internal import ChallengeHandling
 internal import Curl
 internal import EventLoop
+internal import HTTPWire
 
-/// Who may share connections. To a server that takes a connection for its first request's user (NTLM; Negotiate, where it is
-/// set up so) a request of another session, or one ahead of its session, would be that user's.
+/// The group of requests that may share connections.
+///
+/// Some servers bind a connection to its first request's user (NTLM, and Negotiate if configured so). A request of
+/// another session, or one sent before its session, would run as that user.
 struct ConnectionGroup: Hashable {
-    /// What sessions connections may be bound to, by challenge and credential; mostly none.
+    /// The sessions that connections may be bound to, by challenge and credential; usually none.
     private let keys: [SessionKey]
 
     init(_ keys: some Sequence<SessionKey>) {
         self.keys = keys.map { SessionKey(origin: $0.origin, challenge: $0.challenge, credential: $0.credential) }
     }
 
-    /// True if nothing binds a connection.
+    /// True if no session binds a connection.
     var isCommon: Bool { keys.isEmpty }
 }
 
 /// The idle streams of an upstream whose requests may share connections.
 final class TransferPool {
-    /// libcurl with these connections.
+    /// The libcurl instance with these connections.
     let driver: CurlDriver
-    /// The start of streams that may share a connection of HTTP/2.
-    let sharedStart: SharedStart?
-    /// The connections of HTTP/1.1 that rest.
-    let rest: RestingStreams
+    /// The start queue of streams that may share an HTTP/2 connection.
+    let startQueue: HTTP2StartQueue?
+    /// The idle HTTP/1.1 connections.
+    let idleStreams: IdleStreams
     private var idle: [CurlStream] = []
-    /// Idle streams of libcurl's beyond this many are let go; libcurl keeps the connections, not they.
-    private static let mostIdle = 256
+    /// The limit of idle libcurl streams. libcurl holds the connections, not the streams.
+    private static let maxIdle = 256
 
-    init(driver: CurlDriver, sharedStart: SharedStart?, rest: RestingStreams) {
-        self.rest = rest
+    init(driver: CurlDriver, startQueue: HTTP2StartQueue?, idleStreams: IdleStreams) {
+        self.idleStreams = idleStreams
         self.driver = driver
-        self.sharedStart = sharedStart
+        self.startQueue = startQueue
     }
 
-    /// An idle stream, if there is one.
+    /// Removes and returns an idle stream, if there is one.
     func take() -> CurlStream? { idle.popLast() }
 
-    /// Takes a stream back that has ended.
+    /// Returns an ended stream to the pool.
     func put(_ stream: CurlStream) {
-        if idle.count < Self.mostIdle { idle.append(stream) }
+        if idle.count < Self.maxIdle { idle.append(stream) }
+    }
+}
+
+/// The idle HTTP/1.1 connections to one upstream on one worker, with their shared receive buffer.
+final class IdleStreams {
+    /// The longest idle time, as of libcurl (`CURLOPT_MAXAGE_CONN`): middleboxes may have dropped older connections.
+    private static let longest = LoopDelay(.seconds(118))
+    /// The time after a poll within which the state of idle connections counts as current.
+    private static let recent = LoopDelay(.milliseconds(2))
+
+    private let limit: Int
+    private var isClosed = false
+    /// In order of idle time: the last is reused first, and unused ones grow old.
+    private var streams: [HTTP1Stream] = []
+    /// Lent to the stream that reads, so that waiting ones need none.
+    private var memory = ByteQueue()
+
+    /// Creates a pool of at most `limit` connections.
+    init(limit: Int) { self.limit = limit }
+
+    /// Returns an idle stream that can take `request` at once.
+    func take(for request: ExchangeRequest, on loop: EventLoop) -> HTTP1Stream? {
+        let now = loop.now
+        // The loop reports bytes on idle connections; those received since its last poll show only at the socket. A
+        // request that may be resent (RFC 9110 §9.2.2) skips that check if the poll was a moment ago.
+        let canResend = request.canResend && loop.readNow() < now + Self.recent
+        while let stream = streams.popLast() {
+            if canResend || stream.isFresh, now < stream.idleSince + Self.longest { return stream }
+            stream.close()
+        }
+        return nil
+    }
+
+    /// Adds `stream` to the pool if possible, otherwise closes the stream.
+    func put(_ stream: HTTP1Stream, now: LoopInstant) {
+        if !isClosed, streams.count < limit, stream.becomeIdle(now: now) {
+            streams.append(stream)
+        } else {
+            stream.close()
+        }
+        if let oldest = streams.first, now >= oldest.idleSince + Self.longest {
+            streams.removeFirst()
+            oldest.close()
+        }
+    }
+
+    /// Removes a stream that is being closed.
+    func remove(_ stream: HTTP1Stream) { streams.removeAll { $0 === stream } }
+
+    /// Closes all streams, and every one that is added later.
+    func close() {
+        isClosed = true
+        for stream in streams { stream.close() }
+        streams = []
+    }
+
+    /// Swaps the shared buffer with `input`, if that holds no bytes.
+    func exchangeMemory(with input: inout ByteQueue) {
+        if input.isEmpty { swap(&input, &memory) }
+    }
+}
+
+/// Delays simultaneous transfers so that they share one HTTP/2 connection.
+///
+/// Until a connection is established, libcurl does not know if it can be shared: 64 transfers would make 64
+/// connections. So while one transfer connects the others wait, but only for a short time, as connecting may fail.
+/// (libcurl's own option, `CURLOPT_PIPEWAIT`, also serializes the connections to an HTTP/1.1 server.)
+final class HTTP2StartQueue {
+    /// The number of transfers per connection (`CURLMOPT_MAX_CONCURRENT_STREAMS`, left at its default).
+    private static let maxPerConnection = 100
+    /// The longest wait for a connection, in milliseconds.
+    private static let timeout = 250
+
+    /// The state of a stream in the queue.
+    enum State {
+        case none
+        case running
+        case waiting
+    }
+
+    private let loop: EventLoop
+    private let driver: CurlDriver
+    private let timer: LazyTimer
+    /// The stream whose connection the others wait for.
+    private var first: CurlStream?
+    private var waiting: [CurlStream] = []
+    private var running = 0
+    /// True if the server has answered in HTTP/1.1.
+    private var isHTTP1Only = false
+
+    init(loop: EventLoop, driver: CurlDriver) {
+        self.loop = loop
+        self.driver = driver
+        timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [weak self] in self?.release(isConnected: false) }
+    }
+
+    /// Starts `stream` now, or once the pending connection is established.
+    func start(_ stream: CurlStream) throws(CurlError) {
+        if first != nil {
+            stream.startState = .waiting
+            waiting.append(stream)
+            return
+        }
+        if running % Self.maxPerConnection == 0, !isHTTP1Only {
+            first = stream
+            stream.startQueue = self
+            timer.arm(at: loop.now.advanced(byMilliseconds: Self.timeout))
+        }
+        try run(stream)
+    }
+
+    /// Starts the waiting streams after the first one has connected, or has ended.
+    func firstSettled(isConnected: Bool) { release(isConnected: isConnected) }
+
+    /// Removes `stream`, which is over, in any state.
+    func ended(_ stream: CurlStream) {
+        defer { stream.startState = .none }
+        if stream.startState == .waiting { waiting.removeAll { $0 === stream } }
+        guard stream.startState == .running else { return }
+        running -= 1
+        if let version = stream.transfer.spokenVersion { isHTTP1Only = version < 2 }
+        if first === stream { release(isConnected: false) }
+    }
+
+    private func release(isConnected: Bool) {
+        first?.startQueue = nil
+        first = nil
+        timer.disarm()
+        let released = waiting
+        waiting = []
+        for stream in released {
+            stream.startState = .none
+            do throws(CurlError) {
+                if isConnected {
+                    // One of them may be the first on the next connection.
+                    try start(stream)
+                } else {
+                    // After a failed connection the others do not wait for one another.
+                    try run(stream)
+                }
+            } catch {
+                stream.transferEnded(stream.easy, error: error)
+            }
+        }
+    }
+
+    private func run(_ stream: CurlStream) throws(CurlError) {
+        running += 1
+        stream.startState = .running
+        try driver.start(stream)
     }
 }

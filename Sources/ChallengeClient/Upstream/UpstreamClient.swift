@@ -5,13 +5,13 @@ internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPWire
 
-/// One upstream as one worker sees it: the source of its streams, its routes and its habits.
+/// One upstream on one worker: its streams, routes, counters, and clients per caller.
 package final class UpstreamClient {
-    /// The upstream, as it is configured.
+    /// The upstream's configuration.
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
-    /// True if callers get clients of their own; like `forwarding` apart from the plan, which is long to copy.
+    /// True if callers get clients of their own. Like `forwarding`, copied from the plan, which is large to copy.
     package let dependsOnCaller: Bool
     /// The changes to requests and responses.
     package let forwarding: ForwardingPolicy
@@ -24,19 +24,21 @@ package final class UpstreamClient {
     package let meter: UpstreamMeter
     /// The logins at each of its routes.
     let routes: RouteTable
-    /// The judge of its answers.
+    /// The examiner of its answers.
     let examiner: Examiner
-    /// Its habit of saying 100.
-    var expectations = ExpectationMemory()
+    /// The record of its 100 responses.
+    var expectations = ExpectContinueSupport()
     /// The source of its streams.
     let streams: any StreamSource
-    /// That source, if its connections can be taken over.
+    /// The same source, if a successor can take over its connections.
     private let ownStreams: UpstreamStreams?
-    /// Those for callers with an identity of their own, by its number.
+    /// The clients for callers with credentials of their own, by number.
     private var identities: [Int: UpstreamClient] = [:]
 
-    /// The client of `plan` on the worker of `runtime`. `former`: the one before it, whose connections it takes over where they lead to
-    /// the same; else they are closed.
+    /// Creates the client of `plan` on the worker of `runtime`.
+    ///
+    /// `former`: the previous client, whose connections are taken over if origin and settings are unchanged, and closed
+    /// otherwise.
     package convenience init(plan: UpstreamPlan, runtime: ClientRuntime, after former: UpstreamClient? = nil) {
         var taken: UpstreamStreams?
         if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
@@ -50,7 +52,7 @@ package final class UpstreamClient {
         self.init(plan: plan, runtime: runtime, streams: streams, own: streams)
     }
 
-    /// A client whose requests are carried by `streams`, whatever `plan` says of connections.
+    /// Creates a client whose requests are carried by `streams`, regardless of the plan's connection settings.
     convenience init(plan: UpstreamPlan, runtime: ClientRuntime, streams: any StreamSource) {
         self.init(plan: plan, runtime: runtime, streams: streams, own: nil)
     }
@@ -75,7 +77,7 @@ package final class UpstreamClient {
 
     // MARK: Callers
 
-    /// The client for a caller of that uid; `nil`: a caller who is no user of this machine.
+    /// Returns the client for a caller of that uid; `nil` for a caller without one.
     package func client(for user: UInt32?) -> UpstreamClient {
         guard let number = plan.identity(of: user) else { return self }
         if let known = identities[number] { return known }
@@ -84,19 +86,39 @@ package final class UpstreamClient {
         return made
     }
 
-    /// The connections go that are bound to a user.
+    /// Closes the connections bound to a user.
     func retireOthers() {
         streams.closeBound()
         for client in identities.values { client.retire() }
     }
 
-    /// The upstream is no longer in the configuration: its connections go, those in use after their requests.
+    /// Closes all connections after the upstream's removal, busy ones after their requests.
     package func retire() {
         streams.close()
         for client in identities.values { client.retire() }
     }
 
-    /// True if requests for another protocol go up as such. Not where the settings want HTTP/2 and nothing else, which has
-    /// no `Upgrade` (RFC 9113 §8.2.2): there they are ordinary requests.
+    /// True if upgrade requests are forwarded as such. With HTTP/2 only they are ordinary requests, as HTTP/2 has no
+    /// `Upgrade` (RFC 9113 §8.2.2).
     package var takesUpgrades: Bool { plan.connections.version != .http2 }
+}
+
+/// An upstream's record of answering `Expect: 100-continue` (RFC 9110 §10.1.1).
+///
+/// After a wait without an answer the upstream is not asked for a while, so that the wait is rare.
+struct ExpectContinueSupport {
+    /// The wait in milliseconds after which 100 counts as missing; a little less than libcurl waits.
+    static let waitMilliseconds = 900
+    /// The time without expectations after a wait in vain.
+    private static let ignoredTime = Duration.seconds(600)
+
+    private var ignoredUntil = LoopInstant(nanoseconds: 0)
+
+    /// Returns true if a body too long for a replay should wait for 100. A challenge then comes first.
+    func isHonored(at now: LoopInstant) -> Bool { now >= ignoredUntil }
+
+    /// Records the outcome of an expectation.
+    mutating func record(isHonored: Bool, at now: LoopInstant) {
+        ignoredUntil = isHonored ? now : now + Self.ignoredTime
+    }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Curl
+package import Curl
 package import EventLoop
 internal import Glibc
 package import HTTPWire
+internal import System
 
-/// A connection to an upstream that libcurl has made, with all that the upstream's settings say of it, and on which we
-/// speak ourselves: the handshake, and what comes after a 101.
+/// A connection made by libcurl with the upstream's settings, for use without libcurl's HTTP.
 ///
-/// It belongs to whoever has it, and lives until `close`, or as long as whoever has it; nothing else ends it.
+/// For HTTP/1.1 requests, and for the protocol after a 101. Owned by its holder, and open until `close` or the release.
 package final class UpstreamConnection {
-    /// What one attempt to receive brought.
+    /// The result of one receive call.
     package enum Received: Equatable, Sendable {
-        /// So many bytes were put into the buffer.
+        /// That many bytes were appended to the buffer.
         case bytes(Int)
         /// The upstream has ended its side; nothing more will come.
         case end
@@ -21,15 +21,14 @@ package final class UpstreamConnection {
         case nothing
     }
 
-    /// Why the connection can be used no more.
+    /// The error of a connection that can no longer be used.
     package struct Broken: Error {}
 
-    /// What came behind the head of the 101, in the same piece.
+    /// The bytes received together with the head of the 101.
     package var received = ByteQueue()
     /// `timeouts.idle` of the upstream.
     package let idleDelay: LoopDelay
-    /// True if there is TLS between here and the upstream, so that one side alone cannot be ended: libcurl has no call
-    /// for it.
+    /// True if TLS is in use, so that one side alone cannot be ended: libcurl has no call for that.
     package let isSecure: Bool
     /// The socket; -1 before it is there and after `close`.
     package private(set) var descriptor: Int32 = -1
@@ -38,7 +37,8 @@ package final class UpstreamConnection {
     private let driver: CurlDriver
     let loop: EventLoop
 
-    init(easy: EasyHandle, driver: CurlDriver, loop: EventLoop, idleDelay: LoopDelay, isSecure: Bool) {
+    /// A connection that `easy` is to make, not yet opened.
+    package init(easy: EasyHandle, driver: CurlDriver, loop: EventLoop, idleDelay: LoopDelay, isSecure: Bool) {
         self.easy = easy
         self.driver = driver
         self.loop = loop
@@ -47,20 +47,21 @@ package final class UpstreamConnection {
     }
 
     deinit {
-        // The loop has ended with the connection open, and has forgotten it.
+        // The loop has ended with the connection open, and no longer watches the descriptor.
         if !isSecure, descriptor >= 0 { _ = Glibc.close(descriptor) }
     }
 
-    /// Has libcurl connect; `delegate` is told of the end of that, not from within this call.
-    func open(telling delegate: any TransferDelegate) throws(CurlError) {
+    /// Makes libcurl connect; `delegate` is called at the end, not from within.
+    package func open(telling delegate: any TransferDelegate) throws(CurlError) {
         try driver.start(easy, delegate: delegate)
     }
 
-    /// libcurl has connected. False where it has no socket to show for it.
+    /// Takes the socket after libcurl has connected. Returns false if libcurl has none.
     ///
-    /// Without TLS the socket is ours from here on: whenever libcurl connects, it closes what has rested for two minutes, and that
-    /// counts a connection by which it has sent and received nothing itself. (The first `curl_easy_send` makes it one in use.)
-    func take() -> Bool {
+    /// Without TLS the socket is duplicated and owned here: at each connect libcurl closes connections idle for two
+    /// minutes, and counts one as idle on which it has not sent and received itself. (The first `curl_easy_send` marks
+    /// the connection as used.)
+    package func take() -> Bool {
         guard let socket = easy.activeSocket else { return false }
         if isSecure {
             descriptor = socket
@@ -71,14 +72,15 @@ package final class UpstreamConnection {
         return descriptor >= 0
     }
 
-    /// Tells `handler` of events at the descriptor.
+    /// Sets the events at the descriptor that `handler` is called for.
     package func watch(for interest: Interest, handler: any ReadinessHandler) {
         guard descriptor >= 0 else { return }
         loop.watch(descriptor, for: interest, handler: handler)
     }
 
-    /// Sends from the front of `queue` what the connection takes, and consumes it. Where some is left, nothing may be
-    /// appended before it has gone: over TLS it must come again from the same place in memory.
+    /// Sends from the front of `queue` as much as the connection accepts, and consumes that.
+    ///
+    /// Nothing may be appended before an unsent rest is gone: TLS requires a retry from the same address.
     package func send(_ queue: inout ByteQueue) throws(Broken) {
         while !queue.isEmpty {
             var count = 0
@@ -92,8 +94,10 @@ package final class UpstreamConnection {
         }
     }
 
-    /// Receives at most `most` bytes behind those of `queue`. Over TLS bytes may wait while the descriptor is not readable: whoever
-    /// has stopped asking before there was nothing asks again on its own account.
+    /// Receives at most `most` bytes and appends them to `queue`.
+    ///
+    /// With TLS, bytes may be available while the descriptor is not readable: a caller that stopped before `.nothing`
+    /// has to call again by itself.
     package func receive(into queue: inout ByteQueue, atMost most: Int) throws(Broken) -> Received {
         var outcome = Received.nothing
         var isBroken = false
@@ -113,8 +117,7 @@ package final class UpstreamConnection {
         return outcome
     }
 
-    // Without TLS in between the descriptor is all that there is: libcurl would look for the connection among all others, at
-    // each call.
+    // Without TLS the descriptor is used directly: libcurl would look the connection up among all others at each call.
 
     private func send(_ bytes: UnsafeRawBufferPointer) throws(CurlError) -> Int {
         if isSecure { return try unsafe easy.send(bytes) }
@@ -131,24 +134,21 @@ package final class UpstreamConnection {
         return nil
     }
 
-    /// True if nothing has come and the upstream has not ended it.
+    /// True if nothing was received and the upstream has not ended the connection.
     var isQuiet: Bool {
         var byte: UInt8 = 0
         return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
 
-    /// Ends our side, so that the upstream sees the end while it can still send. False where that cannot be done.
+    /// Ends the sending side, so that the upstream can still send. Returns false if that is not possible.
     package func endOutput() -> Bool {
         guard !isSecure, descriptor >= 0 else { return false }
         return shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0
     }
 
-    /// Closes it. `resetting`: so that the upstream does not take it for an orderly end.
+    /// Closes the connection. `resetting`: by a reset, so that the upstream sees no orderly end.
     package func close(resetting: Bool = false) {
-        if resetting, descriptor >= 0 {
-            var option = linger(l_onoff: 1, l_linger: 0)
-            _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
-        }
+        if resetting, descriptor >= 0 { Sockets.resetOnClose(descriptor) }
         if !isSecure, descriptor >= 0 {
             loop.forget(descriptor)
             _ = Glibc.close(descriptor)

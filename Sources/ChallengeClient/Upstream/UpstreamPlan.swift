@@ -4,13 +4,14 @@
 package import ChallengeHandling
 package import HTTPWire
 
-/// How one upstream is reached, and what stands ready there. Immutable; shared by all workers; a reload makes new ones.
+/// The configuration of one upstream: connections, limits, logins. Immutable and shared by all workers; a reload makes
+/// new ones.
 package struct UpstreamPlan: Sendable {
     /// The time limits of an exchange.
-    package struct Timeouts: Sendable {
+    package struct Timeouts: Sendable, Equatable {
         /// For a connection, TLS included.
         package var connect: Duration
-        /// Until the final response head, from when the request is sent.
+        /// From sending the request to the final response head.
         package var response: Duration
         /// Between two pieces of the response's body.
         package var idle: Duration
@@ -31,39 +32,38 @@ package struct UpstreamPlan: Sendable {
 
     /// The name in the configuration.
     package let name: String
-    /// The address that requests' paths are appended to.
+    /// The URL that requests' paths are appended to.
     package let base: WebURL
-    /// How connections are made.
+    /// The connection settings.
     package let connections: ConnectionSettings
     /// The time limits.
     package let timeouts: Timeouts
-    /// How much of a request's body is kept for sending it again.
+    /// The limits of held request bodies.
     package let replay: ReplayTiers
-    /// What it is told of callers' requests.
+    /// The forwarding of `Host` and of the caller's identity and credentials.
     package let forwarding: ForwardingPolicy
-    /// What stands ready.
+    /// The configured logins.
     package let logins: Authenticators
-    /// Where conversations may send requests: the upstream and the login addresses that the configuration names.
+    /// The origins that login conversations may send requests to: the upstream and the configured login URLs.
     package let loginOrigins: Set<Origin>
-    /// True if secrets may go to the upstream. The configuration is refused where they would and must not; this stands
-    /// behind that.
+    /// True if secrets may be sent to the upstream. A second line of defence: the configuration is refused if secrets
+    /// would be sent and must not.
     let carriesSecrets: Bool
-    /// What it is asked from time to time, to know whether it serves; `nil`: nothing.
+    /// The configured health check, if any.
     package var check: UpstreamCheckPlan?
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
-    /// The routes at which sessions just won were refused.
-    /// What it is to callers for whom its challenges have other credentials than for the rest.
+    /// The upstream's variants for callers whose challenges use other credentials.
     package let identities: [UpstreamPlan]
-    /// Which of them is whose, by uid.
+    /// The index of a variant, by uid.
     private let identityOfUser: [UInt32: Int]
     /// The base path without the slash at its end, as bytes.
     package let basePath: [UInt8]
 
-    /// A plan.
+    /// Creates a plan.
     package init(
         name: String, base: WebURL, connections: ConnectionSettings = ConnectionSettings(),
-        timeouts: Timeouts = Timeouts(), replay: ReplayTiers = ReplayTiers(memory: 64 * 1024, disk: 16 * 1024 * 1024),
+        timeouts: Timeouts = Timeouts(), replay: ReplayTiers = .standard,
         forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: Authenticators = Authenticators(), loginOrigins: Set<Origin> = [],
         identities: [(users: Set<UInt32>, plan: UpstreamPlan)] = []
@@ -84,29 +84,77 @@ package struct UpstreamPlan: Sendable {
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
 
-    /// True if it takes the caller's uid to know what stands ready.
+    /// True if the caller's uid decides which credentials are used.
     package var dependsOnCaller: Bool { !identities.isEmpty }
 
-    /// The number among `identities` of what it is to that user; `nil`: this plan itself.
+    /// Returns the index in `identities` of that user's variant; `nil` for this plan itself.
     func identity(of user: UInt32?) -> Int? { user.flatMap { identityOfUser[$0] } }
 
-    /// What it is to that user; `nil`: to a caller who is no user of this machine.
+    /// Returns the variant for that user; `nil` stands for a caller without uid.
     package func plan(for user: UInt32?) -> UpstreamPlan { identity(of: user).map { identities[$0] } ?? self }
 
-    /// What it is to anybody: this plan and those of the callers with an identity of their own.
+    /// This plan and its variants.
     package var forEverybody: [UpstreamPlan] { [self] + identities }
 
-    /// Writes the request target: the base path, then the caller's path and query as they came (no
-    /// decoding, no removal of dot segments).
+    /// Writes the request target: the base path, then the caller's path and query unchanged.
+    ///
+    /// Nothing is decoded, and no dot segments are removed.
     package func writeTarget(_ path: Span<UInt8>, into target: inout ByteQueue) {
-        // `*` of OPTIONS asks about the server and not about a path of it (RFC 9112 §3.2.4).
+        // `*` of OPTIONS is about the server, not about a path (RFC 9112 §3.2.4).
         if path.count == 1, path[0] == UInt8(ascii: "*") {
             target.append(path)
             return
         }
         target.append(basePath)
-        // An absolute target without a path, or a path of which nothing was left, is the root (RFC 9112 §3.2.1).
+        // An absolute target without a path, or with nothing left of the path, is the root (RFC 9112 §3.2.1).
         if path.isEmpty || path[0] != UInt8(ascii: "/") { target.append(UInt8(ascii: "/")) }
         target.append(path)
+    }
+}
+
+/// The forwarding of `Host`, of callers' credentials, and of the caller's identity.
+package struct ForwardingPolicy: Sendable, Equatable {
+    /// The `Host` to send (RFC 9110 §7.2).
+    package enum Host: String, Sendable, CaseIterable {
+        /// The upstream's own authority.
+        case upstream
+        /// The caller's, or the upstream's for HTTP/1.0 without one.
+        case pass
+    }
+
+    /// The handling of a caller's own `Authorization`.
+    package enum CallerCredentials: String, Sendable, CaseIterable {
+        /// Forwarded, unless a session has a field of the same name.
+        case replace
+        /// Forwarded in place of any session's; challenges pass to the caller.
+        case keep
+        /// The request is refused.
+        case refuse
+    }
+
+    /// The fields that name the caller to the upstream.
+    package enum Caller: String, Sendable, CaseIterable {
+        /// None; such fields from the caller pass unchanged.
+        case none
+        /// `Forwarded` (RFC 7239), appended to existing ones.
+        case forwarded
+        /// `X-Forwarded-For`, appended to existing ones; `-Proto` and `-Host` replace existing ones.
+        case xForwarded = "x-forwarded"
+    }
+
+    /// The `Host` to send.
+    package var host = Host.upstream
+    /// The handling of a caller's own `Authorization`.
+    package var callerCredentials = CallerCredentials.replace
+    /// The fields that name the caller to the upstream.
+    package var caller = Caller.none
+
+    /// The defaults of the configuration.
+    package init(
+        host: Host = .upstream, callerCredentials: CallerCredentials = .replace, caller: Caller = .none
+    ) {
+        self.host = host
+        self.callerCredentials = callerCredentials
+        self.caller = caller
     }
 }

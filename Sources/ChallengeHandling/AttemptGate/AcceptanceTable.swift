@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The marks of accepted values as a value: by key and by the keyed digest of the credential's value.
+/// Accepted values, by key and by the keyed digest of the credential's value.
 public struct AcceptanceTable: Sendable, Equatable {
-    /// One mark.
+    /// Record of one accepted value.
     private struct Entry: Sendable, Equatable {
         var key: LatchKey
         var digest: [UInt8]
         var acceptance: Acceptance
     }
 
-    /// The most accepted values of one key; then the oldest is forgotten.
+    /// Maximum accepted values per key; beyond it the oldest is dropped.
     public static let limitPerKey = LatchTable.limitPerKey
-    /// The most marks of all keys; then the oldest is forgotten.
+    /// Maximum records of all keys; beyond it the oldest is dropped.
     public static let limit = LatchTable.limit
 
-    /// All marks, the newest last.
+    /// All records, the newest last.
     private var entries: [Entry] = []
 
-    /// An empty table.
+    /// Creates an empty table.
     public init() {}
 
-    /// The number of marks.
+    /// Number of records.
     public var count: Int { entries.count }
 
-    /// The mark of that value.
+    /// Returns the acceptance of a value, if there is one.
     public func acceptance(_ key: LatchKey, digest: [UInt8]) -> Acceptance? {
         entries.first { $0.key == key && $0.digest == digest }?.acceptance
     }
 
-    /// Enters a mark. One without a path leaves the path that is known.
+    /// Records the acceptance of a value; one without a path keeps the known path.
     public mutating func accept(_ key: LatchKey, digest: [UInt8], _ acceptance: Acceptance) {
         var acceptance = acceptance
         if let index = entries.firstIndex(where: { $0.key == key && $0.digest == digest }) {
@@ -45,12 +45,12 @@ public struct AcceptanceTable: Sendable, Equatable {
         if entries.count > Self.limit { entries.removeFirst(entries.count - Self.limit) }
     }
 
-    /// Removes the mark of a value that was rejected.
+    /// Removes the acceptance of a value that was rejected.
     public mutating func remove(_ key: LatchKey, digest: [UInt8]) {
         entries.removeAll { $0.key == key && $0.digest == digest }
     }
 
-    /// Takes over the marks that `other` has more, as older than its own.
+    /// Adds the records that only `other` has, as older than its own.
     public mutating func merge(_ other: AcceptanceTable) {
         let more = other.entries.filter { acceptance($0.key, digest: $0.digest) == nil }
         guard !more.isEmpty else { return }
@@ -61,7 +61,7 @@ public struct AcceptanceTable: Sendable, Equatable {
 }
 
 extension AcceptanceTable {
-    /// The table as bytes to be kept; JSON, with digests in hexadecimal.
+    /// Returns the table as JSON bytes, with digests in hexadecimal.
     public func serialized() -> [UInt8] {
         let marks = entries.map { entry -> JSONValue in
             var members = LatchTable.members(of: entry.key, digest: entry.digest)
@@ -73,8 +73,9 @@ extension AcceptanceTable {
         return JSONValue.object(["version": .integer(1), "accepted": .array(marks)]).serialized()
     }
 
-    /// The table that `bytes` were taken from; empty where they are none. A mark that is lost only makes its value one that was never
-    /// accepted.
+    /// Parses the bytes of a table; invalid bytes give an empty table.
+    ///
+    /// A lost record only means that its value counts as never accepted.
     public init(parsing bytes: [UInt8]) {
         guard let value = JSONValue(parsing: bytes), value["version"]?.integerValue == 1,
             case .array(let marks)? = value["accepted"]

@@ -3,32 +3,39 @@
 
 public import Secrets
 
-/// The attempt gate as logins use it: asked before a value is sent, told once what came of it.
+/// The attempt gate as logins use it: asked before a value is sent, and informed once of the outcome.
 ///
-/// A value is what a credential holds at the moment; the gate knows it by digests alone.
+/// A value is the current content of a credential, which the gate identifies by digests only.
 public protocol AttemptControl: Sendable {
-    /// Asks if the value of `use` may be sent now, by an answer of which the server says that `remaining` attempts remain and of which
-    /// `keeping` are never used. Returns why not; `nil`: go.
+    /// Returns the reason why the value of `use` must not be sent at `now`; `nil` if it may.
+    ///
+    /// `remaining` is the number of attempts that the server states, and `keeping` the number that must never be used.
     func refusal(
         of use: CredentialUse, remaining: SecurityCheckChallenge.RemainingAttempts, keeping: Int, now: Int64
     ) -> AttemptRefusal?
-    /// Tells what came of the value of `use`. Kept durably before it returns, if that can be.
-    func note(_ outcome: AttemptOutcome, of use: CredentialUse)
-    /// The mark of the value of `use`; `nil` if no server is known to have accepted it.
+    /// Records the outcome of sending the value of `use`.
+    ///
+    /// The outcome counts at once, and is on disk before the call returns, if it can be stored.
+    func record(_ outcome: AttemptOutcome, of use: CredentialUse) async
+    /// Returns the acceptance of the value of `use`; `nil` if no server is known to have accepted it.
     func acceptance(of use: CredentialUse) -> Acceptance?
-    /// Uses up the step of a one-time password that ends at `end` (milliseconds since 1970); `isUsed: false` only asks. Returns the end of
-    /// the last step used if that is not before it: then the step must not be used.
-    func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) -> Int64?
-    /// Asks if an answer that comes from no stored credential may be sent. Returns why not; `nil`: go.
+    /// Uses the step of a one-time password that ends at `end`, or only asks if `isUsed` is false.
+    ///
+    /// Returns the end of the last used step if it is not before `end`: the step must not be used then. Times are in ms since 1970.
+    /// The used step is on disk before the call returns, if it can be stored.
+    func use(code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64) async -> Int64?
+    /// Returns the reason why an answer from no stored credential must not be sent; `nil` if it may.
     func refusal(of answer: Secret, to challenge: String) -> AttemptRefusal?
-    /// Tells what came of an answer that comes from no stored credential. `address`: where the server accepted it; `nil`: it was rejected.
-    func note(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?)
-    /// The address at which the server accepted `answer` last; `nil` if it never did.
+    /// Records the outcome of an answer from no stored credential.
+    ///
+    /// `address` is where the server accepted the answer; `nil` if the answer was rejected.
+    func record(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?)
+    /// Returns the address at which the server last accepted `answer`; `nil` if there is none.
     func address(accepting answer: Secret, to challenge: String) -> WebURL?
 }
 
 extension AttemptControl {
-    /// Asks if the value of `use` may be sent now. Returns why not; `nil`: go.
+    /// Returns the reason why the value of `use` must not be sent at `now`; `nil` if it may.
     public func refusal(of use: CredentialUse, now: Int64) -> AttemptRefusal? {
         refusal(of: use, remaining: .unknown, keeping: 0, now: now)
     }
@@ -41,22 +48,22 @@ extension AttemptControl {
 
 /// The outcome of an attempt.
 public enum AttemptOutcome: Sendable, Equatable {
-    /// The server accepted it.
+    /// The server accepted the value.
     case accepted(Acceptance)
-    /// The server refused it in a way that may not be about it: the next refusal counts.
+    /// The server refused the request for a reason that may not concern the value; the next refusal counts.
     case forbidden
-    /// The server rejected it: this latch closes.
+    /// The server rejected the value, so this latch closes.
     case rejected(Latch)
 }
 
-/// The digests by which a gate knows a credential's value.
+/// The digests that identify a credential's value.
 public struct AttemptDigests: Sendable, Equatable {
-    /// This node's, by its `AttemptStore`.
+    /// The digest of this node, by its `AttemptStore`.
     public var own: [UInt8]
-    /// Those under the keys that nodes share, the current key's first; none where nothing is shared.
+    /// The digests with the shared keys of the nodes, the current key first; empty if nothing is shared.
     public var shared: [String]
 
-    /// Digests.
+    /// Creates digests.
     public init(own: [UInt8], shared: [String] = []) {
         self.own = own
         self.shared = shared

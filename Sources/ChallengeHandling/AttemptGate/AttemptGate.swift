@@ -1,79 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import Secrets
 
-/// The one place that says if a credential's value may be sent, and if not, why, until when, and what opens the way.
+/// Single decision point for sending a credential's value.
 ///
-/// It is asked twice. An exchange that needs a session asks by `ask(for:)`: log in, wait for the login that runs, use this session, or
-/// no. A login that is about to send a value asks by `refusal(_:)`. Both tell it once what came of it. Nothing else remembers that
-/// something is not to be tried. Its parts:
+/// For a refusal, it also gives the reason, the end and the remedy. It is asked twice: an exchange that needs a session calls
+/// `requestSession` (log in, wait for the running login, use this session, or refuse), and a login that is about to send a value
+/// calls `refusal(_:)`. Both report the result once. No other code remembers that something must not be tried. Its parts:
 ///
-/// - `SessionTable`: one login at a time per key and its siblings, generations, back-off, sessions that nobody has used yet;
-/// - `AttemptRecord`, which is kept: latches, marks of acceptance, steps of one-time passwords;
-/// - `SharedLatches`: what other nodes were told;
-/// - `ResourceRefusals`: resources that refuse a session that serves elsewhere;
+/// - `SessionTable`: one login at a time per key and its siblings, generations, back-off, unverified sessions;
+/// - `AttemptRecord`, which is stored: latches, acceptances, steps of one-time passwords;
+/// - `SharedLatches`: latches shared with other nodes;
+/// - `ResourceRefusals`: resources that refuse a session that works elsewhere;
 /// - `RejectedAnswers`: answers that come from no stored credential;
-/// - `AttemptRefusal`: its "no", kept attempts included, in the one wording.
+/// - `AttemptRefusal`: a refusal, including kept attempts, with its only wording.
 ///
-/// A value without I/O. Times are milliseconds since 1970. What has to be on disk before anybody is told comes back as an
+/// A value without I/O. Times are in ms since 1970. Changes that must be on disk before a caller is notified are returned as an
 /// `AttemptChange`.
 package struct AttemptGate<Waiter: Sendable & Equatable>: Sendable {
-    /// The sessions, and the logins that run.
+    /// Sessions and running logins.
     package var sessions: SessionTable<Waiter>
-    /// The part that is kept across restarts.
+    /// State that survives restarts.
     package private(set) var record: AttemptRecord
-    /// The latches that nodes share.
+    /// Latches shared between nodes.
     package var shared = SharedLatches()
-    /// The resources that refuse sessions.
+    /// Resources that refuse sessions.
     package var refusals = ResourceRefusals()
     private var answers = RejectedAnswers()
-    /// The marks as they were kept last.
-    private var keptMarks: AcceptanceTable
+    /// Acceptances as last stored.
+    private var storedAcceptances: AcceptanceTable
 
-    /// A path of the same value is kept again after an hour at the earliest, in milliseconds.
+    /// Minimum interval between stored paths of the same value, in ms.
     private static var rewriteAfter: Int64 { 3_600_000 }
 
-    /// A gate without sessions; `record` is what was kept.
+    /// Creates a gate without sessions, from its stored record.
     package init(limits: SessionLimits = SessionLimits(), record: AttemptRecord = AttemptRecord()) {
         sessions = SessionTable(limits: limits)
         self.record = record
-        keptMarks = record.acceptances
+        storedAcceptances = record.acceptances
     }
 
-    /// Takes over what is kept now, other processes' changes included.
-    package mutating func merge(_ kept: AttemptRecord, after change: AttemptChange? = nil) {
-        record.merge(kept, after: change)
-        keptMarks = kept.acceptances
+    /// Merges the stored record, which includes changes of other processes.
+    ///
+    /// `changes` were made since then and are not stored yet.
+    package mutating func merge(_ stored: AttemptRecord, then changes: [AttemptChange] = []) {
+        record.merge(stored, then: changes)
+        storedAcceptances = stored.acceptances
     }
 }
 
 // Sessions.
 extension AttemptGate {
-    /// An exchange needs the session of `key`. `rejected` is the generation that the upstream has just refused; `refusal` the use of it that
-    /// a resource refused, which leads to one login there and not to a third.
-    package mutating func ask(
-        for key: SessionKey, rejected: UInt64?, after refusal: RefusedUse? = nil, waiter: Waiter, now: Int64
+    /// Requests the session of `key` for an exchange.
+    ///
+    /// `rejected` is the generation that the upstream has just refused. `refusal` is the use that a resource refused:
+    /// it leads to one login for this resource, not to a third.
+    package mutating func requestSession(
+        _ key: SessionKey, rejected: UInt64?, after refusal: RefusedUse? = nil, waiter: Waiter, now: Int64
     ) -> SessionTable<Waiter>.Answer {
         let answer = sessions.request(key, rejected: rejected, waiter: waiter, now: now)
-        if answer == .go, let refusal { refusals.noteLogin(after: refusal, now: now) }
+        if answer == .logIn, let refusal { refusals.recordLogin(after: refusal, now: now) }
         return answer
     }
 
-    /// Returns whether a challenge at `place`, to a request with the session of `generation` (0: without one), is an answer for the caller.
+    /// Returns true if a challenge at `resource` must be passed to the caller.
     ///
-    /// A request that went without, as its session was being won or confirmed, goes again with what is held then. The refusal of a session
-    /// that nobody has verified is judged: else a wrong value would be sent again and again to a resource that refused the one before.
-    package mutating func passes(_ place: ResourceKey, generation: UInt64, now: Int64) -> Bool {
-        guard refusals.passes(place, generation: generation, now: now) else { return false }
+    /// `generation` is that of the request's session, 0 without one. A request that was sent without a session while one was being
+    /// established or confirmed is repeated with the held session. The refusal of an unverified session is examined, because a
+    /// wrong value would otherwise be sent again and again to a resource that refused the previous one.
+    package mutating func passesChallenge(at resource: ResourceKey, generation: UInt64, now: Int64) -> Bool {
+        guard refusals.passesChallenge(at: resource, generation: generation, now: now) else { return false }
         return generation == 0
-            ? !sessions.isThere(place.session) : !sessions.isUnverified(place.session, generation: generation)
+            ? !sessions.hasSession(for: resource.session)
+            : !sessions.isUnverified(resource.session, generation: generation)
     }
 }
 
 // Values.
 extension AttemptGate {
-    /// Asks if a value may be sent for `key`; see `AttemptControl.refusal(of:remaining:keeping:now:)`.
+    /// Returns the reason why a value must not be sent; see `AttemptControl.refusal(of:remaining:keeping:now:)`.
     package func refusal(
         _ key: LatchKey, _ value: AttemptDigests, remaining: SecurityCheckChallenge.RemainingAttempts = .unknown,
         keeping: Int = 0, now: Int64
@@ -84,17 +91,17 @@ extension AttemptGate {
         return remaining.isKept(by: keeping) ? AttemptRefusal(.attemptsKept(remaining, keeping: keeping), key) : nil
     }
 
-    /// The credential of `key` has this value here, for what operators see of other nodes' latches.
-    package mutating func look(_ key: LatchKey, _ value: AttemptDigests) { shared.look(key, value) }
+    /// Records the current value of the credential of `key`, for the list of other nodes' latches.
+    package mutating func recordValue(_ value: AttemptDigests, of key: LatchKey) { shared.recordValue(value, of: key) }
 
-    /// The mark of a value.
+    /// Returns the acceptance of a value, if there is one.
     package func acceptance(_ key: LatchKey, _ value: AttemptDigests) -> Acceptance? {
         record.acceptances.acceptance(key, digest: value.own)
     }
 
-    /// A value was accepted, refused or rejected. Returns what is to be kept before anybody is told.
-    package mutating func note(
-        _ outcome: AttemptOutcome, _ key: LatchKey, _ value: AttemptDigests
+    /// Records the outcome of sending a value, and returns the change to store before a caller is notified.
+    package mutating func record(
+        _ outcome: AttemptOutcome, of key: LatchKey, _ value: AttemptDigests
     ) -> AttemptChange? {
         let digest = value.own
         let change: AttemptChange
@@ -108,10 +115,10 @@ extension AttemptGate {
             change = .close(key, digest: digest, latch)
         }
         record.apply(change)
-        // A mark once for each value; its path when it is an hour old.
-        if case .accepted(let mark) = outcome, let kept = keptMarks.acceptance(key, digest: digest) {
-            let isOld = mark.at.saturatingSubtract(kept.at) >= Self.rewriteAfter
-            guard isOld, kept.path != acceptance(key, value)?.path else { return nil }
+        // Stored once per value, and its path again after an hour.
+        if case .accepted(let latest) = outcome, let stored = storedAcceptances.acceptance(key, digest: digest) {
+            let isOld = latest.at.saturatingSubtract(stored.at) >= Self.rewriteAfter
+            guard isOld, stored.path != acceptance(key, value)?.path else { return nil }
         }
         return change
     }
@@ -134,13 +141,13 @@ extension AttemptGate {
 
 // Answers that come from no stored credential.
 extension AttemptGate {
-    /// See `AttemptControl.refusal(of:to:)`.
+    /// Returns the refusal of an answer; see `AttemptControl.refusal(of:to:)`.
     package func refusal(of answer: Secret, to challenge: String) -> AttemptRefusal? {
         answers.contains(answer, to: challenge) ? AttemptRefusal(.answerRejected, challenge: challenge) : nil
     }
 
-    /// See `AttemptControl.note(_:to:acceptedAt:)`.
-    package mutating func note(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
+    /// Records the outcome of an answer; see `AttemptControl.record(_:to:acceptedAt:)`.
+    package mutating func record(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?) {
         if let address {
             answers.accept(answer, to: challenge, at: address)
         } else {
@@ -148,16 +155,17 @@ extension AttemptGate {
         }
     }
 
-    /// See `AttemptControl.address(accepting:to:)`.
+    /// Returns the address that accepted an answer; see `AttemptControl.address(accepting:to:)`.
     package func address(accepting answer: Secret, to challenge: String) -> WebURL? {
         answers.address(accepting: answer, to: challenge)
     }
 }
 
-// What operators see and do.
+// For operators.
 extension AttemptGate {
-    /// The values that are not sent at `now`, with why; not those that the credentials do not have any more. `isReplaced` says of a value's
-    /// digest if the credential of that name has another now.
+    /// Returns the values that are not sent at `now`, with reasons, without replaced values.
+    ///
+    /// `isReplaced` returns true if the credential of that name no longer has the value with that digest.
     package func closed(
         now: Int64, isReplaced: (_ digest: [UInt8], _ name: String) -> Bool
     ) -> [ClosedLatch] {
@@ -171,8 +179,9 @@ extension AttemptGate {
         return own + others
     }
 
-    /// An operator opens all latches of a challenge, and ends the pauses after its failures; `nil`: of all challenges. Returns how many
-    /// latches there were, and what is to be kept.
+    /// Opens all latches of a challenge, or of all for nil, and ends the pauses after its failures.
+    ///
+    /// Returns the number of latches, and the change to store.
     package mutating func unlatch(_ challenge: String?) -> (opened: Int, change: AttemptChange) {
         let before = record.latches.entries.count
         let change = AttemptChange.unlatch(challenge: challenge)
@@ -183,22 +192,63 @@ extension AttemptGate {
     }
 }
 
-/// A latch that is closed now, for an operator.
+/// Latch that is closed now, for an operator.
 package struct ClosedLatch: Sendable, Equatable {
-    /// The challenge.
+    /// Name of the challenge.
     package let challenge: String
     /// The latch.
     package let latch: Latch
-    /// The latch's key; `nil` if only other nodes have that value.
+    /// Key of the latch; nil if only other nodes have the value.
     package let key: LatchKey?
 
-    /// A latch.
+    /// Creates a closed latch.
     package init(_ latch: Latch, challenge: String, key: LatchKey?) {
         self.latch = latch
         self.challenge = challenge
         self.key = key
     }
 
-    /// The gate's answer to whoever would send the value.
+    /// Refusal of the value by this latch.
     package var refusal: AttemptRefusal { AttemptRefusal(.latched(latch), challenge: challenge, key: key) }
+}
+
+/// Rejected and accepted answers of a program's own challenge handlers, which no stored credential holds.
+///
+/// They exist until the end of the process.
+struct RejectedAnswers: Sendable {
+    /// Maximum of each kind; beyond it the oldest is dropped.
+    private static let limit = 256
+
+    private var rejected: [(challenge: String, answer: Secret)] = []
+    private var accepted: [(challenge: String, answer: Secret, address: WebURL)] = []
+
+    /// Returns true if `answer` was rejected before.
+    func contains(_ answer: Secret, to challenge: String) -> Bool {
+        rejected.contains { $0.challenge == challenge && $0.answer == answer }
+    }
+
+    /// Records the rejection of `answer`.
+    mutating func reject(_ answer: Secret, to challenge: String) {
+        accepted.removeAll { $0.challenge == challenge && $0.answer == answer }
+        guard !contains(answer, to: challenge) else { return }
+        if rejected.count >= Self.limit { rejected.removeFirst() }
+        rejected.append((challenge, answer))
+    }
+
+    /// Records the acceptance of `answer` at an address that had required one.
+    mutating func accept(_ answer: Secret, to challenge: String, at address: WebURL) {
+        accepted.removeAll { $0.challenge == challenge && $0.answer == answer }
+        if accepted.count >= Self.limit { accepted.removeFirst() }
+        accepted.append((challenge, answer, address.withoutQuery))
+    }
+
+    /// Returns the address that last accepted `answer`, if any.
+    func address(accepting answer: Secret, to challenge: String) -> WebURL? {
+        accepted.last { $0.challenge == challenge && $0.answer == answer }?.address
+    }
+
+    /// Removes the rejected answers to `challenge`, or all for nil.
+    mutating func unlatch(_ challenge: String?) {
+        rejected.removeAll { challenge == nil || $0.challenge == challenge }
+    }
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Secrets
 
-/// The part of an attempt gate that outlives a process: latches, marks of acceptance, steps of one-time passwords.
+/// Part of an attempt gate that survives restarts: latches, acceptances, used steps of one-time passwords.
 public struct AttemptRecord: Sendable, Equatable {
-    /// The values that were rejected.
+    /// Rejected values.
     public var latches = LatchTable()
-    /// The values that were accepted.
+    /// Accepted values.
     public var acceptances = AcceptanceTable()
-    /// The steps of one-time passwords that were used.
+    /// Used steps of one-time passwords.
     public var codes = UsedCodes()
 
-    /// An empty record.
+    /// Creates an empty record.
     public init() {}
 
-    /// Carries out one change.
+    /// Applies one change.
     public mutating func apply(_ change: AttemptChange) {
         switch change {
         case .accept(let key, let digest, let acceptance): acceptances.accept(key, digest: digest, acceptance)
@@ -30,57 +31,61 @@ public struct AttemptRecord: Sendable, Equatable {
         }
     }
 
-    /// Takes over what `other` has more, of which `change` was the last. A mark that it took away does not come back.
-    public mutating func merge(_ other: AttemptRecord, after change: AttemptChange? = nil) {
+    /// Merges `other`, and applies `changes` once more so that removed entries do not return.
+    public mutating func merge(_ other: AttemptRecord, then changes: [AttemptChange] = []) {
         latches.merge(other.latches)
         acceptances.merge(other.acceptances)
         codes.merge(other.codes)
-        switch change {
-        case .close(let key, let digest, _), .withdraw(let key, let digest): acceptances.remove(key, digest: digest)
-        case .accept, .unlatch, .use, nil: break
-        }
+        for change in changes { apply(change) }
     }
 }
 
-/// A change of an `AttemptRecord`. Values are known by their keyed digests.
+/// Change of an `AttemptRecord`. Values are identified by their keyed digests.
 public enum AttemptChange: Sendable, Equatable {
     /// The server accepted a value.
     case accept(LatchKey, digest: [UInt8], Acceptance)
-    /// A latch closes for a value, which does not count as accepted any more.
+    /// A latch closes for a value, which no longer counts as accepted.
     case close(LatchKey, digest: [UInt8], Latch)
-    /// The latches of a challenge open, those of earlier values, too; `nil`: those of all challenges.
+    /// All latches of a challenge open, including those of earlier values; `nil` means every challenge.
     case unlatch(challenge: String?)
-    /// The step of a one-time password that ends at `end` is used at `now`, both in milliseconds since 1970.
+    /// The step of a one-time password that ends at `end` is used at `now`, both in ms since 1970.
     case use(seed: String, end: Int64, now: Int64)
-    /// A value does not count as accepted any more.
+    /// A value no longer counts as accepted.
     case withdraw(LatchKey, digest: [UInt8])
 }
 
-/// The place of an attempt gate's record. Other processes may use the same place.
+/// Store of an attempt gate's record, which may be shared with other processes.
 public protocol AttemptStore: Sendable {
-    /// Returns what is kept. A part that cannot be read is empty.
+    /// Returns the stored record. Called only at start, and may block. An unreadable part is empty.
     func load() -> AttemptRecord
-    /// Carries out `change` on what is kept, with all that `record` has besides, durably before it returns. Returns the sum; `nil` if it
-    /// could not be kept.
-    func keep(_ change: AttemptChange, of record: AttemptRecord) -> AttemptRecord?
-    /// A keyed digest of the value that `credential` has now: the same after a restart, another for another value. It tells nothing else.
+    /// Applies `changes` in order to the stored record, and merges `record`. Without changes, only reads.
+    ///
+    /// Called on an event loop, one call after the other, and must not block. Calls `done` once, on any thread, with the merged
+    /// record once it is on disk, or with `nil` if the record could not be stored.
+    func store(
+        _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void)
+    /// Returns a keyed digest of the current value of `credential`.
+    ///
+    /// The digest is the same after a restart, differs for another value, and reveals nothing else.
     func digest(of credential: Credential) -> [UInt8]
 }
 
-/// A store that keeps nothing, for programs whose credentials live no longer than they do.
+/// Store without storage, for programs whose credentials exist no longer than the process.
 public struct UnkeptAttempts: AttemptStore {
     private let seed = UInt64.random(in: .min ... .max)
 
-    /// A store.
+    /// Creates a store.
     public init() {}
 
-    /// Nothing.
+    /// Returns an empty record.
     public func load() -> AttemptRecord { AttemptRecord() }
 
-    /// Nothing: the gate's own memory is all there is.
-    public func keep(_ change: AttemptChange, of record: AttemptRecord) -> AttemptRecord? { nil }
+    /// Stores nothing: only the memory of the gate counts.
+    public func store(
+        _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void
+    ) { done(nil) }
 
-    /// A digest under this process's own key.
+    /// Returns a digest with a key of this process.
     public func digest(of credential: Credential) -> [UInt8] {
         (0..<2).flatMap { half -> [UInt8] in
             var hasher = Hasher()
@@ -93,5 +98,46 @@ public struct UnkeptAttempts: AttemptStore {
             let number = UInt64(bitPattern: Int64(hasher.finalize()))
             return (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
         }
+    }
+}
+
+/// Used steps of one-time passwords, by the seed's digest: servers accept each step once (RFC 6238 §5.2).
+public struct UsedCodes: Sendable, Equatable {
+    /// Maximum distance of a step from now: older steps are useless, and a clock so far ahead was wrong.
+    private static let longest: Int64 = 2 * 3_600_000
+
+    /// End of the last used step in ms since 1970, by the seed's digest.
+    public private(set) var ends: [String: Int64] = [:]
+
+    /// Creates an empty set.
+    public init() {}
+
+    /// Creates a set with these ends.
+    public init(ends: [String: Int64]) { self.ends = ends }
+
+    /// Returns the end of the last used step of `seed`, if a step ending at `end` must not be used.
+    public func usedUntil(_ seed: String, stepEnding end: Int64) -> Int64? {
+        ends[seed].flatMap { $0 >= end ? $0 : nil }
+    }
+
+    /// Marks the step of `seed` that ends at `end` as used.
+    public mutating func use(_ seed: String, stepEnding end: Int64) { ends[seed] = max(end, ends[seed] ?? .min) }
+
+    /// Merges the steps of `other`, keeping the later ones.
+    public mutating func merge(_ other: UsedCodes) { ends.merge(other.ends, uniquingKeysWith: max) }
+
+    /// Removes the steps that are far from `now`, in ms since 1970.
+    public mutating func removeDistant(now: Int64) {
+        let near = now.saturatingSubtract(Self.longest)...now.saturatingAdd(Self.longest)
+        ends = ends.filter { near.contains($0.value) }
+    }
+
+    /// Returns the steps as bytes to store.
+    public func serialized() -> [UInt8] { JSONValue.object(ends.mapValues { .integer($0) }).serialized() }
+
+    /// Parses the bytes of used steps; invalid bytes give an empty set.
+    public init(parsing bytes: [UInt8]) {
+        let object = JSONValue(parsing: bytes, within: .local)?.objectValue
+        ends = object?.compactMapValues(\.integerValue) ?? [:]
     }
 }

@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The gate's "no": why a value is not sent now, until when, and what opens the way. All that is told of it has this wording: local
-/// replies, `status`, the status page and `doctor`.
+/// Refusal of the attempt gate: reason, end and remedy.
+///
+/// Local replies, `status`, the status page and `doctor` all use this wording.
 public struct AttemptRefusal: Sendable, Equatable {
-    /// The rule that says no.
+    /// Rule that refuses.
     public enum Reason: Sendable, Equatable {
-        /// The answer of a program's own handler was rejected before.
+        /// The answer of a program-defined handler was rejected before.
         case answerRejected
-        /// The server tells how many attempts remain, and that none of them is to be used.
+        /// The server reports the remaining attempts, and all of them must be kept.
         case attemptsKept(SecurityCheckChallenge.RemainingAttempts, keeping: Int)
-        /// The server has rejected the value just now.
+        /// The server has just rejected the value.
         case closed(Latch)
         /// The server rejected the value before.
         case latched(Latch)
     }
 
-    /// The rule that says no.
+    /// Rule that refuses.
     public let reason: Reason
-    /// The challenge.
+    /// Name of the challenge.
     public let challenge: String
-    /// The use that the latch is closed for, or would be; `nil` of an answer of a program's own handler.
+    /// Key of the closed latch; nil for an answer of a program-defined handler.
     public let key: LatchKey?
 
     private var credential: String {
-        key.map { "the credential \"\($0.credential)\"" } ?? "a credential of another host"
+        key.map { "the credential \"\($0.credential)\"" } ?? "a credential of another node"
     }
 
-    /// A refusal to send the credential of `key`.
+    /// Creates a refusal to send the credential of `key`.
     init(_ reason: Reason, _ key: LatchKey) { self.init(reason, challenge: key.challenge, key: key) }
 
-    /// A refusal to send what no credential here holds: an answer of a program's own handler, or another node's value.
+    /// Creates a refusal of an answer of a program-defined handler, or of another node's value.
     init(_ reason: Reason, challenge: String, key: LatchKey? = nil) {
         self.reason = reason
         self.challenge = challenge
         self.key = key
     }
 
-    /// The end of the refusal, in milliseconds since 1970; `nil` if only what `remedy` says opens the way.
+    /// End of the refusal in ms since 1970; nil if only the remedy ends it.
     public var until: Int64? {
         switch reason {
         case .answerRejected, .attemptsKept: nil
@@ -45,7 +46,7 @@ public struct AttemptRefusal: Sendable, Equatable {
         }
     }
 
-    /// The reason, in a sentence; no secret, nothing internal.
+    /// Reason in one sentence, without secrets and internals.
     public var why: String {
         switch reason {
         case .answerRejected:
@@ -68,21 +69,21 @@ public struct AttemptRefusal: Sendable, Equatable {
         }
     }
 
-    /// The remedy, in a sentence.
+    /// Remedy in one sentence.
     public var remedy: String {
         let unlatch = "Change the credential, or run `countersign unlatch \(challenge)`."
         switch reason {
         case .answerRejected:
-            return "Give another one, or open the latch (`unlatch`) where it has become right."
+            return "Give another answer, or open the latch (`unlatch`) if this one has become valid."
         case .attemptsKept:
-            return "Check \(credential) and wait until the server counts anew, or log in once by other "
+            return "Check \(credential) and wait until the server resets its count, or log in once by other "
                 + "means."
         case .closed(let latch) where latch.reason == .locked: return "Have the account unlocked. \(unlatch)"
         case .closed, .latched: return unlatch
         }
     }
 
-    /// The failure of a login that ends here.
+    /// Failure of a login that this refusal ends.
     public var failure: LoginFailure {
         let code: LoginFailure.Code =
             switch reason {
@@ -108,8 +109,9 @@ extension SecurityCheckChallenge.RemainingAttempts {
         }
     }
 
-    /// True if an answer would use one of the last `count` attempts. A server that counts in a way that cannot be read may be at the
-    /// last one; one that tells nothing keeps nobody from anything.
+    /// Returns true if an answer would use one of the last `count` attempts.
+    ///
+    /// An unreadable count may mean the last attempt; without a count, nothing is kept.
     func isKept(by count: Int) -> Bool {
         switch self {
         case .count(let remaining): remaining <= Int64(count)

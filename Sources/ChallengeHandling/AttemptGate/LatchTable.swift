@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The latches of a daemon as a value: by key and by the keyed digest of the credential's value. A rejected value stays
-/// remembered when another takes its place, so changing back does not send it again.
+internal import Basics
+
+/// Latches of a daemon, by key and by the keyed digest of the credential's value.
+///
+/// A rejected value is remembered when another replaces it, so changing back does not send it again.
 public struct LatchTable: Sendable, Equatable {
-    /// One latch, and what it is closed for.
+    /// Latch with its key and value.
     public struct Entry: Sendable, Equatable {
-        /// The use that it is closed for.
+        /// Key of the latch.
         public var key: LatchKey
-        /// The digest of the value that was rejected; never the value.
+        /// Digest of the rejected value, never the value.
         public var digest: [UInt8]
         /// The latch.
         public var latch: Latch
 
-        /// An entry.
+        /// Creates an entry.
         public init(key: LatchKey, digest: [UInt8], latch: Latch) {
             self.key = key
             self.digest = digest
@@ -21,40 +24,40 @@ public struct LatchTable: Sendable, Equatable {
         }
     }
 
-    /// The most rejected values of one key that are remembered; beyond, the earliest is forgotten.
+    /// Maximum rejected values per key; beyond it the earliest is dropped.
     public static let limitPerKey = 16
-    /// The most latches in all; beyond, the earliest is forgotten.
+    /// Maximum number of latches; beyond it the earliest is dropped.
     public static let limit = 1024
 
     /// All latches, in the order in which they closed.
     public private(set) var entries: [Entry] = []
 
-    /// An empty table.
+    /// Creates an empty table.
     public init() {}
 
-    /// The latch closed for that value at `now` (milliseconds since 1970), if there is one. One whose time is over is open.
+    /// Returns the latch that is closed for a value at `now`, in ms since 1970, if there is one.
     public func closedLatch(_ key: LatchKey, digest: [UInt8], now: Int64) -> Latch? {
         entries.first { $0.key == key && $0.digest == digest && $0.latch.isClosed(at: now) }?.latch
     }
 
-    /// Closes a latch, in the place of one that was closed for the same value.
+    /// Closes a latch, replacing one for the same value.
     public mutating func close(_ key: LatchKey, digest: [UInt8], _ latch: Latch) {
         insert(Entry(key: key, digest: digest, latch: latch))
     }
 
-    /// Opens all latches of a challenge, also those of earlier values; `nil`: of all challenges. Returns how many there were.
+    /// Opens all latches of a challenge, or of all for nil, and returns their number.
     public mutating func unlatch(challenge: String?) -> Int {
         let before = entries.count
         entries.removeAll { challenge == nil || $0.key.challenge == challenge }
         return before - entries.count
     }
 
-    /// Forgets the latches whose time is over at `now`.
+    /// Removes the latches that have opened by `now`.
     public mutating func removeOpened(now: Int64) {
         entries.removeAll { !$0.latch.isClosed(at: now) }
     }
 
-    /// Takes over what `other` has more, or has closed later.
+    /// Adds the latches that only `other` has, or that closed later there.
     public mutating func merge(_ other: LatchTable) {
         for entry in other.entries {
             let own = entries.first { $0.key == entry.key && $0.digest == entry.digest }
@@ -65,8 +68,8 @@ public struct LatchTable: Sendable, Equatable {
 
     private mutating func insert(_ entry: Entry) {
         entries.removeAll { $0.key == entry.key && $0.digest == entry.digest }
-        let place = entries.lastIndex { $0.latch.closedAt <= entry.latch.closedAt }.map { $0 + 1 } ?? 0
-        entries.insert(entry, at: place)
+        let index = entries.lastIndex { $0.latch.closedAt <= entry.latch.closedAt }.map { $0 + 1 } ?? 0
+        entries.insert(entry, at: index)
         var sameKey = entries.count { $0.key == entry.key }
         while sameKey > Self.limitPerKey, let earliest = entries.firstIndex(where: { $0.key == entry.key }) {
             entries.remove(at: earliest)
@@ -77,7 +80,7 @@ public struct LatchTable: Sendable, Equatable {
 }
 
 extension LatchTable {
-    /// The table as bytes to be kept; JSON, with digests in hexadecimal.
+    /// Returns the table as JSON bytes, with digests in hexadecimal.
     public func serialized() -> [UInt8] {
         let latches = entries.map { entry -> JSONValue in
             var members = Self.members(of: entry.key, digest: entry.digest)
@@ -89,8 +92,9 @@ extension LatchTable {
         return JSONValue.object(["version": .integer(1), "latches": .array(latches)]).serialized()
     }
 
-    /// The table that `bytes` were taken from; `nil` where they are none. All or nothing: a latch that is not
-    /// understood must not be taken for an open one.
+    /// Parses the bytes of a table; nil if any part is invalid.
+    ///
+    /// All or nothing, because an unreadable latch must not count as open.
     public init?(parsing bytes: [UInt8]) {
         guard let value = JSONValue(parsing: bytes, within: .local), value["version"]?.integerValue == 1,
             case .array(let latches)? = value["latches"]
@@ -111,35 +115,24 @@ extension LatchTable {
             latch: Latch(reason: reason, closedAt: closedAt, opensAt: value["opens-at"]?.integerValue))
     }
 
-    /// A key and a value's digest as members of an object.
+    /// Returns a key and a value's digest as members of a JSON object.
     static func members(of key: LatchKey, digest: [UInt8]) -> [String: JSONValue] {
         [
             "scheme": .string(key.origin.scheme.rawValue), "host": .string(key.origin.host),
             "port": .integer(Int64(key.origin.port)), "challenge": .string(key.challenge),
-            "credential": .string(key.credential), "digest": .string(hexadecimal(digest)),
+            "credential": .string(key.credential), "digest": .string(Hex.encode(digest)),
         ]
     }
 
-    /// The key and the digest that `members(of:digest:)` has written.
+    /// Returns the key and digest that `members(of:digest:)` wrote.
     static func key(in value: JSONValue) -> (LatchKey, digest: [UInt8])? {
         guard let scheme = value["scheme"]?.stringValue.flatMap(Origin.Scheme.init(rawValue:)),
             let host = value["host"]?.stringValue,
             let port = value["port"]?.integerValue.flatMap(UInt16.init(exactly:)),
             let challenge = value["challenge"]?.stringValue, let credential = value["credential"]?.stringValue,
-            let digest = value["digest"]?.stringValue.flatMap(bytes(hexadecimal:))
+            let digest = value["digest"]?.stringValue.flatMap(Hex.decode)
         else { return nil }
         let origin = Origin(scheme: scheme, host: host, port: port)
         return (LatchKey(origin: origin, challenge: challenge, credential: credential), digest)
-    }
-
-    private static func hexadecimal(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef")
-        return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
-    }
-
-    private static func bytes(hexadecimal text: String) -> [UInt8]? {
-        let digits = text.compactMap(\.hexDigitValue)
-        guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The bounds of a session table, and how long it pauses after a login that failed.
+internal import Basics
+
+/// Limits of a session table, and its pauses after failed logins.
 public struct SessionLimits: Sendable {
-    /// The most exchanges that may wait for logins at once, over all keys.
+    /// Maximum exchanges that wait for logins at once, over all keys.
     public var waiters: Int
-    /// The most keys that are kept. More come only from an upstream that names ever new scopes.
+    /// Maximum number of keys; only an upstream that names ever new scopes needs more.
     public var keys: Int
-    /// The first pause after an unknown outcome, in milliseconds; it doubles with each further one.
+    /// First pause after an unknown outcome in ms, doubled with each further one.
     public var firstPause: Int64
-    /// The longest pause after an unknown outcome, in milliseconds, unless the server names a later time.
+    /// Maximum pause after an unknown outcome in ms, unless the server names a later time.
     public var longestPause: Int64
-    /// The pause after a confirmation without a usable answer, in milliseconds.
+    /// Pause after a confirmation without a usable answer, in ms.
     var confirmationPause: Int64 { 5_000 }
 
-    /// The defaults are those of the configuration's `limits.waiters` and of a service that comes back within seconds.
+    /// Creates limits; the defaults match `limits.waiters` and a service that recovers within seconds.
     public init(waiters: Int = 1024, keys: Int = 1024, firstPause: Int64 = 1_000, longestPause: Int64 = 60_000) {
         self.waiters = waiters
         self.keys = max(1, keys)
@@ -22,15 +24,13 @@ public struct SessionLimits: Sendable {
         self.longestPause = longestPause
     }
 
-    /// The time for which callers are answered with `failure` at once, in milliseconds, before a login is tried again; `nil`: the
-    /// next exchange may try at once.
+    /// Returns the time in ms for which callers get `failure` at once; nil allows another login at once.
     ///
-    /// - Unknown outcomes back off with doubling and jitter (a half to the whole of the pause), and obey the server's
-    ///   own time.
-    /// - Attempts kept and locked accounts are asked about seldom: the question costs no attempt, but a request.
-    /// - A handler that cancels was free to; nothing is to wait for.
-    /// - A rejected or latched credential needs no pause: the latch itself keeps it from being sent, and a changed
-    ///   credential is to be used at once. Likewise a credential that no source knew.
+    /// - Unknown outcomes back off with doubling and jitter (half to all of the pause), and respect the server's time.
+    /// - Kept attempts and locked accounts are checked rarely: the check costs no attempt, but a request.
+    /// - A handler may cancel freely, without a pause.
+    /// - A rejected or latched credential needs no pause: the latch prevents sending, and a changed credential is to be
+    ///   used at once. The same holds for a missing credential.
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
         if failure.isCancelled { return nil }
         let named = named(by: failure, now: now)
@@ -46,11 +46,11 @@ public struct SessionLimits: Sendable {
         }
     }
 
-    /// For how long, in milliseconds, the other hosts of a fleet are answered with `failure` in the place of a try of their own: the
-    /// pause after the first, which doubles with each further one in a row, and the longest; `nil`: the next host may try at once.
+    /// Returns the first and longest pause in ms for other nodes; nil allows another login at once.
     ///
-    /// As above, except that a rejected value is told of for a moment: so that all who waited do not ask one after the other for a turn
-    /// that would end at the latch. A latched credential, or one that no source knew, concerns the one host that has it.
+    /// The first pause doubles with each further failure in a row. As above, except that a rejected value causes a
+    /// short pause, so that the waiting nodes do not all ask in turn for a login that would end at the latch. A latched
+    /// or missing credential concerns one node only.
     package func sharedPause(after failure: LoginFailure, now: Int64) -> (first: Int64, longest: Int64)? {
         if failure.isCancelled { return nil }
         let named = named(by: failure, now: now) ?? 0
@@ -64,11 +64,31 @@ public struct SessionLimits: Sendable {
         return (first, max(first, longestPause))
     }
 
-    /// A server that names a later time is taken at its word for an hour.
+    /// Maximum accepted delay that a server names: an hour.
     private static let longestNamed: Int64 = 3_600_000
     private static let rejectionPause: Int64 = 2_000
 
     private func named(by failure: LoginFailure, now: Int64) -> Int64? {
         failure.retryAt.map { min(max(0, $0.saturatingSubtract(now)), Self.longestNamed) }
+    }
+}
+
+/// Pause after failed logins of one session key.
+struct BackOff: Sendable {
+    /// Last failure with its time; nil if a login has succeeded since.
+    private(set) var failure: (reason: LoginFailure, at: Int64)?
+    /// End of the pause in ms since 1970.
+    private(set) var until: Int64 = 0
+    private var count = 0
+
+    /// Returns the failure to answer callers with at once; nil if a login may be tried.
+    func refusal(now: Int64) -> LoginFailure? { until > now ? failure?.reason : nil }
+
+    /// Records a failed login; `chance` is a random number in 0..<1.
+    mutating func record(_ failure: LoginFailure, _ limits: SessionLimits, now: Int64, chance: Double) {
+        count = min(count + 1, 16)
+        let pause = limits.pause(after: failure, failures: count, now: now, chance: chance)
+        until = pause.map { now.saturatingAdd($0) } ?? 0
+        self.failure = (failure, now)
     }
 }

@@ -1,85 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Who holds which session, who is winning one, and who waits for it: one login at a time per key (CONTRIBUTING,
-/// rule 1), generations, back-off after unknown outcomes.
+internal import Basics
+
+/// Held sessions, running logins and their waiters, by session key.
 ///
-/// A pure value. Waiters are values of the driver's choice, handed back when their login is over. Times are
-/// milliseconds since 1970; chance is passed in.
+/// One login at a time per key (CONTRIBUTING, rule 1), generations, back-off after unknown outcomes. A pure value:
+/// waiters are values of the driver, returned when their login ends. Times are in ms since 1970, and random numbers are
+/// passed in.
 public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     var entries: [SessionKey: SessionEntry<Waiter>] = [:]
     private var lastGeneration: UInt64 = 0
     var waiterCount = 0
     let limits: SessionLimits
-    /// Moves with every change of what is held.
+    /// Number that grows with every change of the held sessions.
     public internal(set) var version: UInt64 = 1
 
-    /// An empty table.
+    /// Creates an empty table.
     public init(limits: SessionLimits = SessionLimits()) {
         self.limits = limits
     }
 
-    /// What an exchange that needs a session does now.
+    /// Action of an exchange that needs a session.
     public enum Answer: Sendable, Equatable {
-        /// The exchange waits; the driver starts the login.
-        case go
-        /// No login now; the reason is that of the last one.
-        case no(LoginFailure)
-        /// Too many wait already.
+        /// Wait, while the driver starts the login.
+        case logIn
+        /// Fail with the reason of the last login.
+        case refuse(LoginFailure)
+        /// Fail, because too many exchanges wait.
         case overloaded
-        /// A session is there that nobody has used yet: the exchange tries it, and says what came of it by `judge`.
-        case prove(HeldSession)
-        /// A session is there.
+        /// Try an unverified session, and report the result to `recordVerification`.
+        case verify(HeldSession)
+        /// Use the held session.
         case use(HeldSession)
-        /// The exchange waits for the login that runs.
+        /// Wait for the running login.
         case wait
     }
 
-    /// An exchange needs the session of `key`. `rejected` is the generation that the upstream has just refused, if one
-    /// was used: it is dropped unless a newer one is there already, which is then used at once.
+    /// Requests the session of `key` for an exchange.
+    ///
+    /// `rejected` is the generation that the upstream has just refused, if any: that session is dropped, unless a newer
+    /// one exists, which is then used at once.
     public mutating func request(
         _ key: SessionKey, rejected: UInt64?, waiter: Waiter, now: Int64
     ) -> Answer {
-        if entries[key] == nil { makeRoom(now: now) }
+        if entries[key] == nil { evictIdleKeys(now: now) }
         var entry = entries[key] ?? SessionEntry()
         defer { entries[key] = entry }
         if let held = entry.held {
             if held.generation != rejected, !held.isExpired(at: now) { return .use(held) }
             entry.held = nil
         }
-        if !entry.isWinning {
-            if let failure = entry.backOff.refusal(now: now) { return .no(failure) }
-            if entry.prover == nil, let trial = entry.trial {
-                if trial.generation != rejected, !trial.isExpired(at: now) {
-                    entry.prover = waiter
-                    return .prove(trial)
+        if !entry.isLoggingIn {
+            if let failure = entry.backOff.refusal(now: now) { return .refuse(failure) }
+            if entry.verifier == nil, let unverified = entry.unverified {
+                if unverified.generation != rejected, !unverified.isExpired(at: now) {
+                    entry.verifier = waiter
+                    return .verify(unverified)
                 }
-                entry.trial = nil
+                entry.unverified = nil
             }
         }
         guard waiterCount < limits.waiters else { return .overloaded }
         waiterCount += 1
         entry.waiters.append(waiter)
-        if entry.isWinning || entry.prover != nil || isWinning(siblingOf: key) { return .wait }
-        entry.isWinning = true
-        return .go
+        if entry.isLoggingIn || entry.verifier != nil || isLoggingIn(siblingOf: key) { return .wait }
+        entry.isLoggingIn = true
+        return .logIn
     }
 
-    /// Asks for a renewal of a session that still serves: true once, for the one who is to start the login.
+    /// Starts a renewal of a valid session; returns true once, to the caller that must run the login.
     public mutating func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
-        guard var entry = entries[key], !entry.isWinning, entry.prover == nil, !isWinning(siblingOf: key) else {
+        guard var entry = entries[key], !entry.isLoggingIn, entry.verifier == nil, !isLoggingIn(siblingOf: key) else {
             return false
         }
         if entry.backOff.until > now { return false }
-        entry.isWinning = true
+        entry.isLoggingIn = true
         entries[key] = entry
         return true
     }
 
-    /// Asks for another try of a login that has failed and that no exchange asks for, so that readiness comes back by
-    /// itself once the cause is gone: true once in `pause` milliseconds, for the one who is to start it.
+    /// Starts another attempt of a failed login that no exchange needs.
+    ///
+    /// Readiness thus recovers by itself once the cause is gone. Returns true once in `pause` ms, to the caller that
+    /// must run the login.
     public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
-        guard let entry = entries[key], entry.held == nil, entry.trial == nil, let failure = entry.backOff.failure,
+        guard let entry = entries[key], entry.held == nil, entry.unverified == nil, let failure = entry.backOff.failure,
             failure.at.saturatingAdd(pause) <= now
         else {
             return false
@@ -87,11 +93,12 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return beginRenewal(key, now: now)
     }
 
-    /// Asks for a session that nobody waits for and that is to be there: true once, for the one who is to start the login.
-    /// A session that nears its end is due as well; what has failed is `beginRecovery`'s.
-    public mutating func beginKeeping(_ key: SessionKey, now: Int64) -> Bool {
-        switch standing(of: key, now: now) {
-        case .failing, .winning: return false
+    /// Starts a login that no exchange needs, so that a session is held in advance; returns true once.
+    ///
+    /// Also starts a login for a session close to its expiry. Failed logins are left to `beginRecovery`.
+    public mutating func beginProactiveLogin(_ key: SessionKey, now: Int64) -> Bool {
+        switch state(of: key, now: now) {
+        case .failing, .loggingIn: return false
         case .held(let held): if now < held.renewAt ?? .max { return false }
         case .cold: break
         }
@@ -99,142 +106,146 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return beginRenewal(key, now: now)
     }
 
-    /// Takes back a waiter whose deadline passed or whose caller went away.
-    public mutating func leave(_ key: SessionKey, waiter: Waiter) {
+    /// Removes a waiter after its deadline, or after its caller has gone.
+    public mutating func removeWaiter(_ waiter: Waiter, of key: SessionKey) {
         guard let index = entries[key]?.waiters.firstIndex(of: waiter) else { return }
         entries[key]?.waiters.remove(at: index)
         waiterCount -= 1
     }
 
-    /// What a waiter is told when a login is over.
+    /// Result of a login for a waiter.
     public enum Outcome: Sendable, Equatable {
-        /// A login of the same client is over, but not that of this key: ask again.
+        /// Ask again: another login of the same client has ended, not this key's.
         case askAgain
-        /// It failed; shared by all who waited.
+        /// The login failed, for all waiters.
         case failed(LoginFailure)
-        /// It won a session that the waiter is to try, and to say what came of it by `judge`. The others go on waiting.
-        case prove(SessionKey, HeldSession)
-        /// The session in doubt stays, and the challenge is the answer. `isConfirmed`: it was seen to work.
+        /// Try an unverified session, and report the result to `recordVerification`; the other waiters continue to wait.
+        case verify(SessionKey, HeldSession)
+        /// The session in doubt is kept, and the challenge is the response; `isConfirmed` means it was seen to work.
         case kept(HeldSession, isConfirmed: Bool)
-        /// It succeeded.
-        case won(HeldSession)
+        /// The login succeeded.
+        case established(HeldSession)
     }
 
-    /// The login of `key` is over. Returns who is to be told what. `chance` is a random number in 0..<1.
+    /// Ends the login of `key`, and returns the waiters to notify; `chance` is a random number in 0..<1.
     public mutating func finish(
         _ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64, chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
         version &+= 1
         var entry = entries[key] ?? SessionEntry()
-        entry.isWinning = false
+        entry.isLoggingIn = false
         let outcome: Outcome
         switch result {
         case .success(let session):
             lastGeneration += 1
             let old = entry.held.flatMap { $0.isExpired(at: now) ? nil : $0 }
             let held = HeldSession(
-                session, generation: lastGeneration, wonAt: now, renewals: old.map { $0.renewals + 1 } ?? 0,
+                session, generation: lastGeneration, establishedAt: now, renewals: old.map { $0.renewals + 1 } ?? 0,
                 chance: chance)
-            if !session.isProven {
+            if !session.isVerified {
                 entry.held = nil
-                entry.trial = held
+                entry.unverified = held
                 entries[key] = entry
-                return tryNext(key) + wakeSiblings(of: key)
+                return assignVerifier(of: key) + dequeueSiblingWaiters(of: key)
             }
             entry.held = held
             entry.backOff = BackOff()
             entry.latch = nil
-            outcome = .won(held)
+            outcome = .established(held)
         case .failure(let failure):
-            entry.backOff.note(failure, limits, now: now, chance: chance)
+            entry.backOff.record(failure, limits, now: now, chance: chance)
             entry.latch = failure.latch
             outcome = .failed(failure)
         }
         entries[key] = entry
-        return tellAll(key, outcome) + wakeSiblings(of: key)
+        return dequeueWaiters(of: key, with: outcome) + dequeueSiblingWaiters(of: key)
     }
 
-    /// What was to lead to a session of `key` is over, and nothing has come of it: another host is at it. Whoever waits asks again.
+    /// Ends the login of `key` without a result, because another node logs in; all waiters ask again.
     package mutating func abandon(_ key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
-        entries[key]?.isWinning = false
-        return tellAll(key, .askAgain) + wakeSiblings(of: key)
+        entries[key]?.isLoggingIn = false
+        return dequeueWaiters(of: key, with: .askAgain) + dequeueSiblingWaiters(of: key)
     }
 
-    /// Takes over a session that somebody else has won at `wonAt` and used since: an earlier process, or, in the place of the one that
-    /// is held (`replacing`), another host. Whether it is held now: not where it has ended, or where this process is about to win one
-    /// itself. `chance` is a random number in 0..<1.
+    /// Adopts a session from another process or node, established at `establishedAt`; returns true if it is now held.
+    ///
+    /// With `replacing`, it replaces a held session. Not adopted are expired sessions, and any while this process is
+    /// logging in. `chance` is a random number in 0..<1.
     public mutating func adopt(
-        _ key: SessionKey, _ session: Session, wonAt: Int64, now: Int64, replacing: Bool = false, chance: Double = 0
+        _ key: SessionKey, _ session: Session, establishedAt: Int64, now: Int64, replacing: Bool = false,
+        chance: Double = 0
     ) -> Bool {
-        if entries[key] == nil { makeRoom(now: now) }
+        if entries[key] == nil { evictIdleKeys(now: now) }
         var entry = entries[key] ?? SessionEntry()
         let held = HeldSession(
-            session, generation: lastGeneration + 1, wonAt: min(wonAt, now), isTakenOver: true,
+            session, generation: lastGeneration + 1, establishedAt: min(establishedAt, now), isTakenOver: true,
             renewals: entry.held.map { $0.renewals + 1 } ?? 0, chance: chance)
-        guard !held.isExpired(at: now), !entry.isWinning, entry.prover == nil,
-            replacing || entry.held == nil && entry.trial == nil
+        guard !held.isExpired(at: now), !entry.isLoggingIn, entry.verifier == nil,
+            replacing || entry.held == nil && entry.unverified == nil
         else { return false }
         lastGeneration += 1
         entry.held = held
-        entry.trial = nil
+        entry.unverified = nil
         entry.backOff = BackOff()
         entries[key] = entry
         version &+= 1
         return true
     }
 
-    /// The session held for `key`, expired or not.
+    /// Returns the session held for `key`, expired or not.
     public func held(_ key: SessionKey) -> HeldSession? { entries[key]?.held }
 
-    /// All sessions held, for a worker's snapshot and for `sessions list`.
+    /// All held sessions, for a worker's snapshot and for `sessions list`.
     public var allHeld: [SessionKey: HeldSession] { entries.compactMapValues(\.held) }
 
-    /// How each key stands, for readiness and status.
-    public func standing(of key: SessionKey, now: Int64) -> SessionStanding {
+    /// Returns the state of a key, for readiness and status.
+    public func state(of key: SessionKey, now: Int64) -> SessionState {
         guard let entry = entries[key] else { return .cold }
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
-        if entry.isWinning || entry.prover != nil { return .winning(waiters: entry.waiters.count) }
-        if let trial = entry.trial, !trial.isExpired(at: now) { return .held(trial) }
-        // A scope that is refused is no trouble of the upstream's, and is not tried again unasked.
+        if entry.isLoggingIn || entry.verifier != nil { return .loggingIn(waiters: entry.waiters.count) }
+        if let unverified = entry.unverified, !unverified.isExpired(at: now) { return .held(unverified) }
+        // A refused scope is not a problem of the upstream, and is not tried again without a request.
         if let failure = entry.backOff.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
         return .cold
     }
 
-    /// Every key with how it stands.
-    public func standings(now: Int64) -> [SessionKey: SessionStanding] {
-        Dictionary(uniqueKeysWithValues: entries.keys.map { ($0, standing(of: $0, now: now)) })
+    /// Returns the state of every key.
+    public func states(now: Int64) -> [SessionKey: SessionState] {
+        Dictionary(uniqueKeysWithValues: entries.keys.map { ($0, state(of: $0, now: now)) })
     }
 
-    /// Drops the sessions that `which` picks, and the pauses after failed logins with them. Returns their keys.
+    /// Drops matching sessions with their pauses after failed logins, and returns their keys.
     public mutating func drop(where which: (SessionKey) -> Bool) -> [SessionKey] {
         let chosen = entries.keys.filter(which)
         var dropped: [SessionKey] = []
         for key in chosen {
-            if entries[key]?.held != nil || entries[key]?.trial != nil { dropped.append(key) }
+            if entries[key]?.held != nil || entries[key]?.unverified != nil { dropped.append(key) }
             entries[key]?.held = nil
-            // One that is being tried ends with what comes of it.
-            if entries[key]?.prover == nil { entries[key]?.trial = nil }
+            // A session being verified ends with its result.
+            if entries[key]?.verifier == nil { entries[key]?.unverified = nil }
             entries[key]?.backOff = BackOff()
         }
         version &+= 1
         return dropped
     }
 
-    /// The latch that ended the last login of `key`: as long as it is closed for the present value, the next would end there, too.
+    /// Returns the latch that ended the last login of `key`.
+    ///
+    /// The next login would end there too, as long as the latch is closed for the present value.
     package func lastLatch(of key: SessionKey) -> LatchKey? { entries[key]?.latch }
 
-    /// The latch that ended the last login of `key` is open.
+    /// Removes the latch that ended the last login of `key`.
     package mutating func forgetLatch(of key: SessionKey) { entries[key]?.latch = nil }
 
-    /// The keys of the same login as `key`, whatever their scope, whose last login failed.
-    package func failing(like key: SessionKey, now: Int64) -> [SessionKey] {
+    /// Returns the keys of this login, in any scope, whose last login failed.
+    package func failingSiblings(of key: SessionKey, now: Int64) -> [SessionKey] {
         entries.keys.filter { other in
-            guard key.isSibling(of: other), case .failing = standing(of: other, now: now) else { return false }
+            guard key.isSibling(of: other), case .failing = state(of: other, now: now) else { return false }
             return true
         }
     }
 
-    /// Lets logins that failed because of `challenge` be tried again at once, as its latch was opened; `nil`: all.
+    /// Allows logins that failed because of `challenge` at once, after its latch was opened; all for nil.
     public mutating func forgetFailures(of challenge: String?) {
         for (key, entry) in entries
         where challenge == nil || key.challenge == challenge || entry.backOff.failure?.reason.challenge == challenge {
@@ -243,35 +254,39 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         }
     }
 
-    /// Authorizations of one client are serialised, whatever their scope (reference: the server keeps one state per
-    /// client and check), so keys that differ in scope only take turns.
-    func isWinning(siblingOf key: SessionKey) -> Bool {
-        entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isWinning }
+    /// Returns true if a login with another scope is running.
+    ///
+    /// The server keeps one state per client and check, so authorizations of one client take turns, whatever their
+    /// scope.
+    func isLoggingIn(siblingOf key: SessionKey) -> Bool {
+        entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isLoggingIn }
     }
 
-    /// Keys come from what upstreams name as scopes, so their number is bounded: those at rest give way, the cold and
-    /// the ended first, then the oldest sessions.
-    private mutating func makeRoom(now: Int64) {
+    /// Removes idle keys if the table is full: cold and expired ones first, then the oldest sessions.
+    ///
+    /// The number of keys must be limited, because upstreams choose scopes.
+    private mutating func evictIdleKeys(now: Int64) {
         guard entries.count >= limits.keys else { return }
         func rank(_ entry: SessionEntry<Waiter>) -> UInt64 {
             guard let held = entry.held, !held.isExpired(at: now) else { return 0 }
             return held.generation
         }
-        let atRest = entries.filter { !$0.value.isWinning && $0.value.prover == nil && $0.value.waiters.isEmpty }
-        for (key, _) in atRest.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
+        let idle = entries.filter { !$0.value.isLoggingIn && $0.value.verifier == nil && $0.value.waiters.isEmpty }
+        for (key, _) in idle.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
             entries[key] = nil
         }
     }
 
-    /// Tells all who wait for `key`.
-    mutating func tellAll(_ key: SessionKey, _ outcome: Outcome) -> [(waiter: Waiter, outcome: Outcome)] {
-        let told = entries[key]?.waiters ?? []
+    /// Removes all waiters of `key`, and returns each with `outcome`.
+    mutating func dequeueWaiters(of key: SessionKey, with outcome: Outcome) -> [(waiter: Waiter, outcome: Outcome)] {
+        let waiters = entries[key]?.waiters ?? []
         entries[key]?.waiters = []
-        waiterCount -= told.count
-        return told.map { ($0, outcome) }
+        waiterCount -= waiters.count
+        return waiters.map { ($0, outcome) }
     }
 
-    mutating func wakeSiblings(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
+    /// Removes the waiters of the siblings of `key`, and returns them to ask again.
+    mutating func dequeueSiblingWaiters(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
         var woken: [(waiter: Waiter, outcome: Outcome)] = []
         for (other, entry) in entries where other != key && other.isSibling(of: key) && !entry.waiters.isEmpty {
             woken += entry.waiters.map { ($0, .askAgain) }
@@ -282,25 +297,25 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     }
 }
 
-/// What a table knows of one key.
+/// State of one key in a table.
 struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
-    var isWinning = false
+    var isLoggingIn = false
     var waiters: [Waiter] = []
-    /// The pause after the last login, if that failed.
+    /// Pause after a failed login.
     var backOff = BackOff()
-    /// The latch that ended the last login.
+    /// Latch that ended the last login.
     var latch: LatchKey?
-    /// A session that the server has not accepted yet.
-    var trial: HeldSession?
-    /// Who is trying it.
-    var prover: Waiter?
-    /// The session whose last confirmations had no usable answer, until when it is not asked for again, and how many they were.
+    /// Unverified session.
+    var unverified: HeldSession?
+    /// Exchange that is verifying the session.
+    var verifier: Waiter?
+    /// Session whose last confirmations had no usable answer, the end of the pause, and their number.
     var unconfirmed: (generation: UInt64, until: Int64, count: Int)?
 }
 
 extension SessionKey {
-    /// Whether the two differ in scope at most.
+    /// Returns true if the keys differ at most in their scope.
     package func isSibling(of other: SessionKey) -> Bool {
         origin == other.origin && challenge == other.challenge && credential == other.credential
     }

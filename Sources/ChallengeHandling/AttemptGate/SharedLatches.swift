@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The latches that nodes share, as one of them knows them: a value that any node was told is wrong is sent by none.
+/// Latches and used one-time passwords that the nodes share, as known to this node.
 ///
-/// They are known by digests under the nodes' own key; a node that comes later reads them before it sends a credential (see
-/// `EngineReply.granted`). What is closed here stays with what there is to tell until the engine has taken note of it.
+/// Latches are identified by digests with the common key of the nodes. A node that joins later reads them before it sends a
+/// credential (see `StoreReply.granted`). Additions of this node stay unreported until the session store has confirmed them.
 package struct SharedLatches: Sendable {
-    /// A credential's value, by the nodes' digests and by this node's.
-    private struct LookedUp: Sendable {
+    /// Digests of a credential's value: those of the nodes, and that of this node.
+    private struct KnownValue: Sendable {
         var digests: [String]
         var own: [UInt8]
     }
 
-    /// So many credentials are remembered as looked up.
-    private static let mostLooked = 1024
-    /// Steps of one-time passwords go by the same way, as latches without a challenge that open when the step is over.
-    private static let stepMark = "step "
+    /// Maximum number of credentials with a recorded value.
+    private static let maxValues = 1024
 
-    /// As the engine had them last.
+    /// Latches as last read from the session store.
     private var known: [String: SharedLatch] = [:]
-    /// The count of changes up to which that is so.
+    private var knownCodes = UsedCodes()
+    /// Number of changes covered by the last read.
     package private(set) var count: UInt64 = 0
-    /// The latches that were closed here, and that the engine has not taken note of.
+    /// Latches closed by this node that the session store has not confirmed.
     private var unreported: [String: SharedLatch] = [:]
-    /// The value of each credential that was last looked up here.
-    private var looked: [LatchKey: LookedUp] = [:]
+    /// One-time passwords used by this node that the session store has not confirmed.
+    package private(set) var unreportedCodes = UsedCodes()
+    /// Value of each credential as last looked up by this node.
+    private var values: [LatchKey: KnownValue] = [:]
 
-    /// None.
+    /// Creates an empty set.
     package init() {}
 
-    /// Moves with everything that is new to tell.
+    /// Number that increases with each new unreported latch or one-time password.
     package private(set) var revision: UInt64 = 0
 
-    /// The latches that the engine is to be told.
-    package var untold: [SharedLatch] { Array(unreported.values) }
+    /// Latches that the session store has not confirmed.
+    package var unreportedLatches: [SharedLatch] { Array(unreported.values) }
 
-    /// The latch that is closed for a value.
+    /// Returns the closed latch of a value.
     func latch(_ value: AttemptDigests, now: Int64) -> Latch? {
         for digest in value.shared {
             guard let latch = (unreported[digest] ?? known[digest])?.latch, latch.isClosed(at: now) else { continue }
@@ -44,46 +45,55 @@ package struct SharedLatches: Sendable {
         return nil
     }
 
-    /// The credential of `key` has this value here.
-    mutating func look(_ key: LatchKey, _ value: AttemptDigests) {
+    /// Records the current value of a credential.
+    mutating func recordValue(_ value: AttemptDigests, of key: LatchKey) {
         guard !value.shared.isEmpty else { return }
-        if looked.count >= Self.mostLooked, looked[key] == nil { looked.removeAll() }
-        looked[key] = LookedUp(digests: value.shared, own: value.own)
+        if values.count >= Self.maxValues, values[key] == nil { values.removeAll() }
+        values[key] = KnownValue(digests: value.shared, own: value.own)
     }
 
-    /// A latch has closed here.
+    /// Closes a latch of this node.
     mutating func close(_ key: LatchKey, _ value: AttemptDigests, _ latch: Latch) {
-        look(key, value)
+        recordValue(value, of: key)
         guard let digest = value.shared.first else { return }
         unreported[digest] = SharedLatch(digest: digest, challenge: key.challenge, latch: latch)
         revision &+= 1
     }
 
-    /// The engine has taken note of these.
-    package mutating func told(_ latches: [SharedLatch]) {
+    /// Removes latches from the unreported ones after the session store has confirmed them.
+    package mutating func confirmLatches(_ latches: [SharedLatch]) {
         for latch in latches where unreported[latch.digest] == latch {
             unreported[latch.digest] = nil
             known[latch.digest] = latch
         }
     }
 
-    /// All that the engine has. Returns the challenges whose latches somebody has opened since. An engine that knows of none, and counts
-    /// from the beginning, has lost them: it is told of them again.
-    package mutating func read(_ latches: [SharedLatch], count: UInt64, now: Int64) -> Set<String> {
-        if count == 0, self.count > 0 {
-            unreported.merge(known) { own, _ in own }
-            self.count = 0
-            return []
-        }
-        guard count >= self.count else { return [] }
-        let before = Set(known.values.filter { $0.latch.isClosed(at: now) }.map(\.challenge))
-        known = Dictionary(latches.map { ($0.digest, $0) }) { _, last in last }
-        self.count = count
-        return before.subtracting(latches.map(\.challenge)).subtracting(unreported.values.map(\.challenge))
-            .subtracting([""])
+    /// Removes one-time passwords from the unreported ones after the session store has confirmed them.
+    package mutating func confirmCodes(_ codes: UsedCodes) {
+        knownCodes.merge(codes)
+        unreportedCodes = UsedCodes(
+            ends: unreportedCodes.ends.filter { seed, end in codes.ends[seed].map { end > $0 } ?? true })
     }
 
-    /// An operator has opened those of a challenge, or, with `nil`, all; returns how many there were.
+    /// Merges the records of the session store. Returns the challenges whose latches were opened since the last read.
+    ///
+    /// A store without a count has lost its data, so all known records are reported to the store again.
+    package mutating func merge(_ attempts: SharedAttempts, now: Int64) -> Set<String> {
+        if attempts.count == 0, count > 0 {
+            unreported.merge(known) { own, _ in own }
+            unreportedCodes.merge(knownCodes)
+            count = 0
+            return []
+        }
+        guard attempts.count >= count else { return [] }
+        let before = Set(known.values.filter { $0.latch.isClosed(at: now) }.map(\.challenge))
+        known = Dictionary(attempts.latches.map { ($0.digest, $0) }) { _, last in last }
+        knownCodes = attempts.usedCodes
+        count = attempts.count
+        return before.subtracting(attempts.latches.map(\.challenge)).subtracting(unreported.values.map(\.challenge))
+    }
+
+    /// Opens the latches of a challenge, or all for `nil`; returns their number.
     mutating func unlatch(_ challenge: String?) -> Int {
         let closed = Set(known.keys).union(unreported.keys)
         known = known.filter { challenge != nil && $0.value.challenge != challenge }
@@ -91,36 +101,69 @@ package struct SharedLatches: Sendable {
         return closed.subtracting(known.keys).subtracting(unreported.keys).count
     }
 
-    /// The last steps of one-time passwords that any node has used.
+    /// Used steps of one-time passwords on any node.
     var usedCodes: UsedCodes {
-        var codes = UsedCodes()
-        for latch in Array(known.values) + unreported.values {
-            guard latch.digest.hasPrefix(Self.stepMark), let end = latch.latch.opensAt else { continue }
-            codes.use(String(latch.digest.dropFirst(Self.stepMark.count)), stepEnding: end)
-        }
+        var codes = knownCodes
+        codes.merge(unreportedCodes)
         return codes
     }
 
-    /// This node has used a step.
+    /// Marks a step of a one-time password as used by this node.
     mutating func use(_ seed: String, stepEnding end: Int64, now: Int64) {
-        let latch = Latch(reason: .rejected, closedAt: now, opensAt: end)
-        unreported[Self.stepMark + seed] = SharedLatch(digest: Self.stepMark + seed, challenge: "", latch: latch)
+        unreportedCodes.removeDistant(now: now)
+        unreportedCodes.use(seed, stepEnding: end)
         revision &+= 1
     }
 
-    /// The latches that are closed at `now` (milliseconds since 1970), by challenge; not those of values that the credentials here do not
-    /// have (any more). `isReplaced` says of a value's digest here if the credential of that name has another now.
+    /// Returns the latches that are closed at `now` (ms since 1970).
+    ///
+    /// Leaves out latches of values that no credential of this node has any more. `isReplaced` returns true for a digest of this
+    /// node if the credential of that name now has another value.
     func closed(
         now: Int64, isReplaced: (_ digest: [UInt8], _ name: String) -> Bool
     ) -> [ClosedLatch] {
         known.merging(unreported) { _, own in own }.values.compactMap { shared in
-            guard !shared.challenge.isEmpty, shared.latch.isClosed(at: now) else { return nil }
-            let values = looked.filter { $0.key.challenge == shared.challenge }
+            guard shared.latch.isClosed(at: now) else { return nil }
+            let values = values.filter { $0.key.challenge == shared.challenge }
             let isPresent = values.contains { key, value in
                 value.digests.contains(shared.digest) && !isReplaced(value.own, key.credential)
             }
             return isPresent || values.isEmpty
                 ? ClosedLatch(shared.latch, challenge: shared.challenge, key: nil) : nil
         }
+    }
+}
+
+/// Latches and used one-time passwords at the session store.
+package struct SharedAttempts: Sendable, Equatable {
+    /// Number of changes of latches and one-time passwords.
+    package var count: UInt64
+    /// All closed latches.
+    package var latches: [SharedLatch]
+    /// Last used step of each seed.
+    package var usedCodes: UsedCodes
+
+    /// Creates records of the session store.
+    package init(count: UInt64, latches: [SharedLatch] = [], usedCodes: UsedCodes = UsedCodes()) {
+        self.count = count
+        self.latches = latches
+        self.usedCodes = usedCodes
+    }
+}
+
+/// Latch as all nodes know it, identified by a digest with their common key.
+package struct SharedLatch: Sendable, Equatable {
+    /// Keyed digest, in hexadecimal, of the value and of what it was rejected for.
+    package var digest: String
+    /// Name of the challenge, for an operator's `unlatch`.
+    package var challenge: String
+    /// Reason and times.
+    package var latch: Latch
+
+    /// Creates a latch.
+    package init(digest: String, challenge: String, latch: Latch) {
+        self.digest = digest
+        self.challenge = challenge
+        self.latch = latch
     }
 }

@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A set of scope words (RFC 6749 §3.3), in one canonical order so that it can be a key.
+/// A set of scope words (RFC 6749 §3.3) in canonical order, usable as a key.
 public struct Scope: Sendable, Hashable {
-    /// The words, sorted, each once.
+    /// The words, sorted and unique.
     public let words: [String]
 
-    /// The scope of these words. Empty words, and words with signs that no scope may hold, are left out.
+    /// Creates a scope of `words`. Empty words and words with characters that no scope may hold are dropped.
     public init(_ words: some Sequence<String>) {
         self.words = Set(words.filter(Self.isWord)).sorted()
     }
 
-    /// The scope of the words of `text`, which spaces separate.
+    /// Creates a scope of the words of `text`, separated by spaces.
     public init(text: some StringProtocol) {
         self.init(text.utf8.split(separator: UInt8(ascii: " ")).map { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// No words.
+    /// The scope without words.
     public static let empty = Scope([])
 
-    /// Whether there are no words.
+    /// True if there are no words.
     public var isEmpty: Bool { words.isEmpty }
 
-    /// The words of both.
+    /// Returns the words of both scopes.
     public func union(_ other: Scope) -> Scope { Scope(words + other.words) }
 
-    /// Whether every word of `other` is in this scope.
+    /// Returns whether every word of `other` is in this scope.
     public func contains(_ other: Scope) -> Bool { Set(words).isSuperset(of: other.words) }
 
-    /// True if it is short enough for what a resource names, of which keys, requests and lines of the log are made: 32 words, 1 KiB.
+    /// True if the scope is short enough to accept from a resource: 32 words, 1 KiB. Keys, requests and log lines are
+    /// made of it.
     package var isShort: Bool { Self.isShort(words) }
 
-    /// The same of words that a response names.
+    /// Returns whether `words`, named by a response, are short enough for a scope.
     package static func isShort(_ words: [String]) -> Bool {
         words.count <= 32 && words.reduce(words.count) { $0 + $1.utf8.count } <= 1024
     }
@@ -43,6 +44,6 @@ public struct Scope: Sendable, Hashable {
 }
 
 extension Scope: CustomStringConvertible {
-    /// The words, one space between them: the form that requests and keys take.
+    /// The words separated by one space, as requests and keys use them.
     public var description: String { words.joined(separator: " ") }
 }

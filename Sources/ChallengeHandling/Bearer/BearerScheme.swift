@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A bearer token (RFC 6750) as one of a list of schemes: the token's own login wins it.
+internal import HTTPTypes
+
+/// The scheme of bearer tokens (RFC 6750) in a list, with its own login.
 public struct BearerScheme: AuthenticationScheme {
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
-    /// The scheme; `makeLogin` makes the login for a token.
+    /// Creates the scheme; `makeLogin` makes the login for a token.
     public init(makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin) { self.makeLogin = makeLogin }
 
     /// `bearer`.
     public var name: String { "bearer" }
 
-    /// A token is missing, is good no more, or needs more scope.
+    /// Returns a challenge if a token is missing, no longer valid, or lacks scope.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         let isOffered = challenges.contains { challenge in
             challenge.isScheme("Bearer") && (realm == nil || challenge["realm"] == realm)
@@ -20,16 +22,16 @@ public struct BearerScheme: AuthenticationScheme {
         return isOffered ? .challenged() : nil
     }
 
-    /// A 403 that asks for more scope (RFC 6750 §3.1).
+    /// Returns what a 403 asks for: more scope (RFC 6750 §3.1), or nothing.
     public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge {
         BearerDetector(realm: realm).examine(response, hasSession: true)
     }
 
-    /// A session with a token. Its login looks the credential up by itself, since a token endpoint's word closes a latch of
-    /// its own.
+    /// Returns a session with a token. The token's login looks up the credential itself, since a rejection by a token
+    /// endpoint closes a separate latch.
     public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
         let login = makeLogin(LoginOccasion(scope: occasion.scope, challenge: occasion.response))
-        return .session(try await login.win(occasion.conversation))
+        return .session(try await login.logIn(occasion.conversation))
     }
 }
 
@@ -37,5 +39,46 @@ extension SchemeKind {
     /// `bearer`.
     package static let bearer = SchemeKind(rawValue: "bearer") { _, _, token in
         token.map { token in BearerScheme { token.login($0) } }
+    }
+}
+
+/// Detector of challenges for a bearer token (RFC 6750 §3).
+public struct BearerDetector: ChallengeDetector {
+    /// The only realm to answer; `nil` for any realm.
+    public let realm: String?
+    /// True if a token with more scope can be requested.
+    public let canGrow: Bool
+
+    /// Creates a detector.
+    public init(realm: String? = nil, canGrow: Bool = true) {
+        self.realm = realm
+        self.canGrow = canGrow
+    }
+
+    /// The name that `explain` shows.
+    public var kind: String { "bearer" }
+
+    /// Detects a 401 with `Bearer` and a 403 with `insufficient_scope`. Other parameters have no effect here;
+    /// `resource_metadata` (RFC 9728) is for `TokenDiscovery`, if the configuration allows servers by name.
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard response.status == 401 || response.status == 403,
+            let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),
+            let challenge = challenges.first(where: isMeant)
+        else { return .pass }
+        switch (response.status, challenge["error"]) {
+        case (401, nil), (401, "invalid_token"):
+            // A token that cannot gain scope would be the one just refused.
+            return hasSession && !canGrow ? .refused : .challenged()
+        case (403, "insufficient_scope"):
+            // Without words the server asks for nothing that the session lacks.
+            let scope = Scope(text: challenge["scope"] ?? "")
+            return scope.isEmpty || !canGrow ? .pass : .challenged(scope: scope.words)
+        default:
+            return .pass
+        }
+    }
+
+    private func isMeant(_ challenge: AuthenticationChallenge) -> Bool {
+        challenge.isScheme("Bearer") && (realm == nil || challenge["realm"] == realm)
     }
 }

@@ -3,20 +3,20 @@
 
 internal import Secrets
 
-/// Uses the credential's field `token` as it is (`grant: static`): no server is asked before the resource itself.
+/// Login with the credential's field `token` (`grant: static`). No server is asked before the resource itself.
 public struct StaticTokenLogin: SessionLogin {
     /// The challenge, the credential, and the upstream's origin.
     public let key: LatchKey
-    /// Where the token goes.
+    /// The field that carries the token.
     public let placement: TokenPlacement
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
-    /// An address that the token opens for certain (`prove-at`).
+    /// An address that certainly accepts the token (`prove-at`).
     public let proof: WebURL?
-    /// What its challenges are known by.
+    /// The detector of its challenges.
     let detector: BearerDetector
 
-    /// A login.
+    /// Creates a login.
     public init(
         key: LatchKey, placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil,
         proof: WebURL? = nil, realm: String? = nil
@@ -28,21 +28,21 @@ public struct StaticTokenLogin: SessionLogin {
         self.retryRejectedAfter = retryRejectedAfter
     }
 
-    /// Looks the token up. What it is worth, the first answer to a request with it tells.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+    /// Looks up the token. Its session is unverified until the first response to a request with it.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let token = try use.field("token")
         guard TokenPlacement.canCarry(token.revealBytes()) else {
             throw use.unusable(
                 "token",
-                "cannot stand in a field: it is empty, too long, or holds a space, a line's end or a sign beyond "
-                    + "ASCII. Store the token alone.")
+                "cannot be sent in a field: it is empty, too long, or holds a space, a line break or a non-ASCII "
+                    + "character. Store only the token.")
         }
-        return Session(unproven: use, fields: [placement.field(carrying: token)])
+        return Session(unverified: use, fields: [placement.field(carrying: token)])
     }
 
-    /// Asks if the token of `held` still opens an address: `prove-at`, or where it was accepted last. `.over`: it does not, or it never
-    /// opened any.
+    /// Checks if an address still accepts the token of `held`. The address is `prove-at`, or the one where the token
+    /// was accepted last. `.over` if the token is refused there, or was never accepted anywhere.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
         guard let use = held.use else { return .over }
         var address = proof
@@ -51,13 +51,13 @@ public struct StaticTokenLogin: SessionLogin {
             address = mark.path.map { WebURL(origin: key.origin, path: $0) }
         }
         guard let address else { return .unknown }
-        // First without: an address that has become open proves nothing.
+        // Ask without the token first: an address that has become public proves nothing.
         guard case .challenged? = await challenge(at: address, with: nil, conversation) else { return .unknown }
         switch await challenge(at: address, with: held, conversation) {
         case .refused?: return .over
         case nil: return .unknown
         default:
-            use.accept(at: address.path, in: conversation)
+            await use.accept(at: address.path, in: conversation)
             return .stillGood
         }
     }
@@ -69,5 +69,21 @@ public struct StaticTokenLogin: SessionLogin {
         guard let response = try? await SchemeProbe(address, occasion).ask(with: session) else { return nil }
         let examined = ExaminedResponse(status: response.status, fields: response.fields, url: address)
         return detector.examine(examined, hasSession: session != nil)
+    }
+}
+
+extension TokenGrant {
+    /// The credential's field `token` as it is.
+    package static let `static` = TokenGrant(
+        rawValue: "static", neededFields: { _ in ["token"] }, asksNobody: true
+    ) { $0.fixed }
+}
+
+extension TokenLogins {
+    fileprivate var fixed: Authenticator {
+        let login = StaticTokenLogin(
+            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
+            proof: challenge.proofAddress(at: upstream), realm: realm)
+        return authenticator(BearerDetector(realm: realm, canGrow: false), scope: .empty) { _ in login }
     }
 }

@@ -3,115 +3,130 @@
 
 package import SettingsReading
 
-/// A kind of challenge: what the configuration says of one, and all that the program asks about that.
+/// A kind of challenge: the keys that configure it, and everything that the program needs to know of it.
 ///
-/// A kind is one folder, and one line of `ChallengeKinds.all`. Settings, composition, `explain`, `doctor`, hand-over and shared sessions
-/// read what stands here and in the `Authenticator` that it makes; nobody asks which kind it is.
+/// A kind is one folder and one entry of `ChallengeKinds.all`. Settings, composition, `explain`, `doctor`, hand-over and shared
+/// sessions use only this protocol and the `Authenticator` that it makes; no code depends on a particular kind.
 package protocol ChallengeKind: Sendable, Equatable {
-    /// The key of a challenge that names the kind.
-    static var key: String { get }
-    /// The further keys that belong to the kind.
-    static var keys: [String] { get }
-    /// The reason why the keys of any challenge (`credential`, `login`, …) mean nothing to this kind; `nil`: they do.
+    /// Keys of a challenge that belong to the kind. The first one names the kind.
+    static var keys: [any SchemaKey] { get }
+    /// Reason why the common keys (`credential`, `login`, …) mean nothing to this kind; nil if they apply.
     static var refusalOfCommonKeys: String? { get }
 
-    /// Reads the keys of a challenge; what is wrong is reported, and then there is none.
+    /// Reads the keys of a challenge. Reports problems and returns nil if there are any.
     static func read(_ fields: Fields, _ context: ChallengeContext) -> Self?
-    /// The time at which the session is won, by the value of `login`.
+    /// Returns the time at which the session is established, from the value of `login`.
     static func loginTime(_ login: Value) -> LoginTime?
-    /// Reports what is wrong with a challenge as a whole.
+    /// Reports problems of a challenge as a whole.
     func check(_ challenge: ChallengeSettings, login: Value?)
 
-    /// True if something is taken from a credential.
+    /// True if the challenge needs a field of a credential.
     var needsCredential: Bool { get }
-    /// The fields that the credential has to have, for whoever has to add them.
+    /// Fields that the credential may need, for messages about missing fields.
     var neededFields: Set<String> { get }
-    /// Those of them that no login of this kind does without, for `doctor`.
+    /// Fields that every login of this kind needs, for `doctor`.
     var requiredFields: Set<String> { get }
-    /// The written addresses that secrets go to, and their keys.
+    /// Configured addresses that secrets are sent to, and their keys.
     var loginAddresses: [(url: WebURL, key: String)] { get }
-    /// The realm that it answers alone; `nil`: any.
+    /// The only realm that is answered; nil: any.
     var realm: String? { get }
-    /// True if it authenticates a connection, which no other program can use (NTLM).
+    /// True if a login authenticates a connection, which no other program can use (NTLM).
     var authenticatesConnections: Bool { get }
-    /// True if this one answers what `other` would, wherever both stand.
-    func rivals(_ other: Self) -> Bool
-    /// Adds the settings that change what a login means: who is logged in, at which server, for what, and what its session adds to
-    /// requests. Not: places, pages, failures, times, logouts.
+    /// Returns whether this answers the same challenges as `other` at one location.
+    func conflicts(with other: Self) -> Bool
+    /// Adds the settings that change the meaning of a login.
+    ///
+    /// These are the account, the server, the scope, and the fields that the session adds to requests. Locations, pages,
+    /// failures, times and logouts are not among them.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream)
 
-    /// The authenticator of a challenge at an upstream; `nil` if there is nothing to be answered there.
+    /// Returns the authenticator of a challenge at an upstream; nil if there is nothing to answer there.
     func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator?
-    /// The answer to one security check of a server, which is part of a login together with others; `nil`: it logs in by itself.
+    /// Returns the answer to one security check of a server, as part of a joint login; nil if the challenge logs in by itself.
     func securityCheck(of challenge: ChallengeSettings, at server: Origin, _ site: LoginSite) -> ConfiguredCheck?
 }
 
 extension ChallengeKind {
-    /// Most have common keys.
+    /// Key of a challenge that names the kind.
+    package static var key: String { keys.first?.name ?? "" }
+
+    /// Nil: the common keys apply.
     package static var refusalOfCommonKeys: String? { nil }
 
-    /// A word. The steps of a login stand there for one kind only.
+    /// Returns one of the two keywords. Only gateways have login steps.
     package static func loginTime(_ login: Value) -> LoginTime? {
         guard login.isScalar else {
-            login.report("must be on-demand or at-start: the steps of a login belong to `gateway`")
+            login.report("must be on-demand or at-start: only a challenge with `gateway` has login steps")
             return nil
         }
         return login.choice(LoginTime.self)
     }
 
-    /// Most are right if their parts are.
+    /// Reports nothing.
     package func check(_ challenge: ChallengeSettings, login: Value?) {}
 
-    /// Most take all that they name.
+    /// All needed fields.
     package var requiredFields: Set<String> { neededFields }
 
-    /// Most send their secrets to the upstream alone.
+    /// None: secrets are sent to the upstream only.
     package var loginAddresses: [(url: WebURL, key: String)] { [] }
 
-    /// Most know no realms.
+    /// Nil: any realm.
     package var realm: String? { nil }
 
-    /// Most speak for one request.
+    /// False: each request is authenticated.
     package var authenticatesConnections: Bool { false }
 
-    /// Most log in by themselves.
+    /// Returns nil: the challenge logs in by itself.
     package func securityCheck(
         of challenge: ChallengeSettings, at server: Origin, _ site: LoginSite
     ) -> ConfiguredCheck? { nil }
 
-    /// True if both are the same kind with the same settings.
+    /// Returns whether both are of one kind with equal settings.
     package func isEqual(to other: any ChallengeKind) -> Bool { (other as? Self) == self }
 
-    /// True if both are of one kind, of which the second could never be asked.
-    package func isRival(of other: any ChallengeKind) -> Bool { (other as? Self).map(rivals) ?? false }
+    /// Returns whether both are of one kind, and the second would never be used.
+    package func isInConflict(with other: any ChallengeKind) -> Bool { (other as? Self).map(conflicts(with:)) ?? false }
 }
 
-/// The part of the file that a kind may know while it is read.
+/// List of all kinds of challenges.
+package enum ChallengeKinds {
+    /// Kinds, in the order in which messages name them.
+    package static let all: [any ChallengeKind.Type] = [
+        SecurityCheckSettings.self,
+        GatewaySettings.self,
+        SchemeSettings.self,
+        InjectionSettings.self,
+        OwnHandlerSettings.self,
+    ]
+}
+
+/// Parts of the file that a kind may use while it is read.
 package struct ChallengeContext {
-    /// The place of the challenge.
-    package var place: ChallengePlace?
-    /// The value of `login`.
+    /// Location of the challenge.
+    package var location: ChallengeLocation?
+    /// Value of `login`.
     package var login: Value?
-    /// The upstreams, which fill in what a challenge leaves to its upstream.
+    /// Upstreams, which supply values that a challenge leaves out.
     package var upstreams: [ProtectedUpstream]
 
-    /// The upstream that it stands in front of, where it names one.
+    /// Upstream of the challenge, if it names one.
     var upstream: ProtectedUpstream? {
-        guard case .upstream(let name)? = place else { return nil }
+        guard case .upstream(let name)? = location else { return nil }
         return upstreams.first { $0.name == name }
     }
 }
 
-/// An upstream, as far as logins need to know it.
+/// The settings of an upstream that logins need.
 package struct ProtectedUpstream: Sendable, Equatable {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     package var name: String
-    /// Its origin, and the path that a request's path is appended to.
+    /// Origin, and the path that a request's path is appended to.
     package var url: WebURL
-    /// Its MobileFirst 8.0 server, where one protects its resources.
+    /// MobileFirst 8.0 server of the upstream, if one protects its resources.
     package var mobileFirst: MobileFirstConfiguration?
 
-    /// An upstream.
+    /// Creates an upstream.
     package init(name: String, url: WebURL, mobileFirst: MobileFirstConfiguration? = nil) {
         self.name = name
         self.url = url

@@ -1,53 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import SettingsReading
+internal import Basics
+package import SettingsReading
 
-/// The credentials of a challenge that asks who calls.
+/// Credentials of a challenge by the calling user.
 package struct CredentialsByUser: Sendable, Equatable {
-    /// A user's own.
+    /// Credential of one user.
     package struct Entry: Sendable, Equatable {
-        /// The user.
+        /// User.
         package var user: UserReference
-        /// The credential's name.
+        /// Name of the credential.
         package var credential: String
 
-        /// An entry.
+        /// Creates an entry.
         package init(user: UserReference, credential: String) {
             self.user = user
             self.credential = credential
         }
     }
 
-    /// Those of certain users, in the order of the file.
+    /// Credentials of named users, in the order of the file.
     package var named: [Entry]
-    /// That of all others; `nil`: they get no session.
+    /// Credential of all other users; nil: they get no session.
     package var others: String?
 
-    /// The sign for all others in the place of a user.
-    package static let everybodyElse = "*"
-    /// The credential of those who have none: no credential's name begins so.
-    package static let nobody = "-"
+    /// Key that stands for all other users.
+    package static let othersKey = "*"
+    /// Placeholder for users without a credential. No credential's name begins with this character.
+    package static let noCredential = "-"
 
-    /// These, and `others` for everybody else.
+    /// Creates a choice of credentials.
     package init(named: [Entry], others: String?) {
         self.named = named
         self.others = others
     }
 }
 
+/// Value of `credential`.
+enum CredentialChoice {
+    /// One credential for all callers.
+    case one(String)
+    /// A credential by the calling user.
+    case byUser(CredentialsByUser)
+
+    /// Name of the one credential.
+    var name: String? { if case .one(let name) = self { name } else { nil } }
+    /// Credentials by user.
+    var byUser: CredentialsByUser? { if case .byUser(let byUser) = self { byUser } else { nil } }
+}
+
+extension ValueForm where Content == CredentialChoice {
+    /// A name, or a mapping with `by-user`.
+    static let credentialChoice = ValueForm(
+        "name, or a mapping", section: CredentialsByUser.section,
+        read: { value in
+            guard value.isMapping else { return value.name().map(CredentialChoice.one) }
+            return value.fields(of: CredentialsByUser.section).flatMap { $0[CredentialsByUser.key] }
+                .map(CredentialChoice.byUser)
+        })
+}
+
+extension CredentialsByUser {
+    fileprivate static let key = Key(
+        required: "by-user", ValueForm("user: credential") { $0.credentialsByUser() },
+        "Credential of callers by user name or quoted user id; `\"*\"` stands for all others.")
+
+    /// Table of `challenges.credential`.
+    static let section = KeySection("challenges.credential", [key])
+}
+
 extension Value {
-    /// `credential: { by-user: { alice: corp-alice, "*": corp } }`.
-    func credentialsByUser() -> CredentialsByUser? {
-        guard let fields = fields() else { return nil }
-        let value = fields.required("by-user")
-        fields.finish()
-        guard let value, let members = value.members() else { return nil }
-        if members.isEmpty { value.report("is empty: nobody would have a credential") }
+    /// Reads `{ alice: corp-alice, "*": corp }`.
+    fileprivate func credentialsByUser() -> CredentialsByUser? {
+        guard let members = members() else { return nil }
+        if members.isEmpty { report("is empty: no caller would have a credential") }
         var result = CredentialsByUser(named: [], others: nil)
         for (name, value) in members {
             let credential = value.name()
-            if name == CredentialsByUser.everybodyElse {
+            if name == CredentialsByUser.othersKey {
                 result.others = credential
                 continue
             }
@@ -55,5 +86,58 @@ extension Value {
             result.named.append(.init(user: user, credential: credential))
         }
         return result
+    }
+}
+
+/// User of this machine.
+package enum UserReference: Sendable, Hashable {
+    /// A name, which is looked up at start and reload.
+    case name(String)
+    /// A user id.
+    case uid(UInt32)
+}
+
+extension UserReference: CustomStringConvertible {
+    /// Text of the user in the configuration.
+    package var description: String {
+        switch self {
+        case .name(let name): name
+        case .uid(let uid): "\(uid)"
+        }
+    }
+}
+
+extension ValueForm where Content == UserReference {
+    /// A user name or user id.
+    package static let user = ValueForm("user name or quoted number", plural: "user names or quoted numbers") {
+        $0.user()
+    }
+}
+
+extension Value {
+    /// Returns a user name or user id.
+    package func user() -> UserReference? {
+        word().flatMap(user(named:))
+    }
+
+    /// Returns the user that `text`, a part of this value, names.
+    package func user(named text: String) -> UserReference? {
+        guard !text.isEmpty else {
+            report("does not name a user: its key is empty")
+            return nil
+        }
+        if text.utf8.allSatisfy(\.isDigit) {
+            // The largest value means "no user" to the kernel (credentials(7), chown(2)).
+            guard let uid = UInt32(text), uid < .max else {
+                report("\"\(text)\" is not a user id")
+                return nil
+            }
+            return .uid(uid)
+        }
+        guard !text.contains(where: { ":/ ".contains($0) }) else {
+            report("\"\(text)\" is not a user name")
+            return nil
+        }
+        return .name(text)
     }
 }

@@ -1,71 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// An upstream with all challenges of the configuration: where authenticators are made.
+internal import Synchronization
+
+/// An upstream and the challenges of the configuration, from which authenticators are made.
 package struct LoginSite: Sendable {
-    /// The upstream.
+    /// Upstream.
     package let upstream: ProtectedUpstream
-    /// The challenges, in the order of the file.
+    /// Challenges, in the order of the file.
     package let challenges: [ChallengeSettings]
-    /// The means that logins are made with.
+    /// Material of logins.
     package let material: LoginMaterial
-    /// The memory that tells the realms of the upstream apart; `nil` if fewer than two challenges name one there.
+    /// Protection spaces of the upstream's realms; nil if fewer than two challenges name a realm there.
     let realms: RealmSpaces?
 
-    /// The challenges of a configuration at one of its upstreams.
+    /// Creates the site of an upstream.
     package init(_ upstream: ProtectedUpstream, _ challenges: [ChallengeSettings], _ material: LoginMaterial) {
         self.upstream = upstream
         self.challenges = challenges
         self.material = material
-        let named = challenges.filter { $0.kind.realm != nil && $0.place.mayCover(upstream) }
+        let named = challenges.filter { $0.kind.realm != nil && $0.location.mayCover(upstream) }
         realms = named.count > 1 ? RealmSpaces() : nil
     }
 
-    /// The authenticators that stand ready at the upstream, and the origins that their logins may send requests to.
+    /// Returns the authenticators of the upstream, and the origins of their login requests.
     package func authenticators() -> (logins: Authenticators, origins: Set<Origin>) {
         var logins = Authenticators()
         var origins: Set<Origin> = [upstream.url.origin]
         for (login, pattern) in securityCheckLogins() {
-            let login = meant(login)
-            if let pattern { logins.stand(login, at: pattern) } else { logins.stand(login) }
+            let login = addingTerms(to: login)
+            if let pattern { logins.add(login, at: pattern) } else { logins.add(login) }
             origins.formUnion(login.origins)
         }
         var elsewhere: [(patterns: [LocationPattern], origins: Set<Origin>)] = []
         for challenge in challenges {
             guard var login = challenge.kind.authenticator(of: challenge, at: self) else { continue }
-            login = meant(login)
+            login = addingTerms(to: login)
             let own = login.origins
-            if challenge.isForNobody { login = login.refusing(challenge.refusal) }
-            switch challenge.place {
+            if challenge.lacksCredential { login = login.refusing(challenge.refusal) }
+            switch challenge.location {
             case .upstream(let name) where name == upstream.name:
                 origins.formUnion(own)
-                logins.stand(login)
+                logins.add(login)
             case .locations(let patterns):
-                // One that covers nothing here would only have every path looked up.
+                // A pattern that covers nothing here would only slow down the lookup of every path.
                 let covering = patterns.filter { $0.mayCover(upstream.url.origin) }
-                for pattern in covering { logins.stand(login, at: pattern) }
+                for pattern in covering { logins.add(login, at: pattern) }
                 if covering.isEmpty { elsewhere.append((patterns, own)) } else { origins.formUnion(own) }
             case .upstream:
                 continue
             }
         }
-        return (logins, Self.grown(origins, by: elsewhere))
+        return (logins, Self.expanded(origins, by: elsewhere))
     }
 
-    /// Also the origins of logins that stand in front of those that these logins send to, and so on.
-    private static func grown(
+    /// Adds the origins of logins in front of these origins, until none is added.
+    private static func expanded(
         _ origins: Set<Origin>, by logins: [(patterns: [LocationPattern], origins: Set<Origin>)]
     ) -> Set<Origin> {
         let reached = logins.filter { login in
             login.patterns.contains { pattern in origins.contains { pattern.mayCover($0) } }
         }
         let all = reached.reduce(origins) { $0.union($1.origins) }
-        return all == origins ? origins : grown(all, by: logins)
+        return all == origins ? origins : expanded(all, by: logins)
     }
 
-    /// `login` with what the challenges that it answers say of it: their terms, in an order of their own and not in that of the file, and
-    /// the fields that their credentials have to have.
-    private func meant(_ login: Authenticator) -> Authenticator {
+    /// Returns `login` with the terms of its challenges and the fields that their credentials need.
+    ///
+    /// The terms are sorted, so they do not depend on the order of the file.
+    private func addingTerms(to login: Authenticator) -> Authenticator {
         var login = login
         var head = LoginTerms()
         head.add("countersign-login", "\(LoginTerms.version)")
@@ -75,7 +78,7 @@ package struct LoginSite: Sendable {
         let answered = challenges.filter { names.contains($0.name) }
         login.terms = head.text + (client ?? "") + answered.map { $0.terms(at: upstream).text }.sorted().joined()
         for challenge in answered {
-            // A one-time password comes from its seed.
+            // A one-time password is computed from its seed.
             let fields = challenge.kind.requiredFields.map { $0 == "totp" ? "totp-seed" : $0 }
             if let credential = challenge.credential { login.requiredFields[credential, default: []].formUnion(fields) }
         }
@@ -83,8 +86,8 @@ package struct LoginSite: Sendable {
     }
 }
 
-extension ChallengePlace {
-    /// True if something of the upstream may lie there.
+extension ChallengeLocation {
+    /// Returns whether the location may cover part of the upstream.
     fileprivate func mayCover(_ upstream: ProtectedUpstream) -> Bool {
         switch self {
         case .upstream(let name): name == upstream.name
@@ -94,7 +97,7 @@ extension ChallengePlace {
 }
 
 extension MobileFirstConfiguration {
-    /// The terms of the upstream's own client.
+    /// Terms of the upstream's own client.
     fileprivate var terms: LoginTerms {
         var terms = LoginTerms()
         terms.add("kind", "mobilefirst")
@@ -104,5 +107,48 @@ extension MobileFirstConfiguration {
         terms.add("mobilefirst.version", version)
         terms.add("mobilefirst.scope", scope.words)
         return terms
+    }
+}
+
+/// Services and state of logins, which are shared and survive a reload.
+package final class LoginMaterial: Sendable {
+    /// Computes digests.
+    package let digests: any MessageDigests
+    /// Issues Kerberos tickets.
+    package let tickets: any TicketProvider
+    /// True if NTLM can authenticate connections.
+    package let hasNTLM: Bool
+    /// The program's own handlers.
+    let ownHandlers: any OwnHandlerSource
+    /// Keys and refresh tokens.
+    let tokens: TokenMaterial
+    /// Addresses that the forms of login pages went to first.
+    let verifiedForms = VerifiedForms()
+    private let clients = Mutex<[String: MobileFirstClient]>([:])
+
+    /// Creates the material of a process.
+    package init(
+        digests: any MessageDigests, keys: any SigningKeys, tickets: any TicketProvider, hasNTLM: Bool,
+        ownHandlers: any OwnHandlerSource = NoOwnHandlers()
+    ) {
+        self.digests = digests
+        self.tickets = tickets
+        self.hasNTLM = hasNTLM
+        self.ownHandlers = ownHandlers
+        tokens = TokenMaterial(keys: keys)
+    }
+
+    /// Returns the client of an upstream's MobileFirst server, one per upstream and identity.
+    ///
+    /// A client is kept over a reload if its configuration has not changed.
+    func client(named name: String, identity: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
+        clients.withLock { clients in
+            let place = "\(name) \(identity)"
+            if let known = clients[place], known.configuration == configuration { return known }
+            let client = MobileFirstClient(
+                name: name, identity: identity, configuration: configuration, keys: tokens.keys)
+            clients[place] = client
+            return client
+        }
     }
 }

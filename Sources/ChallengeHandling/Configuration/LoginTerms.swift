@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The settings that change what a login means, as one text: the same text, the same meaning.
+/// The settings that change the meaning of a login, as one text. Equal texts mean equal logins.
 ///
-/// One line for each term, `key=value`, the key as in the configuration. What is not configured has no line, so a key that a later
-/// version adds changes nothing for those who do not use it. In keys and values a backslash, a line end and (in keys) an equals sign
-/// are escaped: two different lists never have the same text. A change of the list for what is configured already ends every kept
-/// session and parts the hosts of a fleet, so it is a new `version`.
+/// Each term is one line, `key=value`, with the key of the configuration. A setting that is not configured has no line, so a new
+/// key of a later version changes nothing for configurations without it. Backslashes, line ends and (in keys) equals signs are
+/// escaped, so different lists never have the same text. A change of existing terms ends every kept session and separates nodes
+/// that share sessions, so it needs a new `version`.
 package struct LoginTerms {
-    /// The version of the list.
+    /// Version of the list of terms.
     package static let version = 1
 
-    /// The terms so far.
+    /// Terms so far.
     package private(set) var text = ""
 
-    /// No terms.
+    /// Creates an empty list.
     package init() {}
 
-    /// Adds a term; nothing without a value.
+    /// Adds a term if it has a value.
     package mutating func add(_ key: String, _ value: String?) {
         guard let value else { return }
         text += "\(Self.escaped(key, isKey: true))=\(Self.escaped(value))\n"
     }
 
-    /// Adds a term for each value, in their order.
+    /// Adds a term for each value, in order.
     package mutating func add(_ key: String, _ values: [String]) {
         for value in values { add(key, value) }
     }
 
-    /// Adds a term for each named value, in their order.
+    /// Adds a term for each named value, in order.
     package mutating func add(_ key: String, _ members: [(name: String, value: String)]) {
         for member in members { add("\(key).\(member.name)", member.value) }
     }
 
-    /// Adds the terms of a JSON value: numbers and flags as they are, texts in quotes, members by their names in order.
+    /// Adds the terms of a JSON value: numbers and flags as they are, strings in quotes, members sorted by name.
     package mutating func add(_ key: String, json value: JSONValue) {
         switch value {
         case .array(let elements):
@@ -42,7 +42,7 @@ package struct LoginTerms {
         case .object(let members):
             if members.isEmpty { add(key, "{}") }
             for (name, member) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
-                // In quotes, as a name may hold a dot or a bracket.
+                // Quoted, because a name may contain a dot or a bracket.
                 add("\(key).\(Self.quoted(name))", json: member)
             }
         case .bool(let flag): add(key, flag ? "true" : "false")

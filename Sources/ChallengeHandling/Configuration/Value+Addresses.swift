@@ -4,31 +4,60 @@
 package import HTTPTypes
 package import SettingsReading
 
+/// Address that is absolute, or relative to the upstream or to its page.
+package enum AddressReference: Sendable, Hashable {
+    /// With a scheme and a host.
+    case absolute(WebURL)
+    /// A path from its slash, or for a gateway's form a reference relative to the page (RFC 3986 §5).
+    case path(String)
+
+    /// Text in the configuration.
+    var text: String {
+        switch self {
+        case .absolute(let url): "\(url)"
+        case .path(let path): path
+        }
+    }
+
+    /// Returns the address resolved at `base`.
+    func resolved(at base: WebURL) -> WebURL? {
+        switch self {
+        case .absolute(let url): url
+        case .path(let path): base.resolving(path)
+        }
+    }
+
+    /// Origin, if it is written.
+    var origin: Origin? {
+        if case .absolute(let url) = self { url.origin } else { nil }
+    }
+}
+
 extension Value {
-    /// An absolute address of http or https, without a query where `allowsQuery` is false.
+    /// Returns an absolute http or https address, without a query unless `allowsQuery`.
     package func webURL(allowsQuery: Bool = true) -> WebURL? {
         guard let text = word() else { return nil }
         guard let url = WebURL(text) else {
             let authority = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst(2).first ?? ""
             report(
                 authority.contains("@")
-                    ? "an address holds no user name and password; keep them in a credential source"
-                    : "is no address of http:// or https://, a host, and perhaps a port and a path")
+                    ? "an address must not contain a user name or a password; keep them in a credential source"
+                    : "is not an address (use http:// or https://, a host, and optionally a port and a path)")
             return nil
         }
         guard allowsQuery || url.query == nil else {
-            report("must have no query: the paths of requests are appended to it")
+            report("must not have a query: the paths of requests are appended to it")
             return nil
         }
         return url
     }
 
-    /// An absolute address, or a path from its slash on.
+    /// Returns an absolute address, or a path from its slash.
     package func addressReference() -> AddressReference? {
         guard let text = word() else { return nil }
         if text.hasPrefix("/"), !text.hasPrefix("//") {
             guard WebURL("http://localhost\(text)") != nil else {
-                report("holds a sign that no address has; percent-encode it")
+                report("contains a character that is not allowed in an address; percent-encode it")
                 return nil
             }
             return .path(text)
@@ -36,70 +65,44 @@ extension Value {
         return webURL().map(AddressReference.absolute)
     }
 
-    /// Path and query of an address at the upstream's own origin, from the slash on.
+    /// Returns path and query of an address at the upstream's own origin.
     package func originPath() -> String? {
         switch addressReference() {
         case .path(let path)?: return path
         case .absolute?:
-            report("must be a path from its slash on, such as /whoami: it is asked for at the upstream's own origin")
+            report("must be a path that begins with /, such as /whoami: it is requested at the upstream's own origin")
             return nil
         case nil: return nil
         }
     }
 
-    /// A location pattern.
+    /// Returns a location pattern.
     package func locationPattern() -> LocationPattern? {
         guard let text = word() else { return nil }
         do {
             return try LocationPattern(text)
         } catch {
-            report("is no location pattern: \(error.reason)")
+            report("is not a location pattern: \(error.reason)")
             return nil
         }
     }
 
-    /// A user by name or number.
-    package func user() -> UserReference? {
-        word().flatMap(user(named:))
-    }
-
-    /// The user whom `text`, a part of this value, names.
-    package func user(named text: String) -> UserReference? {
-        guard !text.isEmpty else {
-            report("belongs to no user: its key is empty")
-            return nil
-        }
-        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // The largest value means "no user" to the kernel (credentials(7), chown(2)).
-            guard let uid = UInt32(text), uid < .max else {
-                report("\"\(text)\" is no user id")
-                return nil
-            }
-            return .uid(uid)
-        }
-        guard !text.contains(where: { ":/ ".contains($0) }) else {
-            report("\"\(text)\" is no user name")
-            return nil
-        }
-        return .name(text)
-    }
-
-    /// A method; they are told apart by case (RFC 9110 §9.1).
+    /// Returns a method. Methods are case-sensitive (RFC 9110 §9.1).
     package func method() -> HTTPRequest.Method? {
         guard let text = word() else { return nil }
         let known = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"]
         let isMisspelt = !known.contains(text) && known.contains(text.uppercased())
         guard !isMisspelt, let method = HTTPRequest.Method(text) else {
-            report("\"\(text)\" is no method\(didYouMean(text, among: known))")
+            report("\"\(text)\" is not a method\(didYouMean(text, among: known))")
             return nil
         }
         return method
     }
 
-    /// The name of a field of a request that is ours to set.
+    /// Returns the name of a field that a configuration may set.
     package func fieldName(_ text: String) -> HTTPField.Name? {
         guard let name = HTTPField.Name(text), !text.hasPrefix(":") else {
-            report("\"\(text)\" is no name of a field")
+            report("\"\(text)\" is not the name of a field")
             return nil
         }
         let framing = [
@@ -111,5 +114,39 @@ extension Value {
             return nil
         }
         return name
+    }
+}
+
+extension ValueForm where Content == WebURL {
+    /// An absolute address.
+    package static let address = ValueForm("address", plural: "addresses") { $0.webURL() }
+    /// An absolute address without a query.
+    package static let addressWithoutQuery = ValueForm("http or https address") { $0.webURL(allowsQuery: false) }
+}
+
+extension ValueForm where Content == AddressReference {
+    /// An absolute address, or a path.
+    package static let addressOrPath = ValueForm("address or path") { $0.addressReference() }
+}
+
+extension ValueForm where Content == String {
+    /// A path at the upstream's own origin.
+    package static let originPath = ValueForm("path at the upstream") { $0.originPath() }
+}
+
+extension ValueForm where Content == LocationPattern {
+    /// A location pattern.
+    package static let locationPattern = ValueForm("location pattern") { $0.locationPattern() }
+}
+
+extension ValueForm where Content == HTTPRequest.Method {
+    /// A method.
+    package static let method = ValueForm("method", write: { .scalar($0.rawValue) }) { $0.method() }
+}
+
+extension ValueForm where Content == HTTPField.Name {
+    /// The name of a field that a configuration may set.
+    package static let fieldName = ValueForm("field name", write: { .scalar($0.rawName) }) { value in
+        value.word().flatMap(value.fieldName)
     }
 }

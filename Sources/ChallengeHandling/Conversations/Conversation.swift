@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// One step of a conversation, told for `countersign login`, the log and the status page. Redacted by construction:
-/// only names, statuses and words of ours.
+/// Step of a conversation, shown by `countersign login`, the log and the status page.
+///
+/// Redacted by construction: contains only names, statuses and fixed text.
 public struct ConversationStep: Sendable, Equatable {
-    /// The challenge or, for a MobileFirst client, the upstream it belongs to.
+    /// Challenge of the step or, for a MobileFirst client, the upstream.
     public var challenge: String
-    /// What happened: "preauthorize: 401, challenge for PinCodeAttempts, 3 attempts remain".
+    /// Description of the step: "preauthorize: 401, challenge for PinCodeAttempts, 3 attempts remain".
     public var text: String
 
-    /// A step.
+    /// Creates a step.
     public init(challenge: String, text: String) {
         self.challenge = challenge
         self.text = text
     }
 }
 
-/// What a conversation may use of the world: its side requests, credentials, attempt gate, kept state, and the time.
+/// Environment of a login: side requests, credentials, attempt gate, stored state, and the time.
 public struct Conversation: Sendable {
-    /// The network.
+    /// Requests of the login itself.
     public let sideRequests: any SideRequests
-    /// The credential store.
+    /// Credential store.
     public let credentials: any CredentialProvider
-    /// The attempt gate.
+    /// Attempt gate.
     public let attempts: any AttemptControl
-    /// What survives a restart.
+    /// State that survives a restart.
     public let state: any StateStore
-    /// The wall clock, in milliseconds since 1970.
+    /// Wall clock, in ms since 1970.
     public let now: @Sendable () -> Int64
-    /// Told of each step as it happens.
+    /// Observer of each step.
     public let report: @Sendable (ConversationStep) -> Void
 
-    /// A conversation.
+    /// Creates a conversation.
     public init(
         sideRequests: any SideRequests, credentials: any CredentialProvider, attempts: any AttemptControl,
         state: any StateStore, now: @escaping @Sendable () -> Int64,
@@ -46,16 +47,24 @@ public struct Conversation: Sendable {
     }
 }
 
-/// Runs a login from beginning to end and wins a session.
-///
-/// The caller sees to it that one login runs at a time per session key; a login itself need not.
-public protocol SessionLogin: Sendable {
-    /// Wins a session, or says why not. Sends no credential whose latch is closed, and closes the latch of one that is
-    /// rejected.
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session
-
-    /// Asks if `held`, which this login won, still works, after a response that looks like its challenge. Sends no credential.
+extension Conversation {
+    /// Returns the credential of that name, for `challenge`.
     ///
-    /// Only logins that `Authenticator.confirmsSessions` are asked; one confirmation runs at a time per session key.
-    func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation
+    /// Throws `no-credential` if no source has the credential, and `login-failed` if a source cannot be read.
+    func credential(named name: String, for challenge: String) async throws(LoginFailure) -> Credential {
+        let found: Credential?
+        do throws(CredentialError) {
+            found = try await credentials.credential(named: name)
+        } catch {
+            throw LoginFailure(
+                error.isAbsent ? .noCredential : .failed, challenge: challenge, detail: error.publicReason,
+                cause: error.publicReason == error.reason ? "" : error.reason)
+        }
+        guard let found else {
+            throw LoginFailure(
+                .noCredential, challenge: challenge,
+                detail: "No source knows the credential \"\(name)\". \(credentials.advice(onMissing: name))")
+        }
+        return found
+    }
 }

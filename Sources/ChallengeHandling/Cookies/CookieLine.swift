@@ -3,12 +3,12 @@
 
 package import Secrets
 
-/// The cookies of a jar that one request carries, and the `Cookie` field made of them (RFC 6265 §5.4).
+/// The cookies that one request carries, and their `Cookie` field (RFC 6265 §5.4).
 package final class CookieLine: Sendable {
-    /// Name and value of each: the longest path first, then the oldest. `nil` if there is none.
+    /// The names and values, the longest path first, then the oldest. `nil` if there is none.
     package let field: Secret?
     private let cookies: [Cookie]
-    /// By name: whether a caller's own cookie of that name takes the place of the session's.
+    /// By name: true if a caller's own cookie of that name replaces the session's.
     private let names: [[UInt8]: Bool]
 
     init(_ cookies: [Cookie]) {
@@ -17,14 +17,14 @@ package final class CookieLine: Sendable {
         names = Dictionary(cookies.map { (Array($0.name.utf8), $0.reachesCallers) }) { $0 && $1 }
     }
 
-    /// One field of what a caller sends in `lines`, less its cookies of the session's names, and the session's behind them.
-    /// `nil` if nothing is left.
+    /// Merges a caller's `lines` with the session's cookies into one field. The caller's cookies of the session's names
+    /// are dropped. `nil` if nothing is left.
     package func merged(with lines: [[UInt8]]) -> [UInt8]? {
         if lines.isEmpty { return field?.revealBytes() }
         var pairs: [UInt8] = []
         var replaced: Set<[UInt8]> = []
         for line in lines {
-            // By bytes, as the upstream reads them: an `=` with an accent on it is another `Character`.
+            // Compared as bytes, as the upstream reads them: an `=` with a combining accent is another `Character`.
             for pair in line.split(separator: UInt8(ascii: ";")) {
                 let pair = pair.drop(while: Self.isBlank)
                 guard !pair.isEmpty else { continue }
@@ -70,12 +70,12 @@ package final class CookieLine: Sendable {
 }
 
 extension CookieJar {
-    /// The cookies that a request to `url` carries at `now`, as bits by their places in the jar.
+    /// Returns the cookies that a request to `url` carries at `now`. The bits are their positions in the jar.
     func choice(for url: WebURL, now: Int64) -> UInt64 {
         choice(of: choice(for: url.origin), below: url.path.utf8.span, now: now)
     }
 
-    /// The cookies that go to some path of `origin`.
+    /// Returns the cookies that some path of `origin` gets.
     func choice(for origin: Origin) -> UInt64 {
         var choice: UInt64 = 0
         for (index, cookie) in cookies.prefix(UInt64.bitWidth).enumerated() where cookie.goes(to: origin) {
@@ -84,7 +84,7 @@ extension CookieJar {
         return choice
     }
 
-    /// The cookies of `candidates` that a request to `path` carries at `now`.
+    /// Returns the cookies of `candidates` that a request to `path` carries at `now`.
     func choice(of candidates: UInt64, below path: Span<UInt8>, now: Int64) -> UInt64 {
         var (left, choice) = (candidates, UInt64(0))
         while left != 0 {
@@ -96,7 +96,7 @@ extension CookieJar {
         return choice
     }
 
-    /// The field of the cookies that were chosen.
+    /// Returns the field of the chosen cookies.
     func line(of choice: UInt64) -> CookieLine {
         let chosen = cookies.enumerated().filter { index, _ in
             index < UInt64.bitWidth && choice & 1 << UInt64(index) != 0
@@ -107,7 +107,7 @@ extension CookieJar {
         }
         return CookieLine(ordered.map(\.element))
     }
-    /// Whether the lines made of both are the same: all cookies but for when they end.
+    /// Returns whether both jars make equal lines: all cookies are equal except for their expiry.
     func isSent(as other: CookieJar) -> Bool {
         cookies.elementsEqual(other.cookies) { ours, others in
             ours.isSame(as: others) && ours.value == others.value && ours.reachesCallers == others.reachesCallers

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Secrets
 
-/// What one `Set-Cookie` line says (RFC 6265 section 5.2).
+/// One parsed `Set-Cookie` line (RFC 6265 §5.2).
 struct SetCookie {
     let name: String
     let value: Secret
-    /// Without its leading dot, in lower case; `nil` where none is written.
+    /// The domain without its leading dot, in lower case; `nil` if none is given.
     private(set) var domain: String?
-    /// `nil` where none is written, or one that is none.
+    /// The path; `nil` if none is given, or an invalid one.
     private(set) var path: String?
     private(set) var isSecure = false
-    /// `Max-Age` over `Expires`, in milliseconds since 1970; `nil` for the end of the session.
+    /// The expiry by `Max-Age`, else by `Expires`, in milliseconds since 1970. `nil` for the end of the session.
     private(set) var expiresAt: Int64?
 
-    /// Longer lines are not looked at, nor are longer attributes (RFC 6265bis section 5.6).
+    /// Size limits of a line and of an attribute (RFC 6265bis §5.6). Longer ones are ignored.
     private static let limit = 16384
     private static let attributeLimit = 1024
-    /// RFC 6265bis section 5.5: no cookie lives longer than 400 days.
+    /// The maximum lifetime of 400 days (RFC 6265bis §5.5).
     private static let longestAge: Int64 = 400 * 86400
 
-    /// Parses `text`; `nil` where it sets nothing: no name, no `=`, a control sign, or too much of it.
+    /// Parses `text`; `nil` if no cookie is set: no name, no `=`, a control character, or too long.
     init?(_ text: String, now: Int64) {
         let bytes = text.utf8
         guard bytes.count <= Self.limit, bytes.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
@@ -37,7 +38,7 @@ struct SetCookie {
         var maximumAge: Int64?
         for part in parts.dropFirst() {
             guard let (name, value) = Self.pair(part), (value?.utf8.count ?? 0) <= Self.attributeLimit else { continue }
-            // Of an attribute written twice the last one counts (section 5.3).
+            // The last of repeated attributes counts (RFC 6265 §5.3).
             switch name.lowercased() {
             case "domain": domain = Self.domain(value ?? "") ?? domain
             case "expires": expires = value.flatMap { CookieDate.moment(String($0)) } ?? expires
@@ -50,7 +51,7 @@ struct SetCookie {
         expiresAt = maximumAge ?? expires
     }
 
-    /// The name in `text`, also where it is not allowed to set anything; `nil` where there is none, or no `=`.
+    /// Returns the name in `text`, even if the line may not set anything. `nil` without a name or `=`.
     static func name(in text: String) -> String? {
         guard let (name, value) = pair(text.utf8.prefix { $0 != UInt8(ascii: ";") }), value != nil, !name.isEmpty else {
             return nil
@@ -58,7 +59,7 @@ struct SetCookie {
         return String(name)
     }
 
-    /// Name and value around the first `=`, without white space around them; no value where there is no `=`.
+    /// Returns name and value around the first `=`, trimmed; no value without `=`.
     private static func pair(_ part: Substring.UTF8View) -> (name: Substring, value: Substring?)? {
         let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
         guard let name = pair.first else { return nil }
@@ -66,27 +67,84 @@ struct SetCookie {
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
-        // Of bytes: for a `Character` a blank with an accent on it is no blank.
+        // Trimmed as bytes: a blank with a combining accent is another `Character`.
         var bytes = text.utf8
         while bytes.first == 0x20 || bytes.first == 0x09 { bytes.removeFirst() }
         while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
         return Substring(bytes)
     }
 
-    /// Section 5.2.3. A dot at the end makes no other host.
+    /// Returns the domain in `value` (RFC 6265 §5.2.3). A trailing dot is ignored.
     private static func domain(_ value: Substring) -> String? {
         var value = value.hasPrefix(".") ? value.dropFirst() : value
         if value.hasSuffix(".") { value = value.dropLast() }
         return value.isEmpty ? nil : value.lowercased()
     }
 
-    /// Section 5.2.2: zero and less is the past.
+    /// Returns the expiry after an age (RFC 6265 §5.2.2). Zero and negative ages are in the past.
     private static func age(_ value: Substring, now: Int64) -> Int64? {
         let digits = value.hasPrefix("-") ? value.dropFirst() : value
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        guard !digits.isEmpty, digits.utf8.allSatisfy(\.isDigit) else { return nil }
         let seconds = value.hasPrefix("-") ? 0 : min(Int64(digits) ?? .max, longestAge)
         if seconds == 0 { return .min }
         let end = now.addingReportingOverflow(seconds * 1000)
         return end.overflow ? nil : end.partialValue
+    }
+}
+
+/// The dates in `Expires`, which are read far more kindly than those of HTTP (RFC 6265 section 5.1.1).
+enum CookieDate {
+    /// The moment in milliseconds since 1970; `nil` where the text is no date.
+    static func moment(_ text: String) -> Int64? {
+        var time: (hours: Int64, minutes: Int64, seconds: Int64)?
+        var day: Int64?
+        var month: Int64?
+        var year: Int64?
+        for token in text.utf8.split(whereSeparator: isDelimiter) {
+            if time == nil, let found = Self.time(token) {
+                time = found
+            } else if day == nil, let found = number(token, digits: 1...2) {
+                day = found
+            } else if month == nil, let found = Self.month(token) {
+                month = found
+            } else if year == nil, let found = number(token, digits: 2...4) {
+                year = found
+            }
+        }
+        guard let time, let day, let month, var year else { return nil }
+        if (70...99).contains(year) { year += 1900 }
+        if (0...69).contains(year) { year += 2000 }
+        guard year >= 1601, time.hours <= 23, time.minutes <= 59, time.seconds <= 59 else { return nil }
+        return Moment.at(
+            year: year, month: month, day: day, hours: time.hours, minutes: time.minutes, seconds: time.seconds)
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    /// The digits that a token begins with, if there are so many and no more.
+    private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int64? {
+        let leading = token.prefix(while: \.isDigit)
+        return digits.contains(leading.count) ? Int64(Substring(leading)) : nil
+    }
+
+    private static func time(_ token: Substring.UTF8View) -> (hours: Int64, minutes: Int64, seconds: Int64)? {
+        let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].count <= 2, parts[1].count <= 2, let hours = number(parts[0], digits: 1...2),
+            let minutes = number(parts[1], digits: 1...2), let seconds = number(parts[2], digits: 1...2),
+            parts[0].count == digitCount(parts[0]), parts[1].count == digitCount(parts[1])
+        else { return nil }
+        return (hours, minutes, seconds)
+    }
+
+    private static func digitCount(_ text: Substring.UTF8View) -> Int { text.prefix(while: \.isDigit).count }
+
+    private static func month(_ token: Substring.UTF8View) -> Int64? {
+        let name = Substring(token.prefix(3)).lowercased()
+        return CivilDate.monthNames.firstIndex { $0.lowercased() == name }.map { Int64($0) + 1 }
     }
 }

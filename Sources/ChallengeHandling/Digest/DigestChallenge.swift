@@ -3,7 +3,7 @@
 
 /// A challenge of Digest authentication (RFC 7616 §3.3; without `qop`, RFC 2069 §2.1.1).
 public struct DigestChallenge: Sendable, Equatable {
-    /// How a request is protected.
+    /// The parts of a request that are protected.
     public enum Protection: String, Sendable {
         /// Method and target.
         case authentication = "auth"
@@ -11,31 +11,31 @@ public struct DigestChallenge: Sendable, Equatable {
         case integrity = "auth-int"
     }
 
-    /// The protection space's name.
+    /// The name of the protection space.
     public let realm: String
     /// The server's nonce.
     public let nonce: String
-    /// What has to be sent back as it is.
+    /// The text to be returned unchanged.
     public let opaque: String?
     /// The hash function.
     public let algorithm: DigestAlgorithm
-    /// Whether the password's hash is mixed with the first nonces (`-sess`).
+    /// True if the password's hash is combined with the first nonces (`-sess`).
     public let isSession: Bool
-    /// The algorithm as the server wrote it; `nil` where it did not, which is MD5.
+    /// The algorithm as the server wrote it; `nil` if it named none, which means MD5.
     public let algorithmName: String?
-    /// The protection to use: `auth` where it is offered. `nil` where the server knows none (RFC 2069).
+    /// The protection to use, `auth` if offered. `nil` if the server knows none (RFC 2069).
     public let protection: Protection?
-    /// Whether only the nonce of the last answer was too old, not the answer wrong.
+    /// True if the last answer was right, but its nonce too old.
     public let isStale: Bool
-    /// The beginnings of the addresses that share this challenge, as written; empty where all of the server does.
+    /// Prefixes of the addresses that share this challenge, as written. Empty if the whole server does.
     public let domain: [String]
-    /// Whether the user's name is to be sent hashed.
+    /// True if the user name must be sent hashed.
     public let hashesUserName: Bool
-    /// Whether the server says that it reads names in UTF-8.
+    /// True if the server declares that it reads names in UTF-8.
     public let isUTF8: Bool
 
-    /// Reads `challenge`. `nil` where it is none of Digest, lacks `realm` or `nonce`, or asks for what we do not know:
-    /// such a challenge is ignored, as RFC 7616 §3.3 demands for unknown algorithms.
+    /// Parses `challenge`. `nil` if it is not Digest, lacks `realm` or `nonce`, or needs something unknown: such
+    /// challenges are ignored, as RFC 7616 §3.3 requires for unknown algorithms.
     public init?(_ challenge: AuthenticationChallenge) {
         guard challenge.isScheme("Digest"), let realm = challenge["realm"], let nonce = challenge["nonce"],
             let (algorithm, isSession) = Self.algorithm(challenge["algorithm"])
@@ -50,7 +50,7 @@ public struct DigestChallenge: Sendable, Equatable {
                 return nil
             }
         } else {
-            // Without a protection there is no client nonce to mix in.
+            // Without a protection there is no client nonce to include.
             guard !isSession else { return nil }
             protection = nil
         }
@@ -66,8 +66,8 @@ public struct DigestChallenge: Sendable, Equatable {
         isUTF8 = challenge["charset"]?.lowercased() == "utf-8"
     }
 
-    /// The strongest challenge of `challenges` that we can answer, of `realm` only where one is given. Of equally strong
-    /// ones, the first: servers list what they prefer first (RFC 7616 §3.7).
+    /// Returns the strongest of `challenges` that can be answered. If `realm` is given, only its challenges count. Of
+    /// equally strong ones the first wins: servers list what they prefer first (RFC 7616 §3.7).
     public static func strongest(of challenges: [AuthenticationChallenge], realm: String? = nil) -> DigestChallenge? {
         var best: DigestChallenge?
         for challenge in challenges.compactMap(DigestChallenge.init) where realm == nil || realm == challenge.realm {
@@ -76,7 +76,7 @@ public struct DigestChallenge: Sendable, Equatable {
         return best
     }
 
-    /// The parameters of a challenge like this one with `nonce` in it.
+    /// Returns the parameters of this challenge with `nonce` in place of its nonce.
     func parameters(nonce: String) -> [AuthenticationChallenge.Parameter] {
         let values: [(String, String?)] = [
             ("realm", realm), ("nonce", nonce), ("opaque", opaque), ("algorithm", algorithmName),
@@ -94,7 +94,7 @@ public struct DigestChallenge: Sendable, Equatable {
         }
     }
 
-    /// RFC 7616 §6.1, whatever the case.
+    /// Returns the algorithm of that name, ignoring case (RFC 7616 §6.1).
     private static func algorithm(_ name: String?) -> (DigestAlgorithm, isSession: Bool)? {
         switch name?.lowercased() {
         case nil, "md5": (.md5, false)
@@ -108,4 +108,25 @@ public struct DigestChallenge: Sendable, Equatable {
     }
 
     private static func isTrue(_ value: String?) -> Bool { value?.lowercased() == "true" }
+}
+
+/// Protection space of a Digest challenge (`domain`, RFC 7616 §3.3).
+struct DigestSpace: Sendable {
+    /// Prefixes of request targets. Empty if the whole origin shares the space.
+    private let beginnings: [String]
+
+    /// Creates the space that `domain` names, challenged at `url`. Other origins are dropped: an answer is never sent
+    /// there. A list that does not include the challenged address is unreliable (a proxy in between may have changed
+    /// paths), so the whole origin is used.
+    init(domain: [String], challengedAt url: WebURL) {
+        let addresses = domain.compactMap { url.resolving($0) }.filter { $0.origin == url.origin }
+        let beginnings = addresses.map(\.target)
+        let holds = beginnings.contains { url.target.utf8.starts(with: $0.utf8) }
+        self.beginnings = holds ? beginnings : []
+    }
+
+    /// Returns whether a request for `target` carries an answer before it is challenged.
+    func contains(_ target: String) -> Bool {
+        beginnings.isEmpty || beginnings.contains { target.utf8.starts(with: $0.utf8) }
+    }
 }

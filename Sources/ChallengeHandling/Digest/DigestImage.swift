@@ -3,17 +3,17 @@
 
 internal import Secrets
 
-/// A Digest challenge with what was said about it so far: all that a signer is made of, but for the password.
+/// A Digest challenge and its state: everything a signer needs except the password.
 struct DigestImage: Sendable, Equatable {
-    /// The challenge's parameters with the nonce in force.
+    /// The challenge's parameters with the current nonce.
     var parameters: [AuthenticationChallenge.Parameter]
-    /// The address at which it was met.
+    /// The address that sent the challenge.
     var url: WebURL
-    /// Our own nonce.
+    /// The client nonce.
     var clientNonce: String
     /// The count of the nonce's last use.
     var count: UInt32
-    /// True if the server has taken an answer.
+    /// True if the server has accepted an answer.
     var isAccepted: Bool
 }
 
@@ -21,8 +21,8 @@ extension DigestImage {
     private static let mark = Array("DIGEST1 ".utf8)
     private static let mostParameters = 16
 
-    /// The image as bytes: `DIGEST1 `, the parameters after their number, then the rest in the order of the properties. `nil` if it would
-    /// not be read back.
+    /// The image as bytes: `DIGEST1 `, the number of parameters, the parameters, then the other properties in order.
+    /// `nil` if these bytes could not be decoded again.
     var encoded: SignerImage? {
         var writer = ImageWriter()
         writer.append(raw: Self.mark)
@@ -39,7 +39,7 @@ extension DigestImage {
         return image
     }
 
-    /// The image that `encoded` has written; `nil` if it is anything else.
+    /// Decodes an image that `encoded` has written; `nil` for anything else.
     init?(_ image: SignerImage) {
         var reader = ImageReader(image.bytes)
         guard let read = try? Self.read(&reader), reader.isAtEnd else { return nil }

@@ -4,24 +4,24 @@
 internal import Secrets
 internal import Synchronization
 
-/// One nonce of the server and ours beside it, how often they were used, and what all answers to them have in common.
+/// A server nonce, its client nonce, their uses, and the constant parts of answers.
 final class DigestNonces: Sendable {
     /// The server's nonce.
     let nonce: String
-    /// Ours. It stays the same for as long as the server's does, so that those who compute the key of a session from
-    /// the first request and those who do from each (RFC 7616 §3.4.2 can be read both ways) agree.
+    /// The client nonce, constant as long as the server's. Some servers compute the session key from the first request,
+    /// others from each (RFC 7616 §3.4.2 allows both readings); a constant nonce suits both.
     let clientNonce: String
     private let challenge: DigestChallenge
     private let digests: any MessageDigests
-    /// The hash of A1, in hexadecimal digits: as good as the password in this realm.
+    /// The hash of A1 in hexadecimal digits: as sensitive as the password in this realm.
     private let key: Secret
     /// The count of the request signed last.
     private let used: Atomic<UInt32>
-    /// Parts of an answer: before the count, and behind it. RFC 7616 §3.4: `algorithm`, `qop` and `nc` are never quoted.
+    /// Parts of an answer before and after the count. `algorithm`, `qop` and `nc` are never quoted (RFC 7616 §3.4).
     private let beforeCount: String
-    private let behindCount: String
+    private let afterCount: String
 
-    /// `secret` is the hash of name, realm and password, in hexadecimal digits.
+    /// Creates the nonces; `secret` is the hash of name, realm and password in hexadecimal digits.
     init(
         _ challenge: DigestChallenge, nonce: String, clientNonce: String, count: UInt32 = 0, secret: Secret,
         digests: any MessageDigests
@@ -37,15 +37,15 @@ final class DigestNonces: Sendable {
         beforeCount =
             (challenge.algorithmName.map { ", algorithm=\($0)" } ?? "") + ", nonce=\(quoted(nonce))"
             + (challenge.protection == nil ? "" : ", nc=")
-        behindCount =
+        afterCount =
             challenge.protection.map { ", cnonce=\"\(clientNonce)\", qop=\($0.rawValue)" } ?? ""
     }
 
     /// The count of the request signed last.
     var count: UInt32 { used.load(ordering: .relaxed) }
 
-    /// The count of the next request, which no other has: but for the last of all, for which the server gives a new nonce, without
-    /// harm.
+    /// Returns the count for the next request, unique until `UInt32.max`. Repeating the last count is harmless: the
+    /// server answers with a new nonce.
     func next() -> UInt32 {
         var count = used.load(ordering: .relaxed)
         while count < .max {
@@ -56,20 +56,20 @@ final class DigestNonces: Sendable {
         return .max
     }
 
-    /// Adds the answer's parameters from `algorithm` to `response`. `scratch` is for what is hashed.
+    /// Appends the answer's parameters from `algorithm` to `response`. `scratch` holds the text to hash.
     func append(
         _ method: String, _ target: String, count: UInt32, body: [UInt8]?, to answer: inout SecretBuilder,
         scratch: inout SecretBuilder
     ) {
         answer.append(beforeCount)
         if challenge.protection != nil { answer.append(digits: count) }
-        answer.append(behindCount)
+        answer.append(afterCount)
         answer.append(", response=\"")
         answer.append(hexadecimal: proof(method: method, target: target, count: count, body: body, scratch: &scratch))
         answer.append("\"")
     }
 
-    /// The hash of `parts`, one after the other, in lower-case hexadecimal digits.
+    /// Returns the hash of the concatenated `parts` in lower-case hexadecimal digits.
     static func hash(_ parts: [Secret], _ algorithm: DigestAlgorithm, _ digests: any MessageDigests) -> Secret {
         var builder = SecretBuilder(capacity: parts.reduce(0) { $0 + $1.count })
         for part in parts { builder.append(part) }
@@ -79,8 +79,8 @@ final class DigestNonces: Sendable {
         return builder.finish()
     }
 
-    /// The proof for a request of `method` for `target` (RFC 7616 §3.4.1); with an empty method that of its answer (`rspauth`, §3.5).
-    /// `body` is the digest of the body, where there is one and it is protected (§3.4.3).
+    /// Returns the response value for a request (RFC 7616 §3.4.1). With an empty method it is `rspauth`, the value of
+    /// the server's answer (§3.5). `body` is the digest of the body, if there is one and it is protected (§3.4.3).
     func proof(
         method: String, target: String, count: UInt32, body: [UInt8]? = nil, scratch: inout SecretBuilder
     ) -> [UInt8] {
@@ -112,7 +112,7 @@ final class DigestNonces: Sendable {
 }
 
 extension SecretBuilder {
-    /// Adds bytes as lower-case hexadecimal digits.
+    /// Appends bytes as lower-case hexadecimal digits.
     mutating func append(hexadecimal bytes: [UInt8]) {
         for byte in bytes {
             append(Self.digit(byte >> 4))
@@ -120,7 +120,7 @@ extension SecretBuilder {
         }
     }
 
-    /// Adds eight hexadecimal digits.
+    /// Appends a count as eight hexadecimal digits.
     fileprivate mutating func append(digits count: UInt32) {
         var shift: UInt32 = 32
         while shift > 0 {
@@ -132,7 +132,7 @@ extension SecretBuilder {
     private static func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? 0x30 : 0x57) }
 }
 
-/// `text` as a quoted string (RFC 9110 §5.6.4).
+/// Returns `text` as a quoted string (RFC 9110 §5.6.4).
 func quoted(_ text: String) -> String {
     var quoted = "\""
     for sign in text.unicodeScalars {

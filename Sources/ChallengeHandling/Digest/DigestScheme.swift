@@ -5,18 +5,18 @@
 public struct DigestScheme: AuthenticationScheme {
     private let digests: any MessageDigests
 
-    /// The scheme; `digests` computes its hashes.
+    /// Creates the scheme; `digests` computes its hashes.
     public init(digests: any MessageDigests) { self.digests = digests }
 
     /// `digest`.
     public var name: String { "digest" }
 
-    /// By the strongest challenge that we can answer.
+    /// Returns what the strongest challenge that can be answered asks for.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         DigestChallenge.strongest(of: challenges, realm: realm).map { $0.isStale ? .stale : .challenged() }
     }
 
-    /// A session whose fields are computed for each request.
+    /// Returns a session whose fields are computed for each request.
     public func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> SchemeAnswer {
         guard let challenge = DigestChallenge.strongest(of: occasion.challenges, realm: occasion.realm) else {
             return .useless("the server offers no algorithm that is known")
@@ -27,11 +27,11 @@ public struct DigestScheme: AuthenticationScheme {
             "digest: \(challenge.algorithmName ?? "MD5"), realm \"\(ServerText.sentence(challenge.realm))\"")
         return .session(
             Session(
-                unproven: use,
+                unverified: use,
                 signer: DigestSigner(challenge, at: occasion.url, for: pair, name: occasion.name, digests: digests)))
     }
 
-    /// Goes on with the nonce that the image names.
+    /// Restores a signer that continues with the nonce of the image.
     public func signer(
         of image: SignerImage, for credential: Credential, challenge: String
     ) -> (any RequestSigner)? {

@@ -5,27 +5,27 @@ public import HTTPTypes
 internal import Secrets
 internal import Synchronization
 
-/// Answers a Digest challenge anew for each request (RFC 7616 §3.4): one nonce serves many, from any thread, each with a
-/// count of its own. Workers sign by their views of it.
+/// Signer that answers a Digest challenge for each request (RFC 7616 §3.4). One nonce serves many requests from any
+/// thread, each with its own count. Workers sign through their views of the signer.
 public final class DigestSigner: RequestSigner {
     private let challenge: DigestChallenge
     private let challengeName: String
     private let space: DigestSpace
-    /// Where the challenge was met.
+    /// The address that sent the challenge.
     private let url: WebURL
     private let secret: Secret
     private let digests: any MessageDigests
     private let makeNonce: @Sendable () -> String
-    /// What stands in every answer before and after that which changes.
+    /// The constant parts of every answer, before and after the varying ones.
     private let opening: Secret
     private let closing: String
     private let current: Mutex<DigestNonces>
     private let changes = Atomic<UInt64>(0)
-    /// True if the server has taken an answer.
+    /// True if the server has accepted an answer.
     private let isAccepted = Atomic(false)
 
-    /// A signer of answers to `challenge`, which came from `url`. `name` is the challenge's in the configuration;
-    /// `makeNonce` makes client nonces that nobody can guess.
+    /// Creates a signer of answers to `challenge`, which came from `url`. `name` is the challenge's name in the
+    /// configuration; `makeNonce` makes unpredictable client nonces.
     public init(
         _ challenge: DigestChallenge, at url: WebURL, for pair: NameAndPassword, name: String,
         digests: any MessageDigests, makeNonce: @escaping @Sendable () -> String = DigestSigner.randomNonce
@@ -49,7 +49,7 @@ public final class DigestSigner: RequestSigner {
             DigestNonces(challenge, nonce: challenge.nonce, clientNonce: makeNonce(), secret: secret, digests: digests))
     }
 
-    /// The signer that `image` was taken of; `nil` where there is no challenge in it that we can answer.
+    /// Restores the signer of `image`; `nil` if its challenge cannot be answered.
     convenience init?(
         _ image: DigestImage, for pair: NameAndPassword, name: String, digests: any MessageDigests
     ) {
@@ -63,7 +63,7 @@ public final class DigestSigner: RequestSigner {
         isAccepted.store(image.isAccepted, ordering: .relaxed)
     }
 
-    /// What another process needs, besides the password, to go on with the nonce in force.
+    /// The state that another process needs, besides the password, to continue with the current nonce.
     private var snapshot: DigestImage {
         let nonces = self.nonces
         return DigestImage(
@@ -71,25 +71,25 @@ public final class DigestSigner: RequestSigner {
             count: nonces.count, isAccepted: isAccepted.load(ordering: .relaxed))
     }
 
-    /// The same as bytes.
+    /// The state for another process as bytes.
     public var image: SignerImage? { snapshot.encoded }
 
-    /// A server may count a nonce's uses, and not call it stale when they are spent.
+    /// True: a server may limit a nonce's uses without calling the nonce stale afterwards.
     public var wearsOut: Bool { true }
 
     /// `Authorization`.
     public var names: [HTTPField.Name] { [.authorization] }
 
-    /// The answer for one request; none outside the challenge's protection space. Throws `login-failed` where the server
-    /// wants bodies to be protected (RFC 7616 §3.4.3), and this one is not known as a whole before it is sent.
+    /// Returns the answer for one request, or none outside the challenge's protection space. Throws `login-failed` if
+    /// the server requires protected bodies (RFC 7616 §3.4.3) and this body is not known in full before it is sent.
     public func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         try SignedFields(request, by: makeView())
     }
 
-    /// A view that takes the lock after a change of the nonce only.
+    /// Returns a view that takes the lock only after the nonce has changed.
     public func makeView() -> any SignerView { DigestSignerView(self) }
 
-    /// Where the server protects bodies only.
+    /// Returns a running digest for the body, if the server protects bodies.
     public func bodyDigest(for target: String) -> (any RunningDigest)? {
         guard challenge.protection == .integrity, isMeant(target) else { return nil }
         return digests.running(challenge.algorithm)
@@ -98,7 +98,7 @@ public final class DigestSigner: RequestSigner {
     /// `Authentication-Info`.
     public var learnsFrom: [HTTPField.Name]? { [.authenticationInfo] }
 
-    /// Takes the nonce that the server wants next (`nextnonce`), unless what it says to prove itself (`rspauth`) is wrong.
+    /// Adopts the server's next nonce (`nextnonce`), unless the server's own proof (`rspauth`) is wrong.
     public func learn(status: Int, fields: HTTPFields, target: String) {
         guard status != 401, status != 429, status < 500 else { return }
         if !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
@@ -106,9 +106,9 @@ public final class DigestSigner: RequestSigner {
             let next = info["nextnonce"], !next.isEmpty, !challenge.isSession
         else { return }
         let nonces = self.nonces
-        // What answers a request of an earlier nonce comes too late.
+        // An answer to a request with an earlier nonce comes too late.
         guard next != nonces.nonce, info["cnonce"].map({ $0 == nonces.clientNonce }) ?? true,
-            isProven(info, nonces, target)
+            isVerified(info, nonces, target)
         else { return }
         let fresh = DigestNonces(
             challenge, nonce: next, clientNonce: makeNonce(), secret: secret, digests: digests)
@@ -119,7 +119,7 @@ public final class DigestSigner: RequestSigner {
         }
     }
 
-    /// 144 bits of the system's randomness.
+    /// Returns 144 random bits of the system's generator.
     public static func randomNonce() -> String {
         var generator = SystemRandomNumberGenerator()
         return Base64.encode((0..<18).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
@@ -127,19 +127,20 @@ public final class DigestSigner: RequestSigner {
 }
 
 extension DigestSigner {
-    /// The nonce in force.
+    /// The current nonces.
     var nonces: DigestNonces { current.withLock { $0 } }
 
     /// A number that grows with each change of the nonce.
     var version: UInt64 { changes.load(ordering: .acquiring) }
 
-    /// True if a request for `target` is to carry an answer.
+    /// Returns whether a request for `target` must carry an answer.
     func isMeant(_ target: String) -> Bool {
-        // The request that tries the session must carry it, or its refusal would be taken for the credential's.
+        // The request that verifies the session must carry the answer, or its refusal would count against the
+        // credential.
         space.contains(target) || !isAccepted.load(ordering: .relaxed)
     }
 
-    /// Writes the next answer by `nonces` into `answer`. `scratch` is for what is hashed.
+    /// Writes the next answer with `nonces` into `answer`. `scratch` holds the text to hash.
     func write(
         _ request: SigningRequest, by nonces: DigestNonces, to answer: inout SecretBuilder,
         scratch: inout SecretBuilder
@@ -160,7 +161,7 @@ extension DigestSigner {
         answer.append(closing)
     }
 
-    /// The digest that protects `body`; `nil` where nothing does.
+    /// Returns the digest that protects `body`; `nil` if bodies are not protected.
     private func digest(of body: SigningRequest.Body) throws(LoginFailure) -> [UInt8]? {
         guard challenge.protection == .integrity else { return nil }
         switch body {
@@ -173,13 +174,13 @@ extension DigestSigner {
             .failed, challenge: challengeName,
             detail:
                 "The server offers Digest with qop=\"auth-int\" only, which protects the request's body, and this one is "
-                + "longer than what is kept of a body before it is sent. Raise `replay` of the upstream, or have the server "
-                + "offer qop=\"auth\" too.")
+                + "longer than the part of a body that is buffered before it is sent. Raise `replay` of the upstream, "
+                + "or have the server offer qop=\"auth\" too.")
     }
 
-    /// Whether the server proves that it knows the password too, or says nothing of it. One that protects bodies proves
-    /// it by that of its answer, which is not looked at.
-    private func isProven(_ info: AuthenticationInfo, _ nonces: DigestNonces, _ target: String) -> Bool {
+    /// Returns whether the server proves that it knows the password, or offers no proof. A server that protects bodies
+    /// proves it with the digest of its own body, which is not checked.
+    private func isVerified(_ info: AuthenticationInfo, _ nonces: DigestNonces, _ target: String) -> Bool {
         guard let proof = info["rspauth"], let digits = info["nc"], challenge.protection == .authentication,
             let count = UInt32(digits, radix: 16)
         else { return true }
@@ -189,7 +190,7 @@ extension DigestSigner {
         return expected.finish() == Secret(proof.lowercased())
     }
 
-    /// `username`, or `username*` (RFC 8187) for what only a server that reads UTF-8 can be sent safely.
+    /// Returns `username`, or `username*` (RFC 8187) for a non-ASCII name. The latter needs a server that reads UTF-8.
     private static func user(
         _ username: Secret, _ user: Secret, _ challenge: DigestChallenge, _ digests: any MessageDigests
     ) -> Secret {
@@ -201,5 +202,33 @@ extension DigestSigner {
         let text = username.revealText()
         guard challenge.isUTF8, !text.utf8.allSatisfy({ $0 < 0x80 }) else { return Secret("username=\(quoted(text))") }
         return Secret("username*=UTF-8''\(FormEncoding.percentEncoded(text))")
+    }
+}
+
+/// One worker's view of a Digest signer. It takes a lock and makes a new secret only after the nonce has changed.
+final class DigestSignerView: SignerView {
+    private let signer: DigestSigner
+    private var version: UInt64
+    private var nonces: DigestNonces
+    /// Buffers for the answer and for the text to hash, reused by the next request.
+    private var answer = SecretBuilder(capacity: 512)
+    private var scratch = SecretBuilder(capacity: 256)
+
+    init(_ signer: DigestSigner) {
+        self.signer = signer
+        // Read before the nonces: a later change makes the next request read them again.
+        version = signer.version
+        nonces = signer.nonces
+    }
+
+    func sign(
+        _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
+    ) throws(LoginFailure) -> (any AnswerCheck)? {
+        guard signer.isMeant(request.target) else { return nil }
+        let version = signer.version
+        if version != self.version { (nonces, self.version) = (signer.nonces, version) }
+        try signer.write(request, by: nonces, to: &answer, scratch: &scratch)
+        answer.withBytes { write(.authorization, $0) }
+        return nil
     }
 }

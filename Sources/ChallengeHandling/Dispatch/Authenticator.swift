@@ -1,73 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What is configured to answer a challenge, at some location: what asks for it, what logs in, and what the rest of the program has to know
-/// of its kind. Whatever is particular to a kind is said here by the kind; nobody asks for its type.
+/// Configured answer to a challenge: its detector, its login, and all properties of its kind.
+///
+/// Each kind sets these properties itself; no code depends on the type of a kind.
 public struct Authenticator: Sendable {
-    /// What makes an exchange ask for the session.
+    /// Condition under which an exchange requests the session.
     public enum Trigger: Sendable {
-        /// Nothing: its fields are known without a challenge and go along with every request (`inject`).
+        /// None: its fields are known without a challenge and are added to every request (`inject`).
         case ahead
-        /// A response in which this finds a challenge.
+        /// A response in which the detector finds a challenge.
         case detected(any ChallengeDetector)
 
-        /// `WWW-Authenticate: Bearer`, of this realm only where one is named (RFC 6750 §3).
+        /// Detects `WWW-Authenticate: Bearer`, of one realm if `realm` is given (RFC 6750 §3).
         public static func bearer(realm: String?) -> Trigger { .detected(BearerDetector(realm: realm)) }
-        /// A MobileFirst resource: Bearer challenges, `insufficient_scope`, `MFP-Conflict`.
+        /// Detects MobileFirst resources: Bearer challenges, `insufficient_scope`, `MFP-Conflict`.
         public static var mobileFirst: Trigger { .detected(MobileFirstDetector()) }
 
-        /// What finds its challenges, if it waits for one.
+        /// Detector of its challenges, if there is one.
         public var detector: (any ChallengeDetector)? {
             if case .detected(let detector) = self { detector } else { nil }
         }
     }
 
-    /// The challenge's name in the configuration; for a MobileFirst upstream, the upstream's.
+    /// Name of the challenge in the configuration; for a MobileFirst upstream, the upstream's name.
     public let name: String
-    /// What asks for it.
+    /// Trigger of the login.
     public let trigger: Trigger
-    /// Whether the session is won before the first request rather than after the first challenge.
+    /// True if the session is established before the first request, not after the first challenge.
     public let isAhead: Bool
-    /// Whether the session is won at the start and kept from then on, also while nobody asks for it (`login: at-start`).
+    /// True if the session is established at start-up and then maintained (`login: at-start`).
     public let isKept: Bool
-    /// What its session is held under, with the scope that is asked for where no response named one.
+    /// Key of its session, with the default scope.
     public let key: SessionKey
-    /// The credentials that its answers are made of, by name, for `explain`.
+    /// Names of the credentials for its answers, for `explain`.
     public let credentials: [String]
-    /// The challenges of the configuration whose handlers it asks, by name; none where it is a challenge itself.
+    /// Names of the challenges whose handlers the login calls; empty if the challenge has its own login.
     public let asks: [String]
-    /// The scope that a request of that method for that path needs, where the path tells it before any response does.
+    /// Scope that a request needs by its method and path, if the path determines the scope.
     public let scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)?
-    /// What ends its sessions at the server; `nil` where the configuration names nothing.
+    /// Logout of its sessions at the server, if the configuration names one.
     public let logout: (any SessionLogout)?
-    /// Whether servers may take what its session shows for the word of the whole connection, so that no request of another
-    /// session may go there (NTLM, Negotiate).
+    /// True if servers may authenticate the whole connection, as with NTLM and Negotiate.
+    ///
+    /// Requests of other sessions must then not use the connection.
     public let bindsConnections: Bool
-    /// True if other nodes can use its sessions: not those that are made anew for each request or connection, which cost no login.
+    /// True if other nodes can use its sessions.
+    ///
+    /// False for sessions made for each request or connection, which cost no login.
     public let isShareable: Bool
-    /// Makes the signers of its sessions anew after a restart.
+    /// Codec that recreates the signers of its sessions after a restart.
     public let codec: SignerCodec
-    /// True if its login can tell by `confirm` if a session still works that met its challenge.
+    /// True if `confirm` can tell if a session that met a challenge still works.
     public let confirmsSessions: Bool
-    /// True if it is the upstream's own, of no challenge of the configuration: its resources say what scope they want, and carry nothing
-    /// out until they have it (MobileFirst).
+    /// True if the login belongs to the upstream itself and not to a configured challenge (MobileFirst).
+    ///
+    /// Resources of the upstream name their scope, and execute no request without it.
     public let isOfUpstream: Bool
-    /// True if its challenge is a page in front of whatever else the server has, which takes the place of the answers that other logins
-    /// wait for.
+    /// True if the challenge is a login page in front of the whole server, which replaces other challenges.
     public let isLoginPage: Bool
-    /// The settings that change what its login means, as one text; empty where no configuration made it.
+    /// Settings that change the meaning of the login, as one text; empty without a configuration.
     package var terms = ""
-    /// Why those in front of whom it stands get no session; `nil` where they do. Such a login is never run.
+    /// Reason why callers of this group get no session; such a login never runs. Nil otherwise.
     public private(set) var refusal: String?
-    /// The security checks that it answers together, where it is the upstream's own.
+    /// Security checks that the login answers together, if it belongs to the upstream.
     package private(set) var checks: [ConfiguredCheck] = []
-    /// The fields that each of its credentials has to have, by its name.
+    /// Required fields of each credential, by its name.
     package var requiredFields: [String: Set<String>] = [:]
-    /// The origins besides the upstream's that its login may send requests to.
+    /// Origins to which the login may send requests, in addition to the upstream's.
     package private(set) var origins: Set<Origin> = []
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
 
-    /// A login; `makeLogin` is given what led to it, with the scope to ask for.
+    /// Creates an authenticator; `makeLogin` receives the cause of the login, with the scope.
     public init(
         name: String, trigger: Trigger, isAhead: Bool, isKept: Bool = false, key: SessionKey, credentials: [String],
         asks: [String] = [], scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
@@ -94,19 +98,19 @@ public struct Authenticator: Sendable {
         self.makeLogin = makeLogin
     }
 
-    /// Whether a user who says `name` means this login.
+    /// Returns true if a user who gives `name` means this login.
     public func isMeant(by name: String) -> Bool { self.name == name || asks.contains(name) }
 
-    /// The scope asked for where no response has named another.
+    /// Scope requested if no response has named another.
     public var defaultScope: Scope { Scope(text: key.scope) }
 
-    /// The scope asked for at a route where no response has named another.
+    /// Returns the scope requested for a route if no response has named another.
     public func scope(method: String, path: String) -> Scope {
         guard let scope = scopeOfRoute?(method, path) else { return defaultScope }
         return defaultScope.union(scope)
     }
 
-    /// The same for those whom it wins no session for, because of `reason`.
+    /// Returns a copy whose logins fail with `reason`.
     public func refusing(_ reason: String) -> Authenticator {
         let failure = LoginFailure(.noCredential, challenge: name, detail: reason)
         var login = Authenticator(
@@ -118,27 +122,27 @@ public struct Authenticator: Sendable {
         return login
     }
 
-    /// The same, with a login that may send requests to these origins besides the upstream's.
+    /// Returns a copy whose login may also send requests to `origins`.
     func sending(to origins: Set<Origin>) -> Authenticator {
         var login = self
         login.origins.formUnion(origins)
         return login
     }
 
-    /// The same, with a login that answers these checks together.
+    /// Returns a copy whose login answers these checks together.
     func answering(_ checks: [ConfiguredCheck]) -> Authenticator {
         var login = self
         login.checks = checks
         return login
     }
 
-    /// The login for that occasion.
+    /// Returns the login for an occasion.
     public func login(_ occasion: LoginOccasion) -> any SessionLogin { makeLogin(occasion) }
 }
 
-/// Wins nothing.
+/// Login that always fails.
 private struct RefusingLogin: SessionLogin {
     let failure: LoginFailure
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session { throw failure }
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session { throw failure }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The responses that a detector is to be shown, told by status and media type alone.
+/// Responses that a detector must examine, selected by status and media type.
 ///
-/// Most responses are no challenge, and to make field values of each of them costs more than to forward it. So a detector names what it
-/// could never pass by; 401, 403 and 409 are shown to all.
+/// Most responses are not challenges, and converting the field values of each would cost more than forwarding it. So a
+/// detector names the responses that it might need; 401, 403 and 409 are examined by all.
 public struct ResponseFilter: Sendable, Hashable {
-    /// 401, 403 and 409 only.
+    /// Filter for 401, 403 and 409 only.
     public static let statusesOfChallenges = ResponseFilter(rules: [])
-    /// Every response; a page's body, too.
+    /// Filter for every response, including bodies.
     public static let everything = ResponseFilter(rules: [Rule(readsBody: true)])
 
-    /// One kind of response; every condition holds.
+    /// Condition on a response, all parts of which must hold.
     struct Rule: Sendable, Hashable {
-        /// Any of these; `nil` is every status.
+        /// Accepted statuses; nil accepts every status.
         var statuses: [Int]?
-        /// Any of these, in lower case; `nil` is every one, and none.
+        /// Accepted media types in lower case; nil accepts every type and none.
         var mediaTypes: [[UInt8]]?
         var readsBody: Bool
     }
@@ -26,21 +26,23 @@ public struct ResponseFilter: Sendable, Hashable {
         self.rules = rules
     }
 
-    /// A filter for whatever any of `matchers` could match.
+    /// Creates a filter for everything that any of `matchers` could match.
     public init(_ matchers: [ResponseMatcher]) {
         rules = matchers.map(Rule.init)
     }
 
-    /// True if a detector may ask for the beginning of a body.
+    /// True if a detector may need the beginning of a body.
     public var readsBodies: Bool { rules.contains { $0.readsBody } }
 
-    /// A filter for whatever either of the two admits.
+    /// Returns a filter for everything that either filter admits.
     public func union(_ other: ResponseFilter) -> ResponseFilter {
         ResponseFilter(rules: rules + other.rules.filter { !rules.contains($0) })
     }
 
-    /// True if a response is to be shown. `contentType`: the value of its one `Content-Type` field; empty where it has none. One with
-    /// several is shown whatever they say (`admits(status:)`).
+    /// Returns true if a response must be examined.
+    ///
+    /// `contentType` is the value of its single `Content-Type` field, or empty. A response with several is examined by
+    /// `admits(status:)` alone.
     public func admits(status: Int, contentType: Span<UInt8>) -> Bool {
         if Self.isChallenge(status) { return true }
         for rule in rules {
@@ -51,14 +53,14 @@ public struct ResponseFilter: Sendable, Hashable {
         return false
     }
 
-    /// True if a response of that status is to be shown, of whatever media type.
+    /// Returns true if a response of that status must be examined, whatever its media type.
     public func admits(status: Int) -> Bool {
         Self.isChallenge(status) || rules.contains { $0.statuses?.contains(status) ?? true }
     }
 
     private static func isChallenge(_ status: Int) -> Bool { status == 401 || status == 403 || status == 409 }
 
-    /// True if `value` names the media type `type`: without parameters, blanks and case (RFC 9110 §8.3.1).
+    /// Returns true if `value` names the media type `type`, ignoring parameters, blanks and case (RFC 9110 §8.3.1).
     private static func names(_ type: [UInt8], _ value: Span<UInt8>) -> Bool {
         var matched = 0
         for index in value.indices {
@@ -74,15 +76,15 @@ public struct ResponseFilter: Sendable, Hashable {
 }
 
 extension ResponseFilter.Rule {
-    /// The status and type of whatever `matcher` could match; fields and body are not looked at.
+    /// Creates the rule for everything that `matcher` could match by status and media type.
     fileprivate init(_ matcher: ResponseMatcher) {
         let isRedirect = !matcher.redirectTo.isEmpty || matcher.redirectParameter != nil
         statuses = matcher.statuses.isEmpty ? (isRedirect ? Array(300...399) : nil) : matcher.statuses
         if !matcher.contentTypes.isEmpty {
             mediaTypes = matcher.contentTypes.map { Array($0.utf8) }
-        } else if matcher.looksAtBody {
+        } else if matcher.needsBody {
             mediaTypes = ResponseMatcher.pageTypes.map { Array($0.utf8) }
         }
-        readsBody = matcher.looksAtBody
+        readsBody = matcher.needsBody
     }
 }

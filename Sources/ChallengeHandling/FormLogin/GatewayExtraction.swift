@@ -3,51 +3,51 @@
 
 internal import Secrets
 
-/// What a login takes out of the JSON that a step is answered with: a token, and how long it lives.
+/// Values to extract from a step's JSON answer: a token and its lifetime.
 public struct GatewayExtraction: Sendable, Equatable {
-    /// A value, and the name by which templates of later steps and of the session's fields know it.
+    /// A value, and its name in templates of later steps and of the session's fields.
     public struct Part: Sendable, Hashable {
         /// The name.
         public var name: String
-        /// Where it stands.
+        /// The location of the value.
         public var pointer: JSONPointer
 
-        /// A part.
+        /// Creates a part.
         public init(name: String, pointer: JSONPointer) {
             self.name = name
             self.pointer = pointer
         }
     }
 
-    /// The values; each must be there.
+    /// The required values.
     public var parts: [Part]
-    /// Where the seconds stand for which the session is good; an answer need not say it.
+    /// The location of the session's lifetime in seconds, which an answer may omit.
     public var expires: JSONPointer?
 
-    /// An extraction; without parts nothing is taken.
+    /// Creates an extraction. Without parts nothing is extracted.
     public init(_ parts: [Part] = [], expires: JSONPointer? = nil) {
         self.parts = parts
         self.expires = expires
     }
 
-    /// Whether an answer is not looked into.
+    /// True if nothing is extracted.
     public var isEmpty: Bool { parts.isEmpty && expires == nil }
 
-    /// What one answer held.
+    /// The values of one answer.
     struct Values {
         var fields: [String: Secret] = [:]
-        /// In seconds.
-        var life: Int64?
+        /// The lifetime in seconds.
+        var lifetime: Int64?
     }
 
-    /// Why an answer cannot be used, in words that go on "the answer".
+    /// Reason why an answer cannot be used, in words that follow "the answer".
     struct Unusable: Error, Equatable {
         let reason: String
     }
 
-    /// What `body` holds. A value is text or a whole number, and such that a field can carry it.
+    /// Extracts the values from `body`. A value is text or a whole number that a field can carry.
     func values(in body: [UInt8]) throws(Unusable) -> Values {
-        guard let json = JSONValue(parsing: body) else { throw Unusable(reason: "is no JSON") }
+        guard let json = JSONValue(parsing: body) else { throw Unusable(reason: "is not JSON") }
         var values = Values()
         for part in parts {
             guard let text = part.pointer.value(in: json).flatMap(Self.text), Self.canCarry(text.utf8) else {
@@ -55,13 +55,13 @@ public struct GatewayExtraction: Sendable, Equatable {
             }
             values.fields[part.name] = Secret(text)
         }
-        guard let expires, let life = expires.value(in: json), life != .null else { return values }
-        guard let seconds = life.integerValue else {
+        guard let expires, let lifetime = expires.value(in: json), lifetime != .null else { return values }
+        guard let seconds = lifetime.integerValue else {
             throw Unusable(reason: "holds no whole number of seconds at \(expires.source)")
         }
-        guard seconds > 0 else { throw Unusable(reason: "holds a session that has ended already") }
-        // Beyond ten years it is a mistake in units; it is cut, so that nothing can overflow.
-        values.life = min(seconds, 10 * 366 * 86_400)
+        guard seconds > 0 else { throw Unusable(reason: "holds a session that has expired already") }
+        // More than ten years is a mistake in units. The limit avoids overflow.
+        values.lifetime = min(seconds, 10 * 366 * 86_400)
         return values
     }
 
@@ -73,7 +73,8 @@ public struct GatewayExtraction: Sendable, Equatable {
         }
     }
 
-    /// Printing ASCII (RFC 9110 §5.5), and no space at an end, which is not part of a field's value.
+    /// Returns whether a field can carry `text`: printable ASCII (RFC 9110 §5.5). A field's value cannot have a leading
+    /// or trailing space.
     private static func canCarry(_ text: String.UTF8View) -> Bool {
         (1...TokenPlacement.longest).contains(text.count) && text.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
             && text.first != 0x20 && text.last != 0x20
@@ -81,7 +82,7 @@ public struct GatewayExtraction: Sendable, Equatable {
 }
 
 extension Credential {
-    /// This credential with `values` beside its fields, and in their place where a name stands in both.
+    /// Returns this credential with `values` added. They replace fields of their names.
     func adding(_ values: [String: Secret]) -> Credential {
         if values.isEmpty { return self }
         return Credential(

@@ -4,53 +4,73 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// The form of one step on its page: where it goes and what goes along.
+/// The form of one step on its page, with its action and its inputs.
 struct GatewayForm {
     private let step: GatewayStep
     private let page: ExaminedResponse
-    private let targets: GatewayTargets
+    private let policy: FormActionPolicy
     private let form: HTMLPage.Form?
+    /// The form as one that asks for a password, if the step fills that in.
+    private let passwordForm: PasswordForm?
     private let base: WebURL
 
-    /// The form of `step` on `page`.
-    init(_ step: GatewayStep, on page: ExaminedResponse, to targets: GatewayTargets) {
+    /// Creates the form of `step` on `page`.
+    init(_ step: GatewayStep, on page: ExaminedResponse, policy: FormActionPolicy) {
         self.step = step
         self.page = page
-        self.targets = targets
+        self.policy = policy
         let html = HTMLPage(parsing: page.body ?? [])
-        // What a caller chose must not move where its form goes.
-        base = targets.entrance.isCallers ? page.url : html.base.flatMap(page.url.resolving) ?? page.url
-        form = Self.form(of: step, in: html)
+        // A page that a caller chose must not redirect its form.
+        base = policy.loginPage.isCallers ? page.url : html.base.flatMap(page.url.resolving) ?? page.url
+        passwordForm = step.fillsPasswordForm ? html.passwordForm : nil
+        form = passwordForm?.form ?? Self.form(of: step, in: html)
     }
 
-    /// The request that submits it.
-    func request(filledFrom use: CredentialUse, by visit: GatewayVisit) throws(LoginFailure) -> SideRequest {
-        let url = try target(visit)
+    /// The inputs for the user's name and the password, with the credential's fields that fill them in.
+    private var credentialInputs: [(name: String, field: String)] {
+        guard let passwordForm else { return [] }
+        return (passwordForm.userField.map { [($0, "username")] } ?? []) + [(passwordForm.passwordField, "password")]
+    }
+
+    /// Returns the request that submits the form.
+    func request(filledFrom use: CredentialUse, by client: GatewayClient) async throws(LoginFailure) -> SideRequest {
+        let url = try target(client)
+        if step.fillsPasswordForm {
+            guard let passwordForm else {
+                throw client.failure(
+                    "The login page has no form with one password input. If a script builds the form, or it has other "
+                        + "fields, use `gateway: none` and configure `login`.", page)
+            }
+            let user = passwordForm.userField.map { ", the user's name to \(ServerText.name($0))" } ?? ""
+            client.report(
+                "the login form goes to \(url.path), the password to \(ServerText.name(passwordForm.passwordField))\(user)"
+            )
+        }
         guard let method = HTTPRequest.Method(step.method) else {
-            throw visit.failure("The method of the login is none. Check `login.method`.")
+            throw client.failure("The method of the login is not valid. Check `login.method`.")
         }
         var request = SideRequest.submitting(
-            try parameters(use, visit), as: step.body, to: url, method, from: page, timeout: step.timeout)
+            try await parameters(use, client), as: step.body, to: url, method, from: page, timeout: step.timeout)
         for header in step.headers {
             guard let name = HTTPField.Name(header.name) else { continue }
-            request.fields[name] = try render(header, use, visit).revealText()
+            request.fields[name] = try await render(header, use, client).revealText()
         }
         return request
     }
 
-    /// What is remembered of it once the login has worked; `nil` if the configuration says where it goes.
-    var provable: ProvenForm.Form? {
+    /// The form to record after a login that worked. `nil` if the configuration names its address.
+    var formToRecord: VerifiedForm.Form? {
         guard step.target == .form, let form, let url = action(of: form) else { return nil }
-        return ProvenForm.Form(path: url.pathWithoutParameters, hidden: Set(hiddenInputs(of: form).map(\.name)))
+        return VerifiedForm.Form(path: url.pathWithoutParameters, hidden: Set(hiddenInputs(of: form).map(\.name)))
     }
 
-    /// True if it goes to the address of a server that is known.
+    /// True if the form goes to the known address of a preset's server.
     var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
 
-    /// Returns whether the answer shows this same form again: the same action, and every input that was filled in.
-    func isAgain(in answer: ExaminedResponse) -> Bool {
+    /// Returns whether the answer shows this form again: its action and every input that was filled in.
+    func isShownAgain(in answer: ExaminedResponse) -> Bool {
         guard let form, let url = action(of: form), let body = answer.body else { return false }
-        let names = step.parameters.map(\.name).filter { name in
+        let names = (credentialInputs.map(\.name) + step.parameters.map(\.name)).filter { name in
             form.inputs.contains { $0.name == name && $0.type != "hidden" }
         }
         guard !names.isEmpty else { return false }
@@ -64,44 +84,46 @@ struct GatewayForm {
         }
     }
 
-    private func target(_ visit: GatewayVisit) throws(LoginFailure) -> WebURL {
+    private func target(_ client: GatewayClient) throws(LoginFailure) -> WebURL {
         switch step.target {
         case .address(let reference):
-            // A caller that chose the page has not chosen what `login.url` is relative to.
-            let address = targets.entrance.isCallers ? targets.base : page.url
-            return try visit.resolve(reference, at: address, else: address)
+            // A caller that chose the page has not chosen the base of `login.url`.
+            let address = policy.loginPage.isCallers ? policy.base : page.url
+            return try client.resolve(reference, at: address, else: address)
         case .form:
             guard let form else {
-                throw visit.failure(
-                    "The login page has no form, whose action was to be used; has it changed? Look at it, and name where the "
-                        + "form goes by `login.url`.", page)
+                throw client.failure(
+                    "The login page has no form whose action could be used. If the page has changed, set `login.url` to "
+                        + "the address of the form.", page)
             }
-            let url = try requireAction(of: form, visit)
-            if let provable, let objection = targets.objection(to: provable) { throw visit.failure(objection, page) }
+            let url = try requireAction(of: form, client)
+            if let formToRecord, let objection = policy.objection(to: formToRecord) {
+                throw client.failure(objection, page)
+            }
             return url
         case .formEnding(let ending):
             let url: WebURL
             if let form {
-                url = try requireAction(of: form, visit)
+                url = try requireAction(of: form, client)
             } else {
-                let address = targets.entrance.address
-                url = try visit.resolve(ending, at: address, else: address)
+                let address = policy.loginPage.address
+                url = try client.resolve(ending, at: address, else: address)
             }
-            guard targets.allows(url, ending: ending) else {
-                throw visit.failure(
-                    "The form of the login page goes to \(url.path), where the server's own login is not expected, so "
-                        + "nothing was sent. If that is right, name its address by `login.url`.", page)
+            guard policy.allows(url, ending: ending) else {
+                throw client.failure(
+                    "The form of the login page goes to \(url.path), which is not an expected address of the "
+                        + "server's login, so nothing was sent. If the address is right, set `login.url` to it.", page)
             }
             return url
         }
     }
 
-    /// What a page says must not send a secret anywhere else.
-    private func requireAction(of form: HTMLPage.Form, _ visit: GatewayVisit) throws(LoginFailure) -> WebURL {
+    /// Returns the form's action. Throws if a page would send a secret to another origin.
+    private func requireAction(of form: HTMLPage.Form, _ client: GatewayClient) throws(LoginFailure) -> WebURL {
         guard let url = action(of: form) else {
-            throw visit.failure(
-                "The form of the login page goes to another server, so nothing was sent. If that is right, name its "
-                    + "address by `login.url`.", page)
+            throw client.failure(
+                "The form of the login page goes to another server, so nothing was sent. If that is right, set "
+                    + "`login.url` to its address.", page)
         }
         return url
     }
@@ -114,35 +136,45 @@ struct GatewayForm {
         return url
     }
 
-    /// The hidden inputs that go along. Those of a preset's page that a caller chose stay: its servers need none.
+    /// Returns the hidden inputs to submit. Those of a preset's page that a caller chose are left out: the preset's
+    /// servers need none.
     private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
-        if case .formEnding = step.target, targets.entrance.isCallers { return [] }
+        if case .formEnding = step.target, policy.loginPage.isCallers { return [] }
         guard step.hiddenFields else { return [] }
         let own = Set(step.parameters.map(\.name))
         return form.inputs.filter { $0.type == "hidden" && !$0.name.isEmpty && !own.contains($0.name) }
     }
 
-    /// The hidden inputs of the page's form, then the step's own parameters in their place or behind them.
+    /// Returns the form's own values and the step's parameters. A parameter replaces an input of its name.
     private func parameters(
-        _ use: CredentialUse, _ visit: GatewayVisit
-    ) throws(LoginFailure) -> [(name: String, value: Secret)] {
+        _ use: CredentialUse, _ client: GatewayClient
+    ) async throws(LoginFailure) -> [(name: String, value: Secret)] {
         var parameters: [(name: String, value: Secret)] = []
-        if let form { parameters += hiddenInputs(of: form).map { ($0.name, Secret($0.value)) } }
-        for part in step.parameters { parameters.append((part.name, try render(part, use, visit))) }
+        if let passwordForm {
+            let own = Set(step.parameters.map(\.name))
+            parameters += passwordForm.otherInputs.filter { !own.contains($0.name) }.map { ($0.name, Secret($0.value)) }
+            for input in credentialInputs where !own.contains(input.name) {
+                parameters.append((input.name, try use.field(input.field)))
+            }
+        } else if let form {
+            parameters += hiddenInputs(of: form).map { ($0.name, Secret($0.value)) }
+        }
+        for part in step.parameters { parameters.append((part.name, try await render(part, use, client))) }
         return parameters
     }
 
     private func render(
-        _ part: GatewayStep.Part, _ use: CredentialUse, _ visit: GatewayVisit
-    ) throws(LoginFailure) -> Secret {
+        _ part: GatewayStep.Part, _ use: CredentialUse, _ client: GatewayClient
+    ) async throws(LoginFailure) -> Secret {
         do throws(TemplateError) {
-            return try part.value.render(use.credential.adding(visit.extracted))
+            return try await part.value.render(use.credential.adding(client.extracted))
         } catch {
-            throw error.loginFailure(challenge: visit.name)
+            throw error.loginFailure(challenge: client.name)
         }
     }
 
-    /// The form that is meant: by its action, else the one that has the most of the parameters, else one with a password.
+    /// Returns the form to submit: by its action, else the one with the most of the parameters, else one with a
+    /// password.
     private static func form(of step: GatewayStep, in page: HTMLPage) -> HTMLPage.Form? {
         if case .formEnding(let ending) = step.target {
             let ending = ending.lowercased()
@@ -155,5 +187,41 @@ struct GatewayForm {
         let shared = page.forms.map { form in form.inputs.count { names.contains($0.name) } }
         if let most = shared.max(), most > 0, let index = shared.firstIndex(of: most) { return page.forms[index] }
         return page.forms.first { $0.inputs.contains { $0.type == "password" } } ?? page.forms.first
+    }
+}
+
+extension SideRequest {
+    /// The media types that a browser accepts. Content-aware gateways answer by the first one.
+    static let pageTypes = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"
+
+    /// Returns the request that submits `parameters` from `page` as a browser does. GET and HEAD append them to the
+    /// query of `url`.
+    static func submitting(
+        _ parameters: [(name: String, value: Secret)], as body: GatewayStep.Body = .form, to url: WebURL,
+        _ method: HTTPRequest.Method, from page: ExaminedResponse, timeout: Duration
+    ) -> SideRequest {
+        var request = SideRequest(method: method, url: url, fields: [.accept: pageTypes], timeout: timeout)
+        guard method != .get, method != .head else {
+            let pairs = parameters.map { (name: $0.name, value: $0.value.revealText()) }
+            let query = [url.query, pairs.isEmpty ? nil : FormEncoding.query(pairs)].compactMap(\.self)
+            request.url = WebURL(
+                origin: url.origin, path: url.path, query: query.isEmpty ? nil : query.joined(separator: "&"))
+            return request
+        }
+        switch body {
+        case .form:
+            request.body = FormEncoding.body(parameters)
+            request.fields[.contentType] = FormEncoding.mediaType
+        case .json:
+            var members: [String: JSONValue] = [:]
+            for parameter in parameters { members[parameter.name] = .string(parameter.value.revealText()) }
+            request.body = SecretJSON(.object(members)).text
+            request.fields[.contentType] = "application/json"
+            request.fields[.accept] = "application/json, */*;q=0.8"
+        }
+        // Frameworks check that the form came from their page. The page's query is left out.
+        request.fields[.origin] = page.url.origin.description
+        request.fields[.referer] = "\(page.url.origin)\(page.url.path)"
+        return request
     }
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import HTTPTypes
+public import HTTPTypes
 internal import Secrets
 
-/// Wins a session at a gateway: fetches the login page, submits its form, and makes sure that nobody is asked any more.
+/// Login at a gateway: fetches the login page, submits its form, and verifies the session.
 public struct GatewayLogin: SessionLogin {
-    /// What is known of the gateway.
+    /// The gateway's rules.
     public let rules: GatewayRules
     /// The challenge, the credential, and the upstream's origin.
     public let key: LatchKey
-    /// The upstream's address: the login page is expected there, and a page's address is relative to it.
+    /// The upstream's address: the base of a page's address, and of the search for the login page.
     public let base: WebURL
     /// The address that every accepted user may GET (`prove-at`); `nil` if none is configured.
     public let proof: WebURL?
-    /// The address that was answered by the login page; `nil` ahead of any. It is asked for only where no configured address shows
-    /// the page, without its query.
+    /// The address that was answered with the login page; `nil` before any challenge. It is requested, without its
+    /// query, only if no configured address shows the page.
     public let challenged: WebURL?
-    /// The address of the request that waits for the session before any challenge; `nil` if none does.
+    /// The address of the request that waits for the session before any challenge. `nil` if none waits.
     public let target: WebURL?
     /// The form of the first login that worked.
-    public let provenForm: ProvenForm
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    public let verifiedForm: VerifiedForm
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
 
-    /// A login.
+    /// Creates a login.
     public init(
         _ rules: GatewayRules, key: LatchKey, base: WebURL, proof: WebURL? = nil, challenged: WebURL? = nil,
-        target: WebURL? = nil, provenForm: ProvenForm = ProvenForm(), retryRejectedAfter: Duration? = nil
+        target: WebURL? = nil, verifiedForm: VerifiedForm = VerifiedForm(), retryRejectedAfter: Duration? = nil
     ) {
         self.rules = rules
         self.key = key
@@ -35,164 +35,255 @@ public struct GatewayLogin: SessionLogin {
         self.proof = proof
         self.challenged = challenged
         self.target = target
-        self.provenForm = provenForm
+        self.verifiedForm = verifiedForm
         self.retryRejectedAfter = retryRejectedAfter
     }
 
-    /// Wins a session, or says why not. Submits the form once; whatever is not clearly a success or a rejection is unknown.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        var visit = GatewayVisit(
-            name: key.challenge, conversation: conversation, patience: patience, isMarked: isMarked)
+    /// Establishes a session. Submits the form once; an answer that is neither clearly a success nor a rejection leaves
+    /// the outcome unknown.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        var client = GatewayClient(
+            name: key.challenge, conversation: conversation, timeout: timeout, asksForLogin: asksForLogin)
         let use: CredentialUse
         do throws(LoginFailure) {
-            use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
-            // Not in the middle of a login: the server might count half of one as an attempt.
-            try requireFields(of: use)
+            use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+            // Checked before the login: a server might count half a login as an attempt.
+            try await requireFields(of: use)
         } catch {
-            // A request that waits may go on where certainly nobody asks for a login.
-            if target != nil, !isPageNamed, case .nothingAsked(let session, isCertain: true) = try await enter(&visit) {
+            // A waiting request may continue if certainly no login is needed.
+            if target != nil, !isPageConfigured,
+                case .nothingAsked(let session, isCertain: true) = try await findLoginPage(&client)
+            {
                 return session
             }
             throw error
         }
-        let entrance: GatewayEntrance
-        switch try await enter(&visit) {
-        case .found(let found): entrance = found
+        let loginPage: LoginPage
+        switch try await findLoginPage(&client) {
+        case .found(let found): loginPage = found
         case .nothingAsked(let session, _): return session
         case .notFound(_, let trouble?): throw trouble
         case .notFound(let last, nil):
-            var failure = visit.failure(
-                "No login page came where one was expected. Name its address by `login.page`, or one that only a session opens by "
-                    + "`prove-at`, or say by `detect` what tells the page.", last)
-            // Nothing was sent: whoever meets the page next brings its address.
+            var failure = client.failure(
+                "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
+                    + "configure `detect` so that it matches the page.", last)
+            // Nothing was sent: the next caller that meets the page supplies its address.
             failure.isCancelled = challenged == nil
             throw failure
         }
-        var page = entrance.page
-        var submitted: ProvenForm.Form?
+        var page = loginPage.page
+        var submitted: VerifiedForm.Form?
         var isShown = false
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
-                page = try await visit.open(try visit.resolve(step.page, at: base, else: base), "page")
+                page = try await client.open(try client.resolve(step.page, at: base, else: base), "page")
             }
-            // Later pages are answers to what was submitted, not pages that somebody chose.
-            let targets = GatewayTargets(
-                base: base, entrance: entrance.leading(to: page, isFirst: number == 0),
-                proven: number == 0 ? provenForm.form : nil)
-            let form = GatewayForm(step, on: page.response, to: targets)
-            let request = try form.request(filledFrom: use, by: visit)
-            if number == 0 { submitted = form.provable }
-            let (before, sentAt) = (visit.jar, conversation.now())
-            let answer = try await visit.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
-            let judge = GatewayJudge(
+            // Later pages are answers to a submission. Nobody chose them.
+            let policy = FormActionPolicy(
+                base: base, loginPage: loginPage.leading(to: page, isFirst: number == 0),
+                verified: number == 0 ? verifiedForm.form : nil)
+            let form = GatewayForm(step, on: page.response, policy: policy)
+            let request = try await form.request(filledFrom: use, by: client)
+            if number == 0 { submitted = form.formToRecord }
+            let (before, sentAt) = (client.jar, conversation.now())
+            let answer = try await client.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
+            let evaluator = FormAnswerEvaluator(
                 success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
                 failed: step.failed + rules.failed, use: use, form: form)
             if !step.extraction.isEmpty {
-                try judge.requireSuccess(of: answer, visit)
-                try visit.extract(step.extraction, from: answer, sentAt: sentAt)
-                page = GatewayVisit.Page(response: answer, isMarked: false)
+                try await evaluator.requireSuccess(of: answer, client)
+                try client.extract(step.extraction, from: answer, sentAt: sentAt)
+                page = GatewayClient.Page(response: answer, asksForLogin: false)
                 isShown = true
             } else if number + 1 < rules.steps.count {
-                page = try await judge.proceed(after: answer, on: &visit)
+                page = try await evaluator.proceed(after: answer, on: &client)
             } else {
-                isShown = try await judge.conclude(
-                    answer, hasNewCookies: visit.jar.hasMore(than: before), from: entrance,
-                    proof: provingAddress(entrance), on: &visit)
+                isShown = try await evaluator.conclude(
+                    answer, hasNewCookies: client.jar.hasMore(than: before), from: loginPage,
+                    proof: verificationAddress(loginPage), on: &client)
             }
         }
-        var session = try self.session(visit, of: use)
-        // Without a challenge nobody says where its page is.
-        session.isRenewedAhead = !entrance.isCallers
-        if let submitted { provenForm.note(submitted) }
-        if isShown { use.accept(in: conversation) }
+        var session = try await self.session(client, of: use)
+        // Without a challenge the address of its page is unknown.
+        session.isRenewedAhead = !loginPage.isCallers
+        if let submitted { verifiedForm.record(submitted) }
+        if isShown { await use.accept(in: conversation) }
         return session
     }
 
-    /// True if a response tells that nobody is logged in.
-    func isMarked(_ response: ExaminedResponse) -> Bool {
-        var look = ResponseLook(response)
-        return look.matchAny(rules.detect + rules.markers) == .matches
+    /// Returns whether a response asks for a login.
+    func asksForLogin(_ response: ExaminedResponse) -> Bool {
+        var inspection = ResponseInspection(response)
+        return inspection.matchAny(rules.detect + rules.markers) == .matches
     }
 
-    /// The configured address that shows the login page only as long as nobody is logged in. A page that is named always asks; and
-    /// where a token goes along, cookies alone prove nothing.
-    private func provingAddress(_ entrance: GatewayEntrance) -> WebURL? {
+    /// Returns the configured address that shows the login page only without a session. A configured page always asks
+    /// for a login, and if a token is needed, cookies alone prove nothing.
+    private func verificationAddress(_ loginPage: LoginPage) -> WebURL? {
         guard !rules.steps.contains(where: { !$0.extraction.isEmpty }) else { return nil }
         if let proof { return proof }
-        return switch entrance.source {
-        case .configured: entrance.address
-        case .named: base == entrance.address ? nil : base
+        return switch loginPage.source {
+        case .configured: loginPage.address
+        case .named: base == loginPage.address ? nil : base
         case .challenged: nil
         }
     }
 
-    /// The time that its pages are waited for: as long as the answer of the step that may take longest.
-    private var patience: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
+    /// The timeout for pages: that of the slowest step.
+    private var timeout: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
 
-    /// True if the login page needs no look for it.
-    private var isPageNamed: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
+    /// True if the login page needs no search.
+    private var isPageConfigured: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
 
-    /// Finds the login page: at the address that the configuration names, at `prove-at`, at the upstream's address, and only then where
-    /// a caller met it, or where its request waits.
-    private func enter(_ visit: inout GatewayVisit) async throws(LoginFailure) -> GatewaySearch.Outcome {
-        guard let first = rules.steps.first, isPageNamed else {
-            return try await GatewaySearch(
+    /// Finds the login page: at the configured page, at `prove-at`, at the upstream's address, and only then at the
+    /// caller's address.
+    private func findLoginPage(_ client: inout GatewayClient) async throws(LoginFailure) -> LoginPageSearch.Outcome {
+        guard let first = rules.steps.first, isPageConfigured else {
+            return try await LoginPageSearch(
                 configured: (proof.map { [$0] } ?? []) + [base], origin: base.origin, challenged: challenged,
                 target: target
-            ).run(on: &visit)
+            ).run(on: &client)
         }
-        let address = try visit.resolve(first.page, at: base, else: base)
+        let address = try client.resolve(first.page, at: base, else: base)
         let page =
             first.needsNoPage
-            ? GatewayVisit.Page(response: ExaminedResponse(status: 200, url: address), isMarked: false)
-            : try await visit.open(address, "page")
-        return .found(GatewayEntrance(address: address, source: .named, page: page))
+            ? GatewayClient.Page(response: ExaminedResponse(status: 200, url: address), asksForLogin: false)
+            : try await client.open(address, "page")
+        return .found(LoginPage(address: address, source: .named, page: page))
     }
 
-    private func session(_ visit: GatewayVisit, of use: CredentialUse) throws(LoginFailure) -> Session {
-        let jar = visit.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
-        let fields = try fields(use.credential.adding(visit.extracted), visit)
+    private func session(_ client: GatewayClient, of use: CredentialUse) async throws(LoginFailure) -> Session {
+        let jar = client.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
+        let fields = try await fields(use.credential.adding(client.extracted), client)
         guard jar.hasOwn || !fields.isEmpty else {
-            throw visit.failure(
+            throw client.failure(
                 jar.isEmpty
-                    ? "The login set no cookie, so there is no session that could be used."
-                    : "The login set no cookie but those that `cookies.pass` gives to callers, so there is no session that "
-                        + "could be used.")
+                    ? "The login set no cookie, so there is no usable session."
+                    : "The login set only cookies that `cookies.pass` gives to callers, so there is no usable "
+                        + "session.")
         }
-        return visit.session(jar, fields: fields)
+        return client.session(jar, fields: fields)
     }
 
-    private func fields(_ credential: Credential, _ visit: GatewayVisit) throws(LoginFailure) -> [InjectedField] {
+    private func fields(_ credential: Credential, _ client: GatewayClient) async throws(LoginFailure) -> [InjectedField]
+    {
         var fields: [InjectedField] = []
         for part in rules.inject {
             guard let name = HTTPField.Name(part.name) else { continue }
             do throws(TemplateError) {
-                fields.append(InjectedField(name: name, value: try part.value.render(credential)))
+                fields.append(InjectedField(name: name, value: try await part.value.render(credential)))
             } catch {
-                throw error.loginFailure(challenge: visit.name)
+                throw error.loginFailure(challenge: client.name)
             }
         }
         return fields
     }
 
-    private func requireFields(of use: CredentialUse) throws(LoginFailure) {
-        // What an answer will hold counts as there in what comes after it.
+    private func requireFields(of use: CredentialUse) async throws(LoginFailure) {
+        // A value to be extracted counts as present in later steps.
         var credential = use.credential
         for step in rules.steps {
-            try require(step.parameters + step.headers, of: credential)
+            try await require(step.parameters + step.headers, of: credential)
+            if step.fillsPasswordForm { _ = try use.field("password") }
             credential = credential.adding(
                 Dictionary(step.extraction.parts.map { ($0.name, Secret("")) }, uniquingKeysWith: { $1 }))
         }
-        try require(rules.inject, of: credential)
+        try await require(rules.inject, of: credential)
     }
 
-    private func require(_ parts: [GatewayStep.Part], of credential: Credential) throws(LoginFailure) {
+    private func require(_ parts: [GatewayStep.Part], of credential: Credential) async throws(LoginFailure) {
         for part in parts {
             do throws(TemplateError) {
-                try part.value.check(credential)
+                try await part.value.check(credential)
             } catch {
                 throw error.loginFailure(challenge: key.challenge)
             }
+        }
+    }
+}
+
+// A login page for a session that worked may concern that page alone: some pages always hold the form, and some users
+// may not see all pages.
+extension GatewayLogin {
+    /// Requests `prove-at` with the session, or the upstream's address with and without it.
+    public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        await GatewayConfirmation(
+            address: proof ?? base, isVerifying: proof != nil, name: key.challenge, isChallenge: asksForLogin
+        ).run(held, conversation)
+    }
+}
+
+/// Check if a session at a gateway is still valid.
+struct GatewayConfirmation {
+    /// The address to request.
+    let address: WebURL
+    /// True if the address is configured to be open only with a session.
+    let isVerifying: Bool
+    /// The challenge's name.
+    let name: String
+    /// True if a response asks for a login.
+    let isChallenge: (ExaminedResponse) -> Bool
+
+    /// Requests the address. Only the login page itself ends the session; an overloaded or failing server leaves the
+    /// result unknown.
+    func run(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        do throws(LoginFailure) {
+            let inside = try await fetch(with: held, conversation)
+            if inside.asksForLogin { return .over }
+            let isInTrouble = inside.status >= 500 || inside.status == 408 || inside.status == 429
+            if isVerifying { return isInTrouble ? .unknown : inside.status == 401 ? .over : .stillGood }
+            // A public address says nothing about the session.
+            guard try await fetch(with: nil, conversation).asksForLogin else { return .over }
+            return isInTrouble ? .unknown : .stillGood
+        } catch {
+            return .unknown
+        }
+    }
+
+    private func fetch(
+        with session: Session?, _ conversation: Conversation
+    ) async throws(LoginFailure) -> (asksForLogin: Bool, status: Int) {
+        var client = GatewayClient(name: name, conversation: conversation, session: session, asksForLogin: isChallenge)
+        let page = try await client.fetch(address, "confirmation", following: .untilLoginPage)
+        return (page.asksForLogin, page.response.status)
+    }
+}
+
+/// Logout of a gateway's session by one request with its cookies.
+public struct GatewayLogout: SessionLogout {
+    /// The challenge's name in the configuration.
+    public let name: String
+    /// The address that ends a session.
+    public let url: WebURL
+    /// The method.
+    public let method: HTTPRequest.Method
+
+    /// Creates a logout.
+    public init(name: String, url: WebURL, method: HTTPRequest.Method = .get) {
+        self.name = name
+        self.url = url
+        self.method = method
+    }
+
+    /// Sends the request. A redirect, usually to the login page, is an answer like any other. Nothing is sent if no
+    /// cookie of the session belongs there.
+    public func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure) {
+        guard let cookies = session.cookies?.snapshot.header(for: url, now: conversation.now()) else { return }
+        var request = SideRequest(method: method, url: url)
+        request.fields[values: .cookie] = [cookies.revealText()]
+        // The body is not needed.
+        request.allowsPartialBody = true
+        let response: SideResponse
+        do throws(SideRequestError) {
+            response = try await conversation.sideRequests.send(request)
+        } catch {
+            throw LoginFailure(error, step: "the logout", challenge: name)
+        }
+        conversation.report(ConversationStep(challenge: name, text: "logout: \(response.status)"))
+        guard response.status < 400 else {
+            throw LoginFailure(
+                .failed, challenge: name,
+                detail: "The server answered the logout with status \(response.status). Check `logout`.")
         }
     }
 }

@@ -4,21 +4,16 @@
 internal import HTTPTypes
 
 extension GatewaySettings: ChallengeKind {
-    /// `gateway`.
-    package static let key = "gateway"
-    /// The rules; with a gateway, `inject` has the fields of its session.
-    package static let keys = ["detect", "success", "failed", "logout", "cookies", "inject"]
-
-    /// A form wants somebody's name and password.
+    /// True: a login form needs a name and a password.
     package var needsCredential: Bool { true }
 
-    /// The fields that its templates name; those of the presets, where none does.
+    /// Fields of the credential in templates. Without templates, the fields of the presets.
     package var neededFields: Set<String> {
         let used = login.reduce(into: inject.fieldNames) { $0.formUnion($1.parameters.fieldNames) }
         return used.isEmpty ? ["username", "password"] : used
     }
 
-    /// The addresses of the steps.
+    /// Absolute addresses of the steps.
     package var loginAddresses: [(url: WebURL, key: String)] {
         login.compactMap { step in
             guard case .address(.absolute(let url))? = step.target else { return nil }
@@ -26,10 +21,10 @@ extension GatewaySettings: ChallengeKind {
         }
     }
 
-    /// One page has one login.
-    package func rivals(_ other: GatewaySettings) -> Bool { preset == other.preset && detect == other.detect }
+    /// Returns whether both would log in at one page.
+    package func conflicts(with other: GatewaySettings) -> Bool { preset == other.preset && detect == other.detect }
 
-    /// The steps, and what the session adds to requests.
+    /// Adds the steps and the session's fields.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("gateway", preset.rawValue)
         for (index, step) in login.enumerated() { step.add(to: &terms, as: "login[\(index)]") }
@@ -39,14 +34,14 @@ extension GatewaySettings: ChallengeKind {
         }
     }
 
-    /// The login by the preset's rules, changed by what the configuration names.
+    /// Returns the login by the preset's rules, with the configured changes.
     package func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator? {
         guard let credential = challenge.credential else { return nil }
         let (rules, upstream, retry) = (rules, site.upstream, challenge.retryRejected)
         let origin = upstream.url.origin
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
-        let base = challenge.entrance(at: upstream)
-        let (proof, form) = (challenge.proofAddress(at: upstream), site.material.provenForms.form(of: key))
+        let base = challenge.loginAddress(at: upstream)
+        let (proof, form) = (challenge.proofAddress(at: upstream), site.material.verifiedForms.form(of: key))
         let logout = logout.flatMap { logout in
             logout.url.resolved(at: upstream.url).map {
                 GatewayLogout(name: challenge.name, url: $0, method: logout.method)
@@ -61,13 +56,13 @@ extension GatewaySettings: ChallengeKind {
             makeLogin: { occasion in
                 GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
-                    target: occasion.challenge == nil ? occasion.target : nil, provenForm: form,
+                    target: occasion.challenge == nil ? occasion.target : nil, verifiedForm: form,
                     retryRejectedAfter: retry)
             }
         ).sending(to: origins)
     }
 
-    /// The origins that the configuration names for its pages and forms.
+    /// Configured origins of pages and forms.
     private var origins: Set<Origin> {
         var origins: Set<Origin?> = [logout?.url.origin]
         for step in login {
@@ -78,34 +73,75 @@ extension GatewaySettings: ChallengeKind {
     }
 }
 
-extension LoginStep {
-    fileprivate func add(to terms: inout LoginTerms, as key: String) {
-        terms.add("\(key).page", page?.text)
-        switch target {
-        case .address(let address): terms.add("\(key).url", address.text)
-        case .form: terms.add("\(key).url", "form")
-        case nil: break
-        }
-        terms.add("\(key).method", method.rawValue)
-        terms.add("\(key).parameters", parameters.map { ($0.name, $0.value.source) })
-        terms.add("\(key).fields", hiddenFields.map { $0 ? "hidden" : "none" })
-        terms.add("\(key).body", body.rawValue)
-        terms.add("\(key).headers", headers.map { ($0.name.canonicalName, $0.value.source) })
-        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.pointer.source) })
-    }
-}
-
 extension ChallengeSettings {
-    /// The address that is asked for ahead of any challenge: the folder of the pattern, `/app/` for `www.example.com/app/*`, since what
-    /// lies above it need not be behind this login, nor the upstream's own address, where that lies elsewhere; else that address.
-    fileprivate func entrance(at upstream: ProtectedUpstream) -> WebURL {
+    /// Returns the address to request before any challenge: the folder of the pattern.
+    ///
+    /// For `www.example.com/app/*` this is `/app/`. Addresses above the folder need not be protected by this login, nor the
+    /// upstream's own address, if that is elsewhere. Without a folder it is the upstream's address.
+    fileprivate func loginAddress(at upstream: ProtectedUpstream) -> WebURL {
         let origin = upstream.url.origin
-        guard case .locations(let patterns) = place, let pattern = patterns.first(where: { $0.mayCover(origin) })
+        guard case .locations(let patterns) = location, let pattern = patterns.first(where: { $0.mayCover(origin) })
         else { return upstream.url }
         var parts = pattern.text.split(separator: "/", omittingEmptySubsequences: false)
         if parts.count > 2, parts[0].hasSuffix(":"), parts[1].isEmpty { parts.removeFirst(2) }
         let path = parts.dropFirst().map { $0 == "*" ? "" : $0 }.joined(separator: "/")
         guard !path.isEmpty, let url = WebURL("\(origin)/\(path)") else { return upstream.url }
         return upstream.url.path.hasPrefix(url.path) ? upstream.url : url
+    }
+}
+
+extension GatewaySettings {
+    /// The preset's rules with the configured changes.
+    var rules: GatewayRules {
+        var rules =
+            switch preset {
+            case .form: GatewayRules.passwordForm
+            case .jSecurityCheck: GatewayRules.jSecurityCheck
+            case .webseal: GatewayRules.webSEAL
+            case .none: GatewayRules(detect: [], steps: [])
+            }
+        if !detect.isEmpty {
+            // The preset's matchers still show that a login has not worked.
+            rules.markers += rules.detect
+            rules.detect = detect
+            rules.hints = []
+        }
+        if login.count == 1, let preset = rules.steps.first, let step = login.first {
+            rules.steps = [self.step(step, over: preset)]
+        } else if !login.isEmpty {
+            rules.steps = login.map { step($0, over: GatewayStep(target: .form)) }
+        }
+        if !success.isEmpty { rules.success = success }
+        rules.failed = failed + rules.failed
+        if let names = passedCookies { rules.callerCookies = Set(names) }
+        rules.inject = inject.map { .init(name: $0.name.rawName, value: $0.value) }
+        return rules
+    }
+
+    /// Returns `preset` with the configured values of `step`. Parameters are replaced by name.
+    private func step(_ step: LoginStep, over preset: GatewayStep) -> GatewayStep {
+        var result = preset
+        if let page = step.page { result.page = page.text }
+        switch step.target {
+        case .address(let address): result.target = .address(address.text)
+        case .form: result.target = .form
+        case nil: break
+        }
+        result.method = step.method.rawValue
+        for parameter in step.parameters {
+            if let index = result.parameters.firstIndex(where: { $0.name == parameter.name }) {
+                result.parameters[index] = parameter
+            } else {
+                result.parameters.append(parameter)
+            }
+        }
+        if let hidden = step.hiddenFields { result.hiddenFields = hidden }
+        result.body = step.body
+        result.headers = step.headers.map { .init(name: $0.name.rawName, value: $0.value) }
+        result.timeout = step.timeout
+        result.success = step.success
+        result.failed = step.failed
+        result.extraction = step.extraction
+        return result
     }
 }

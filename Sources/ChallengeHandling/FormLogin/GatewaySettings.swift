@@ -2,37 +2,40 @@
 // Copyright the Countersign authors
 
 package import HTTPTypes
+package import SettingsReading
 
-/// A login in front of the upstream, recognised by inspecting responses. What is `nil` or empty is the preset's.
+/// Settings of `gateway`: a login in front of the upstream. Values that are nil or empty are the preset's.
 package struct GatewaySettings: Sendable, Equatable {
-    /// The gateways whose detectors, steps and rules are known.
+    /// Gateways with known detectors, steps and rules.
     package enum Preset: String, Sendable, CaseIterable {
+        /// Any login page, recognised by its form.
+        case form
         /// Form login of Java EE: Tomcat, Undertow, Jetty, Liberty.
         case jSecurityCheck = "j-security-check"
-        /// Nothing known: `detect` and `login` say all.
+        /// An unknown gateway: `detect` and `login` describe all of it.
         case none
         /// IBM WebSEAL.
         case webseal
     }
 
-    /// The preset.
+    /// Preset.
     package var preset: Preset
-    /// The signs of the login page; any of them.
+    /// Matchers of the login page; one is enough.
     package var detect: [ResponseMatcher]
-    /// The steps of the login.
+    /// Steps of the login.
     package var login: [LoginStep]
-    /// Evidence that the login worked; any of them.
+    /// Evidence that the login worked; one match is enough.
     package var success: [ResponseMatcher]
-    /// Evidence that it failed, and why; the first that matches.
+    /// Evidence that the login failed, and why. The first match decides.
     package var failed: [FailureMatcher]
-    /// The logout on a clean stop.
+    /// Logout on a clean stop.
     package var logout: LogoutSettings?
     /// Fields that the session adds to each request.
     package var inject: [InjectedTemplate] = []
-    /// Names of the login's cookies that callers get as well; `nil`: the well-known names of double-submit tokens.
+    /// Names of the login's cookies that callers get too; nil: the well-known names of double-submit tokens.
     package var passedCookies: [String]?
 
-    /// The preset with what differs from it.
+    /// Creates a preset with changes.
     package init(
         preset: Preset, detect: [ResponseMatcher] = [], login: [LoginStep] = [], success: [ResponseMatcher] = [],
         failed: [FailureMatcher] = [], logout: LogoutSettings? = nil, inject: [InjectedTemplate] = [],
@@ -49,69 +52,137 @@ package struct GatewaySettings: Sendable, Equatable {
     }
 }
 
-/// One request of a login, after the page that it may need.
-package struct LoginStep: Sendable, Equatable {
-    /// The address that the form is submitted to.
-    package enum Target: Sendable, Hashable {
-        /// A written address.
-        case address(AddressReference)
-        /// The action of the page's own form, same origin only.
-        case form
+extension GatewaySettings {
+    private enum Keys {
+        static let preset = Key(
+            required: "gateway", ValueForm<Preset>.choice,
+            "Login page in front of the upstream: any `form` with one password input, a known gateway, or `none`.")
+        static let detect = Key(
+            "detect", .matchers, without: "the preset's", "Matchers of the login page; one match is enough.")
+        static let success = Key(
+            "success", .matchers,
+            without:
+                "new cookies or a redirect, unless `prove-at` or the upstream's address still shows the login page",
+            "Evidence that the login worked; one match is enough.")
+        static let failed = Key(
+            "failed", .failureMatchers, without: "the preset's, after these",
+            "Evidence that the login failed, and why; the first match decides.")
+        static let cookies = Key(
+            "cookies", ValueForm<[String]>.mapping(passSection) { $0[pass] }, without: "",
+            "Cookies of the login that callers get too.")
+        static let inject = Key(
+            "inject", .fieldTemplates, "Fields that the session adds to each request.")
+        static let logout = Key(
+            "logout", .mapping(LogoutSettings.section, LogoutSettings.read), without: "no logout",
+            "Request that ends the session at the server.")
+
+        static let pass = Key(
+            "pass", .list(of: .cookieName),
+            without: CookieJar.doubleSubmitNames.sorted().map { "`\($0)`" }.joined(separator: ", "),
+            "Names of cookies that callers get too; a caller's own value replaces the session's."
+        )
+        static let passSection = KeySection("challenges.cookies", [pass])
     }
 
-    /// The form in which the parameters are written.
-    package typealias Body = GatewayStep.Body
+    /// The preset and its changes. For a gateway, `inject` has the fields of the session.
+    package static let keys: [any SchemaKey] = [
+        Keys.preset, Keys.detect, Keys.success, Keys.failed, Keys.cookies, Keys.inject, Keys.logout,
+    ]
 
-    /// Fetched first, its cookies kept.
-    package var page: AddressReference?
-    /// The address of the step; `nil` is the preset's.
-    package var target: Target?
-    /// The method.
-    package var method: HTTPRequest.Method = .post
-    /// The parameters, in the order of the file.
-    package var parameters: [NamedTemplate] = []
-    /// True if the hidden inputs of the page's form go along; `nil` is the preset's.
-    package var hiddenFields: Bool?
-    /// The form in which the parameters are written.
-    package var body = Body.form
-    /// More fields of the request.
-    package var headers: [InjectedTemplate] = []
-    /// The time that is waited for the answer.
-    package var timeout: Duration = .seconds(10)
-    /// Evidence that this step worked; any of it.
-    package var success: [ResponseMatcher] = []
-    /// Evidence that it failed, and why, ahead of the gateway's.
-    package var failed: [FailureMatcher] = []
-    /// The values that are taken from its answer, and the place of the seconds for which they are good.
-    package var extraction = GatewayExtraction()
+    /// Reads the preset and its changes.
+    package static func read(_ fields: Fields, _ context: ChallengeContext) -> GatewaySettings? {
+        let login = context.login
+        let preset = fields[Keys.preset]
+        let steps = login.map { $0.isScalar ? [] : $0.listOrOne() } ?? []
+        var settings = GatewaySettings(
+            preset: preset ?? .none, detect: fields[Keys.detect] ?? [],
+            login: steps.enumerated().compactMap { LoginStep.read($1, isFirst: $0 == 0) },
+            success: fields[Keys.success] ?? [], failed: fields[Keys.failed] ?? [], logout: fields[Keys.logout])
+        settings.inject = fields[Keys.inject] ?? []
+        settings.passedCookies = fields[Keys.cookies]
+        settings.checkExtraction(login)
+        guard preset == Preset.none else { return preset.map { _ in settings } }
+        if fields.written(Keys.detect)?.listOrOne().isEmpty != false {
+            fields.value.report("the preset none needs `detect`: without it, the login page cannot be recognised")
+        }
+        if steps.isEmpty { fields.value.report("the preset none needs `login` with the address of the form") }
+        if !steps.isEmpty, settings.login.contains(where: { $0.target == nil }) {
+            login?.report("each step of the preset none needs a url")
+        }
+        return settings
+    }
 
-    /// A step; what is left out is the preset's.
-    package init(
-        page: AddressReference? = nil, target: Target? = nil, method: HTTPRequest.Method = .post,
-        parameters: [NamedTemplate] = [], hiddenFields: Bool? = nil, body: Body = .form,
-        headers: [InjectedTemplate] = [], timeout: Duration = .seconds(10)
-    ) {
-        self.page = page
-        self.target = target
-        self.method = method
-        self.parameters = parameters
-        self.hiddenFields = hiddenFields
-        self.body = body
-        self.headers = headers
-        self.timeout = timeout
+    /// Reports a value that is extracted from an answer and never sent.
+    private func checkExtraction(_ login: Value?) {
+        var used = inject.fieldNames
+        for step in self.login.reversed() {
+            for part in step.extraction.parts where !used.contains(part.name) {
+                login?.report(
+                    "{\(part.name)} is extracted but never sent: add `inject`, or a parameter of a later step")
+            }
+            used.formUnion(step.parameters.fieldNames.union(step.headers.fieldNames))
+        }
+    }
+
+    /// Returns a keyword, or `when` of the only or first step.
+    package static func loginTime(_ login: Value) -> LoginTime? {
+        login.isScalar ? login.choice(LoginTime.self) : LoginStep.time(login)
+    }
+
+    /// Warns if a page may decide the form's address, and no configured address guarantees that page.
+    package func check(_ challenge: ChallengeSettings, login value: Value?) {
+        guard let first = login.first, first.target == .form, first.page == nil, challenge.proofPath == nil else {
+            return
+        }
+        value?.report(
+            "until the first login succeeds, any page that a caller requests can decide where the form is sent: set `page` or "
+                + "`url`, or set `prove-at` to a path that needs a session",
+            severity: .warning)
     }
 }
 
-/// The logout on a clean stop.
+/// Settings of the logout on a clean stop.
 package struct LogoutSettings: Sendable, Equatable {
-    /// Its address.
+    /// Address.
     package var url: AddressReference
-    /// The method.
+    /// Method.
     package var method: HTTPRequest.Method = .get
 
-    /// A request to `url`.
+    /// Creates a request to `url`.
     package init(url: AddressReference, method: HTTPRequest.Method = .get) {
         self.url = url
         self.method = method
+    }
+}
+
+extension ValueForm where Content == String {
+    fileprivate static let cookieName = ValueForm("cookie name") { $0.cookieName() }
+}
+
+extension Value {
+    /// Returns the name of a cookie, which is a token (RFC 6265 §4.1.1).
+    fileprivate func cookieName() -> String? {
+        guard let name = word() else { return nil }
+        guard HTTPField.Name(name) != nil else {
+            report("\"\(name)\" is not a valid cookie name (no white space, and none of = ; ,)")
+            return nil
+        }
+        return name
+    }
+}
+
+extension LogoutSettings {
+    private enum Keys {
+        static let url = Key(
+            required: "url", .addressOrPath, "Address of the request, which carries the session's own cookies.")
+        static let method = Key("method", .method, default: .get, "Method of the request.")
+    }
+
+    /// Table of `challenges.logout`.
+    static let section = KeySection("challenges.logout", [Keys.url, Keys.method])
+
+    fileprivate static func read(_ fields: Fields) -> LogoutSettings? {
+        let method = fields[Keys.method]
+        return fields[Keys.url].map { LogoutSettings(url: $0, method: method) }
     }
 }

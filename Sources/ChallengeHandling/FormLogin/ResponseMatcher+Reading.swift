@@ -5,36 +5,58 @@ internal import HTTPTypes
 internal import SettingsReading
 
 extension ResponseMatcher {
-    /// One matcher of `detect` or `success`.
-    static func read(_ value: Value) -> ResponseMatcher? {
-        guard let fields = value.fields() else { return nil }
-        let matcher = read(fields)
-        fields.finish()
-        return matcher
+    fileprivate enum Keys {
+        static let status = Key(
+            "status", .list(of: .integer(in: 100...599)), without: "any",
+            "Statuses; the response must have one of them.")
+        static let header = Key(
+            "header", ValueForm("names, or names and texts") { ResponseMatcher.fieldMatchers($0) }, without: "any",
+            "Fields that the response must have, optionally with a text that they contain.")
+        static let cookie = Key(
+            "cookie", .list(of: .word.described(as: "name", plural: "names")), without: "any",
+            "Cookies that the response must set.")
+        static let bodyContains = Key(
+            "body-contains", .list(of: .word), without: "any",
+            "Texts in the first 64 KiB of the body, which must be `text/html` unless `content-type` says otherwise."
+        )
+        static let redirectTo = Key(
+            "redirect-to", .list(of: .word), without: "any", "Texts that the `Location` field must contain.")
+        static let contentType = Key(
+            "content-type", .list(of: .mediaType), without: "any", "Media types; the response must have one of them.")
+        static let formAction = Key(
+            "form-action", .word, without: "any", "End of the action of a form of the page.")
+        static let formFields = Key(
+            "form-fields", .list(of: .word.described(as: "name", plural: "names")), without: "any",
+            "Inputs that this form must have.")
+
+        static let all: [any SchemaKey] = [
+            status, header, cookie, bodyContains, redirectTo, contentType, formAction, formFields,
+        ]
     }
 
-    /// The signs among `fields`, of which there must be one.
+    /// Table of `challenges.detect`, also for `success`.
+    static let section = KeySection("challenges.detect", Keys.all)
+
+    /// Returns the conditions among `fields`, at least one.
     fileprivate static func read(_ fields: Fields) -> ResponseMatcher? {
         var matcher = ResponseMatcher()
-        matcher.statuses = fields["status"]?.listOrOne().compactMap { $0.integer(in: 100...599) } ?? []
-        matcher.fields = fields["header"].map(fieldMatchers) ?? []
-        matcher.cookies = fields["cookie"]?.listOrOne().compactMap { $0.word() } ?? []
-        matcher.bodyContains = fields["body-contains"]?.listOrOne().compactMap { $0.word() } ?? []
-        matcher.redirectTo = fields["redirect-to"]?.listOrOne().compactMap { $0.word() } ?? []
-        matcher.contentTypes = fields["content-type"]?.listOrOne().compactMap { $0.mediaType() } ?? []
-        matcher.formAction = fields["form-action"]?.word()
-        matcher.formFields = fields["form-fields"]?.listOrOne().compactMap { $0.word() } ?? []
-        let signs = [
-            "status", "header", "cookie", "body-contains", "redirect-to", "content-type", "form-action", "form-fields",
-        ]
-        guard signs.contains(where: fields.has) else {
-            fields.value.report("names no sign and would match every response: one of \(signs.joined(separator: ", "))")
+        matcher.statuses = fields[Keys.status] ?? []
+        matcher.fields = fields[Keys.header] ?? []
+        matcher.cookies = fields[Keys.cookie] ?? []
+        matcher.bodyContains = fields[Keys.bodyContains] ?? []
+        matcher.redirectTo = fields[Keys.redirectTo] ?? []
+        matcher.contentTypes = fields[Keys.contentType] ?? []
+        matcher.formAction = fields[Keys.formAction]
+        matcher.formFields = fields[Keys.formFields] ?? []
+        guard Keys.all.contains(where: { fields.written($0) != nil }) else {
+            let names = Keys.all.map(\.name).joined(separator: ", ")
+            fields.value.report("is empty and would match every response: add one of \(names)")
             return nil
         }
         return matcher
     }
 
-    /// Names of fields, or names and what they contain.
+    /// Returns names of fields, or names with texts that the fields contain.
     private static func fieldMatchers(_ value: Value) -> [FieldMatcher] {
         guard !value.isMapping else {
             return (value.members() ?? []).compactMap { name, member in
@@ -49,14 +71,32 @@ extension ResponseMatcher {
 }
 
 extension FailureMatcher {
-    /// One matcher of `failed`.
-    static func read(_ value: Value) -> FailureMatcher? {
-        guard let fields = value.fields() else { return nil }
-        let matcher = ResponseMatcher.read(fields)
-        let cause = fields["because"]?.choice(Cause.self)
-        fields.finish()
-        return matcher.map { FailureMatcher(matcher: $0, cause: cause ?? .wrongPassword) }
+    private static let cause = Key<Cause>(
+        "because", .choice, default: .wrongPassword, "Meaning of the response, in `failed` only.")
+
+    /// Table of `challenges.detect` for `failed`: the conditions and the cause.
+    static let section = KeySection("challenges.detect", ResponseMatcher.Keys.all + [cause])
+
+    fileprivate static func read(_ fields: Fields) -> FailureMatcher? {
+        let cause = fields[cause]
+        return ResponseMatcher.read(fields).map { FailureMatcher(matcher: $0, cause: cause) }
     }
+}
+
+extension ValueForm where Content == [ResponseMatcher] {
+    /// Matchers of `detect` or `success`.
+    static let matchers = list(
+        of: .mapping(ResponseMatcher.section, ResponseMatcher.read).described(as: "matcher", plural: "matchers"))
+}
+
+extension ValueForm where Content == [FailureMatcher] {
+    /// Matchers of `failed`.
+    static let failureMatchers = list(
+        of: .mapping(FailureMatcher.section, FailureMatcher.read).described(as: "matcher", plural: "matchers"))
+}
+
+extension ValueForm where Content == String {
+    fileprivate static let mediaType = ValueForm("media type") { $0.mediaType() }
 }
 
 extension Value {
@@ -64,7 +104,7 @@ extension Value {
         guard let text = word() else { return nil }
         let parts = text.lowercased().split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ HTTPField.Name(String($0)) != nil }) else {
-            report("\"\(text)\" is no media type, such as text/html")
+            report("\"\(text)\" is not a media type, such as text/html")
             return nil
         }
         return text.lowercased()
@@ -72,7 +112,7 @@ extension Value {
 
     fileprivate func responseFieldName(_ text: String) -> HTTPField.Name? {
         guard let name = HTTPField.Name(text), !text.hasPrefix(":") else {
-            report("\"\(text)\" is no name of a field")
+            report("\"\(text)\" is not the name of a field")
             return nil
         }
         return name

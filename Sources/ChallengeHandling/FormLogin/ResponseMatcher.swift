@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 public import HTTPTypes
+internal import Secrets
 
-/// Signs in a response, all of which must be there.
+/// Conditions on a response, all of which must hold.
 public struct ResponseMatcher: Sendable, Hashable {
-    /// Any of these statuses; empty is every one.
+    /// Accepted statuses; empty for all.
     public var statuses: [Int]
-    /// Fields that are there and, where text is given, contain it.
+    /// Required fields, and the text that they contain, if given.
     public var fields: [FieldMatcher]
-    /// Cookies that are set, by name; one that is removed is not.
+    /// Names of cookies that are set and not removed.
     public var cookies: [String]
-    /// Texts in the body, without regard to case; all of them.
+    /// Texts that the body contains, ignoring case; all of them.
     public var bodyContains: [String]
-    /// Texts in the `Location` of a redirect, without regard to case; all of them.
+    /// Texts that the `Location` of a redirect contains, ignoring case; all of them.
     public var redirectTo: [String]
-    /// Any of these media types; empty is the usual ones of pages, where the body is looked at.
+    /// Accepted media types; empty for those of pages, if the body is examined.
     public var contentTypes: [String]
-    /// How the path of a form's action ends, without regard to case: the forms of the page, not any text in it.
+    /// The ending of the path of a form's action, ignoring case. Only the page's forms count, not other text.
     public var formAction: String?
-    /// Inputs that one form has all of, by name; the form of that action, where there is one.
+    /// Names of inputs that one form must have. The form of `formAction`, if that is set.
     public var formFields: [String]
+    /// True if one form of the page must ask for a password, as `gateway: form` recognises it.
+    public var hasPasswordForm: Bool
     /// A parameter in the query of a redirect's `Location`, and its whole value.
     public var redirectParameter: RedirectParameter?
 
@@ -31,18 +35,18 @@ public struct ResponseMatcher: Sendable, Hashable {
         /// Its value.
         public var value: String
 
-        /// A parameter.
+        /// Creates a parameter.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// Signs; without any, every response matches.
+    /// Creates a matcher. Without conditions it matches every response.
     public init(
         statuses: [Int] = [], fields: [FieldMatcher] = [], cookies: [String] = [], bodyContains: [String] = [],
         redirectTo: [String] = [], contentTypes: [String] = [], formAction: String? = nil, formFields: [String] = [],
-        redirectParameter: RedirectParameter? = nil
+        hasPasswordForm: Bool = false, redirectParameter: RedirectParameter? = nil
     ) {
         self.statuses = statuses
         self.fields = fields
@@ -52,24 +56,27 @@ public struct ResponseMatcher: Sendable, Hashable {
         self.contentTypes = contentTypes
         self.formAction = formAction
         self.formFields = formFields
+        self.hasPasswordForm = hasPasswordForm
         self.redirectParameter = redirectParameter
     }
 
-    /// The media types in whose bodies texts and forms are looked for, where none are listed.
+    /// The default media types of bodies that are searched for texts and forms.
     static let pageTypes = ["text/html", "application/xhtml+xml"]
 
-    /// Whether the body must be seen.
-    public var looksAtBody: Bool { !bodyContains.isEmpty || formAction != nil || !formFields.isEmpty }
+    /// True if the body must be examined.
+    public var needsBody: Bool { !bodyContains.isEmpty || needsForms }
+    /// True if the forms of the page must be examined.
+    var needsForms: Bool { formAction != nil || !formFields.isEmpty || hasPasswordForm }
 }
 
-/// A field of a response.
+/// Condition on a field of a response.
 public struct FieldMatcher: Sendable, Hashable {
     /// Its name.
     public var name: HTTPField.Name
-    /// What it contains, without regard to case; `nil`: that it is there is enough.
+    /// The text that the field contains, ignoring case; `nil` if its presence is enough.
     public var contains: String?
 
-    /// A field.
+    /// Creates a condition.
     public init(name: HTTPField.Name, contains: String? = nil) {
         self.name = name
         self.contains = contains
@@ -78,13 +85,13 @@ public struct FieldMatcher: Sendable, Hashable {
 
 /// Evidence that a login failed.
 public struct FailureMatcher: Sendable, Hashable {
-    /// Why.
+    /// Cause of a failed login.
     public enum Cause: String, Sendable, CaseIterable {
         /// The account is locked.
         case locked
         /// The password must be changed first.
         case passwordExpired = "password-expired"
-        /// Another login is refused while one stands.
+        /// Another login is refused while a session exists.
         case tooManySessions = "too-many-sessions"
         /// The server cannot serve at the moment.
         case unavailable
@@ -92,14 +99,147 @@ public struct FailureMatcher: Sendable, Hashable {
         case wrongPassword = "wrong-password"
     }
 
-    /// The signs.
+    /// The conditions.
     public var matcher: ResponseMatcher
     /// The cause.
     public var cause: Cause
 
-    /// Evidence.
+    /// Creates evidence.
     public init(matcher: ResponseMatcher, cause: Cause) {
         self.matcher = matcher
         self.cause = cause
+    }
+}
+
+/// One response as matchers examine it. Its HTML is parsed once, when the first matcher needs its forms.
+struct ResponseInspection {
+    /// Result of a matcher.
+    enum Match {
+        case matches, doesNot
+        /// The head matches; the body decides.
+        case needsBody
+    }
+
+    let response: ExaminedResponse
+    private let isOfAnyType: Bool
+    private var page: HTMLPage?
+
+    /// Creates an inspection of `response`. With `ofAnyType`, texts are searched in any body, not only in pages.
+    init(_ response: ExaminedResponse, ofAnyType: Bool = false) {
+        self.response = response
+        isOfAnyType = ofAnyType
+    }
+
+    /// Returns whether the response meets all conditions of `matcher`.
+    mutating func match(_ matcher: ResponseMatcher) -> Match {
+        guard matchesHead(matcher) else { return .doesNot }
+        guard matcher.needsBody else { return .matches }
+        guard mayBePage(matcher.contentTypes) else { return .doesNot }
+        guard let body = response.body else { return .needsBody }
+        guard matcher.bodyContains.allSatisfy({ body.containsWord(lowercased: Array($0.lowercased().utf8)) }) else {
+            return .doesNot
+        }
+        guard matcher.needsForms else { return .matches }
+        return form(matcher, in: body) ? .matches : .doesNot
+    }
+
+    /// Returns whether any of `matchers` matches. `needsBody` if none matches by the head alone but one may.
+    mutating func matchAny(_ matchers: [ResponseMatcher]) -> Match {
+        var result = Match.doesNot
+        for matcher in matchers {
+            switch match(matcher) {
+            case .matches: return .matches
+            case .needsBody: result = .needsBody
+            case .doesNot: continue
+            }
+        }
+        return result
+    }
+
+    private func matchesHead(_ matcher: ResponseMatcher) -> Bool {
+        if !matcher.statuses.isEmpty, !matcher.statuses.contains(response.status) { return false }
+        // A browser shows no page of a redirect.
+        if matcher.hasPasswordForm, (300...399).contains(response.status) { return false }
+        if !matcher.contentTypes.isEmpty, !matcher.contentTypes.contains(mediaType ?? "") { return false }
+        for field in matcher.fields {
+            let values = response.fields[values: field.name]
+            guard values.contains(where: { value in field.contains.map { value.containsText($0) } ?? true }) else {
+                return false
+            }
+        }
+        if !matcher.cookies.isEmpty {
+            let set = SetCookie.namesSet(by: response.fields)
+            guard matcher.cookies.allSatisfy(set.contains) else { return false }
+        }
+        guard !matcher.redirectTo.isEmpty || matcher.redirectParameter != nil else { return true }
+        guard (300...399).contains(response.status), let location = response.fields[.location] else { return false }
+        guard matcher.redirectTo.allSatisfy(location.containsText) else { return false }
+        guard let parameter = matcher.redirectParameter else { return true }
+        let query = location.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst().prefix { $0 != UInt8(ascii: "#") }
+        return FormEncoding.value(of: parameter.name, in: Substring(query)) == parameter.value
+    }
+
+    /// Returns whether the body can be a login page: of a page's media type, and complete (RFC 9110 §9.3.2, §15.3.5,
+    /// §15.3.7, §15.4.5).
+    private func mayBePage(_ listed: [String]) -> Bool {
+        guard response.method != .head, ![204, 205, 206, 304].contains(response.status) else { return false }
+        // Listed types have matched already.
+        return isOfAnyType || !listed.isEmpty || mediaType.map(ResponseMatcher.pageTypes.contains) == true
+    }
+
+    private var mediaType: String? {
+        response.fields[.contentType].map { type in
+            // No media type is that long (RFC 6838 §4.2).
+            let name = type.utf8.prefix(256).prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
+            return String(decoding: name, as: UTF8.self).lowercased()
+        }
+    }
+
+    private mutating func form(_ matcher: ResponseMatcher, in body: [UInt8]) -> Bool {
+        let page = page ?? HTMLPage(parsing: body)
+        self.page = page
+        let ending = matcher.formAction?.lowercased()
+        return page.forms.contains { form in
+            (ending.map { form.actionPath.lowercased().hasSuffix($0) } ?? true)
+                && matcher.formFields.allSatisfy(form.hasInput)
+                && (!matcher.hasPasswordForm || PasswordForm(form) != nil)
+        }
+    }
+}
+
+extension String {
+    /// Returns whether the string contains `text`, ignoring the case of ASCII letters.
+    fileprivate func containsText(_ text: String) -> Bool {
+        Array(utf8).containsWord(lowercased: Array(text.lowercased().utf8))
+    }
+}
+
+extension [UInt8] {
+    /// Returns whether the bytes contain the lower-case `word`, ignoring the case of ASCII letters.
+    func containsWord(lowercased word: [UInt8]) -> Bool {
+        guard let first = word.first else { return true }
+        guard count >= word.count else { return false }
+        for start in 0...(count - word.count) where self[start].lowercased == first {
+            var length = 1
+            while length < word.count, self[start + length].lowercased == word[length] { length += 1 }
+            if length == word.count { return true }
+        }
+        return false
+    }
+}
+
+extension SetCookie {
+    /// Returns the names of the cookies that a response sets and does not remove. There is no clock here: an expiry
+    /// before the year 2000, as servers write it, is a removal.
+    static func namesSet(by fields: HTTPFields) -> Set<String> {
+        let past: Int64 = 946_684_800_000
+        var names: Set<String> = []
+        for value in fields[values: .setCookie] {
+            guard let cookie = SetCookie(value, now: past), !cookie.value.isEmpty,
+                cookie.expiresAt.map({ $0 > past }) ?? true
+            else { continue }
+            names.insert(cookie.name)
+        }
+        return names
     }
 }

@@ -4,32 +4,35 @@
 internal import HTTPTypes
 public import Secrets
 
-/// Answers authentication challenges of HTTP (RFC 9110 section 11): those of a 401, on ordinary requests as on WebSocket
-/// handshakes.
+/// Program-defined handler of HTTP authentication challenges (RFC 9110 §11).
 ///
-/// After Kaazing's class of that name. Handlers are objects, so that one can be taken back from where it was registered.
+/// Challenges of a 401, for ordinary requests and WebSocket handshakes. Named after Kaazing's class. Handlers are
+/// objects, so that one can be unregistered.
 public protocol ChallengeHandler: AnyObject, Sendable {
-    /// Whether it can answer `request`. Called on the client's own thread: it must look and do nothing else, and not block.
+    /// Returns true if the handler can answer `request`; must not block or have effects.
+    ///
+    /// Called on the client's own thread.
     func canHandle(_ request: ChallengeRequest) -> Bool
-    /// The answer; `nil` gives up, and the challenge goes to whoever sent the request. Called again, up to eight times, while
-    /// the answer is wrong (`isRepeated`).
+    /// Returns the answer, or nil to pass the challenge to the sender of the request.
+    ///
+    /// Called again, up to eight times, while the answer is wrong (`isRepeated`).
     func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse?
 }
 
-/// A challenge, and where it was met.
+/// Challenge, with the address at which it occurred.
 public struct ChallengeRequest: Sendable {
-    /// The address that was asked for. Its query can hold secrets.
+    /// Address of the request. Its query may contain secrets.
     public let url: WebURL
-    /// The challenge: scheme, realm and whatever else the server says.
+    /// Challenge with scheme, realm and other parameters.
     public let challenge: AuthenticationChallenge
-    /// Whether it was answered in this conversation already: the answer was wrong.
+    /// True if the challenge was already answered in this conversation: the answer was wrong.
     public let isRepeated: Bool
-    /// The world, as the conversation has it; `nil` while `canHandle` is asked.
+    /// Environment of the conversation; nil during `canHandle`.
     public let conversation: Conversation?
-    /// The dispatchers that it has come through.
+    /// Dispatchers that have already passed on the request.
     private var dispatchers: [ObjectIdentifier] = []
 
-    /// A request.
+    /// Creates a request.
     public init(
         url: WebURL, challenge: AuthenticationChallenge, isRepeated: Bool = false, conversation: Conversation? = nil
     ) {
@@ -39,34 +42,59 @@ public struct ChallengeRequest: Sendable {
         self.conversation = conversation
     }
 
-    /// The address as location patterns see it.
+    /// Address, for location patterns.
     public var location: Location { Location(url) }
 
-    /// The realm, where the challenge names one.
+    /// Realm, if the challenge names one.
     public var realm: String? { challenge["realm"] }
 
-    /// The request as `dispatcher` passes it on.
+    /// Returns the request as `dispatcher` passes it on.
     func dispatched(by dispatcher: DispatchChallengeHandler) -> ChallengeRequest {
         var request = self
         request.dispatchers.append(ObjectIdentifier(dispatcher))
         return request
     }
 
-    /// True if it has come through `dispatcher` already, which is registered in a circle.
+    /// Returns true if `dispatcher`, registered in a cycle, has already passed on the request.
     func wasDispatched(by dispatcher: DispatchChallengeHandler) -> Bool {
         dispatchers.contains(ObjectIdentifier(dispatcher))
     }
 }
 
-/// The answer to a challenge: what goes as `Authorization` with the request, and with those to the same protection space.
+/// Answer to a challenge: `Authorization` for the request and others of the same protection space.
 public struct ChallengeResponse: Sendable {
     let session: Session
 
-    /// These credentials, the whole value of `Authorization`: `Bearer …`.
+    /// Creates an answer from the complete value of `Authorization`: `Bearer …`.
     public init(credentials: Secret) {
         session = Session(fields: [InjectedField(name: .authorization, value: credentials)])
     }
 
-    /// The fields that `session` makes for each request, until it ends.
+    /// Creates an answer from the fields of `session`, until it ends.
     public init(_ session: Session) { self.session = session }
+}
+
+/// Provider of user name and password for a challenge, usually by asking a person.
+public protocol LoginHandler: Sendable {
+    /// Returns user name and password, or nil to give up; called again, with `isRepeated`, if they were wrong.
+    func credentials(for request: ChallengeRequest) async throws -> LoginCredentials?
+}
+
+/// User name and password.
+public struct LoginCredentials: Sendable {
+    /// User name.
+    public let username: String
+    /// Password.
+    public let password: Secret
+
+    /// Creates credentials from a password that is already a secret.
+    public init(username: String, password: Secret) {
+        self.username = username
+        self.password = password
+    }
+
+    /// Creates credentials from a password in plain text.
+    public init(username: String, password: String) {
+        self.init(username: username, password: Secret(password))
+    }
 }

@@ -3,8 +3,10 @@
 
 internal import Synchronization
 
-/// Chooses among challenge handlers by location: the most specific pattern that covers an address wins, and of the handlers
-/// there the earliest registered that can handle the challenge.
+/// Dispatcher of challenges to handlers by location pattern.
+///
+/// The most specific pattern that covers an address is selected, and of its handlers the earliest registered that can
+/// handle the challenge.
 ///
 /// ```swift
 /// let dispatcher = try DispatchChallengeHandler()
@@ -12,15 +14,15 @@ internal import Synchronization
 ///     .register(everything, at: "*.example.com/*")
 /// ```
 ///
-/// A more specific pattern hides less specific ones altogether. See `LocationPattern` for how patterns are written.
+/// A more specific pattern hides less specific ones completely. `LocationPattern` describes the syntax of patterns.
 ///
-/// A dispatcher may be registered in another one, in a circle even: none asks itself.
+/// A dispatcher may be registered in another one, even in a cycle: none calls itself.
 public final class DispatchChallengeHandler: ChallengeHandler {
-    /// A handler at a pattern.
+    /// Handler at a pattern.
     package struct Registration: Sendable {
         /// The handler.
         package let handler: any ChallengeHandler
-        /// Which registration of it this is.
+        /// Number of this registration.
         package let number = RegistrationNumber()
     }
 
@@ -31,10 +33,10 @@ public final class DispatchChallengeHandler: ChallengeHandler {
 
     private let state = Mutex(State())
 
-    /// A dispatcher without handlers.
+    /// Creates a dispatcher without handlers.
     public init() {}
 
-    /// Registers `handler` at `pattern`, behind those that are there; throws where the pattern is none, or could never match.
+    /// Registers `handler` at `pattern`, after existing ones; throws if the pattern is invalid or could never match.
     @discardableResult
     public func register(
         _ handler: any ChallengeHandler, at pattern: String
@@ -47,7 +49,7 @@ public final class DispatchChallengeHandler: ChallengeHandler {
         return self
     }
 
-    /// Takes one registration of `handler` at exactly this pattern back; does nothing where there is none.
+    /// Removes one registration of `handler` at exactly this pattern, if there is one.
     @discardableResult
     public func unregister(
         _ handler: any ChallengeHandler, at pattern: String
@@ -60,28 +62,28 @@ public final class DispatchChallengeHandler: ChallengeHandler {
         return self
     }
 
-    /// Whether the look-up finds somebody.
+    /// Returns true if a registered handler can answer the request.
     public func canHandle(_ request: ChallengeRequest) -> Bool { chosen(for: request) != nil }
 
-    /// What the one that the look-up finds says, `nil` included; `nil` where it finds nobody.
+    /// Returns the answer of the selected handler; nil if there is none.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
         try await chosen(for: request)?.handle(request.dispatched(by: self))
     }
 
     private func chosen(for request: ChallengeRequest) -> (any ChallengeHandler)? {
         if request.wasDispatched(by: self) { return nil }
-        // Outside of the lock, for a handler may be a dispatcher, this one even.
-        let standing = state.withLock { $0.table.match(request.location)?.handlers } ?? []
+        // Outside the lock, because a handler may be a dispatcher, even this one.
+        let authenticator = state.withLock { $0.table.match(request.location)?.handlers } ?? []
         let passed = request.dispatched(by: self)
-        return standing.first { $0.handler.canHandle(passed) }?.handler
+        return authenticator.first { $0.handler.canHandle(passed) }?.handler
     }
 
-    /// Every registration, the most specific pattern first.
+    /// All registrations, the most specific pattern first.
     package var registrations: [(pattern: LocationPattern, registration: Registration)] {
         let table = state.withLock { $0.table }
         return table.entries.flatMap { entry in entry.handlers.map { (entry.pattern, $0) } }
     }
 
-    /// Moves with every change.
+    /// Number that grows with every change.
     package var version: UInt64 { state.withLock { $0.version } }
 }

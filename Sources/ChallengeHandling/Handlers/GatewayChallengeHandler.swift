@@ -1,56 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Answers the login page of a gateway: a server in front of others that wants a form to be filled in before it lets a request
-/// pass, and that announces itself by no status of HTTP.
+public import HTTPTypes
+public import Secrets
+
+/// Program-defined handler of a gateway's login page.
 ///
-/// The names are those of MobileFirst 8.0. What differs: the methods *return* what is to be done, so that none can be forgotten;
-/// a form is submitted apart from the requests of the program, with cookies of its own; and whether a login has worked is told
-/// by `canHandleResponse`, never by status 200 alone.
+/// A gateway is a server in front of others that requires a form before it lets a request pass, and that is not
+/// announced by an HTTP status.
+///
+/// The names are those of MobileFirst 8.0. Differences: the methods *return* the next action, so that none can be
+/// forgotten; a form is submitted apart from the program's requests, with separate cookies; and success is decided by
+/// `canHandleResponse`, never by status 200 alone.
 public protocol GatewayChallengeHandler: Sendable {
-    /// A name for the gateway, of the program's choice. Failures tell it.
+    /// Name of the gateway, chosen by the program and used in failures.
     var gatewayName: String { get }
-    /// The media types of the responses whose body is needed by `canHandleResponse`, in lower case; by default those of pages.
-    /// Responses of other types are shown to it by their heads.
+    /// Media types whose bodies `canHandleResponse` needs, in lower case; by default those of pages.
+    ///
+    /// Responses of other types are examined by their heads.
     var bodyTypes: [String] { get }
 
-    /// Whether `response` comes from the gateway and asks for a login. Called for every response, of any status, perhaps more
-    /// than once and on the client's own thread: it must look and do nothing else, and not block. The body, where it is there, is
-    /// no more than its first 64 KiB.
+    /// Returns true if `response` comes from the gateway and requires a login.
+    ///
+    /// Called for every response of any status, perhaps more than once, on the client's own thread: must not block or
+    /// have effects. The body, if present, is limited to its first 64 KiB.
     func canHandleResponse(_ response: ExaminedResponse) -> Bool
-    /// Answers the gateway. Called again in the same conversation where the answer was met with the login page once more.
+    /// Answers the gateway; called again in the same conversation if the login page appears again.
     func handleChallenge(_ challenge: GatewayChallenge) async throws -> GatewayAnswer
-    /// A submitted form was answered with 200, and not by the login page. By default: `submitSuccess`.
+    /// Decides after a form was answered with 200 and without the login page; by default `submitSuccess`.
     func onSuccess(_ response: ExaminedResponse) async throws -> GatewayAnswer
-    /// A submitted form was answered with another status, and not by the login page. By default: `cancel` for 400 and above,
-    /// `submitSuccess` for the rest.
+    /// Decides after a form was answered with another status and without the login page.
+    ///
+    /// By default `cancel` for 400 and above, otherwise `submitSuccess`.
     func onFailure(_ response: ExaminedResponse) async throws -> GatewayAnswer
 }
 
 extension GatewayChallengeHandler {
-    /// Pages.
+    /// Media types of pages.
     public var bodyTypes: [String] { ["text/html", "application/xhtml+xml"] }
 
-    /// The login has worked, unless the gateway asks again.
+    /// Returns `submitSuccess`: the login has succeeded, unless the gateway asks again.
     public func onSuccess(_ response: ExaminedResponse) async throws -> GatewayAnswer { .submitSuccess }
 
-    /// A redirect to another server and 204 are as good as 200.
+    /// Returns `submitSuccess` below 400: a redirect to another server or a 204 is as good as 200.
     public func onFailure(_ response: ExaminedResponse) async throws -> GatewayAnswer {
         response.status < 400
             ? .submitSuccess : .cancel(reason: "The login was answered with status \(response.status).")
     }
 }
 
-/// A gateway that asks for a login, as its handler meets it.
+/// Gateway's challenge, as passed to its handler.
 public struct GatewayChallenge: Sendable {
-    /// The gateway's response: its login page, mostly.
+    /// Response of the gateway, usually its login page.
     public let response: ExaminedResponse
-    /// Whether a form was submitted in this conversation already, after which it asks again: the answer was wrong.
+    /// True if a form was already submitted in this conversation: the answer was wrong.
     public let isRepeated: Bool
-    /// The world, as the conversation has it.
+    /// Environment of the conversation.
     public let conversation: Conversation
 
-    /// A challenge.
+    /// Creates a challenge.
     public init(response: ExaminedResponse, isRepeated: Bool, conversation: Conversation) {
         self.response = response
         self.isRepeated = isRepeated
@@ -59,10 +67,130 @@ public struct GatewayChallenge: Sendable {
 }
 
 extension ExaminedResponse {
-    /// The body's beginning as text; invalid UTF-8 becomes U+FFFD. Empty where there is none.
+    /// Beginning of the body as text, with U+FFFD for invalid UTF-8; empty without a body.
     public var text: String { String(decoding: body ?? [], as: UTF8.self) }
 
-    /// The body as JSON, also within the comment that servers of Worklight 6.x and MobileFirst 7.x hide it in
-    /// (`/*-secure-` … `*/`).
+    /// Body as JSON, with or without the comment of Worklight 6.x and MobileFirst 7.x (`/*-secure-` … `*/`).
     public var json: JSONValue? { body.flatMap { JSONValue(parsing: ResourceCheckMessage.unwrapped($0)) } }
+}
+
+/// Possible results of a gateway's challenge, besides throwing.
+public enum GatewayAnswer: Sendable {
+    /// Send nothing; the waiting requests fail with this reason, one sentence without secrets.
+    case cancel(reason: String)
+    /// Submit this form, and pass the response to `onSuccess` or `onFailure`.
+    case submitForm(LoginForm)
+    /// Send the original request again, because the login has succeeded or is not the handler's concern.
+    ///
+    /// Before this, the address that showed the page is requested: if the gateway still answers, the form was wrong.
+    case submitSuccess
+
+    /// Returns a result that submits a login form.
+    ///
+    /// A POST of `parameters` as `application/x-www-form-urlencoded`, or a GET with them as the query.
+    ///
+    /// - Parameters:
+    ///   - url: The target, absolute or relative to the page (RFC 3986 §5). An origin other than the page's must be
+    ///     among the configured login origins, or nothing is sent.
+    ///   - parameters: Names and values.
+    ///   - headers: Further fields of the request.
+    ///   - timeout: The timeout of the request; 10 000 ms if zero or negative.
+    ///   - method: `POST` or `GET`.
+    public static func submitLoginForm(
+        url: String, parameters: KeyValuePairs<String, String> = [:], headers: HTTPFields = [:],
+        timeout: Duration = .milliseconds(10_000), method: HTTPRequest.Method = .post
+    ) -> GatewayAnswer {
+        .submitForm(
+            LoginForm(
+                url: url, parameters: parameters.map { ($0.key, Secret($0.value)) }, headers: headers,
+                timeout: timeout, method: method))
+    }
+}
+
+/// Completed login form.
+public struct LoginForm: Sendable {
+    /// Target, absolute or relative to the page.
+    public var url: String
+    /// Names and values, in order.
+    public var parameters: [(name: String, value: Secret)]
+    /// Further fields of the request.
+    public var headers: HTTPFields
+    /// Timeout of the request; 10 000 ms if zero or negative.
+    public var timeout: Duration
+    /// Method: `POST` or `GET`.
+    public var method: HTTPRequest.Method
+
+    /// Creates a form, with the defaults of `submitLoginForm`.
+    public init(
+        url: String, parameters: [(name: String, value: Secret)] = [], headers: HTTPFields = [:],
+        timeout: Duration = .milliseconds(10_000), method: HTTPRequest.Method = .post
+    ) {
+        self.url = url
+        self.parameters = parameters
+        self.headers = headers
+        self.timeout = timeout
+        self.method = method
+    }
+
+    /// Returns the request that submits the form from `page`; nil for an invalid address or method.
+    func request(from page: ExaminedResponse) -> SideRequest? {
+        guard let url = page.url.resolving(url), method == .post || method == .get else { return nil }
+        var request = SideRequest.submitting(
+            parameters, to: url, method, from: page, timeout: timeout > .zero ? timeout : .milliseconds(10_000))
+        for field in headers { request.fields[field.name] = field.value }
+        return request
+    }
+
+    /// Text that is equal for equal answers.
+    var fingerprint: Secret { .joining([Secret("\(method.rawValue) \(url)\n"), FormEncoding.body(parameters)]) }
+}
+
+/// Handler of a custom realm by the names of MobileFirst 7.1 and Worklight 6.x.
+///
+/// A `GatewayChallengeHandler` under the names of `WL.Client.createChallengeHandler(realm)`, to ease migration.
+/// `submitFailure` of 7.1 is `cancel`, as in 8.0; `submitFailure(_:)` exists too.
+public protocol RealmChallengeHandler: GatewayChallengeHandler {
+    /// Name of the realm.
+    var realm: String { get }
+    /// Returns true for a response of the realm; `canHandleResponse` in 8.0.
+    ///
+    /// The response may be a page with a form, or JSON of the adapter instead of a result (`ExaminedResponse.json`).
+    func isCustomResponse(_ response: ExaminedResponse) -> Bool
+}
+
+extension RealmChallengeHandler {
+    /// Name of the realm.
+    public var gatewayName: String { realm }
+
+    /// Media types of pages and JSON, which some servers declare as a script or plain text.
+    public var bodyTypes: [String] {
+        ["text/html", "application/xhtml+xml", "application/json", "text/javascript", "text/plain"]
+    }
+
+    /// Calls `isCustomResponse`, the older name.
+    public func canHandleResponse(_ response: ExaminedResponse) -> Bool { isCustomResponse(response) }
+}
+
+extension GatewayAnswer {
+    /// Returns `cancel`, under its name in 7.1: the waiting requests fail with this reason.
+    public static func submitFailure(_ reason: String) -> GatewayAnswer { .cancel(reason: reason) }
+
+    /// Returns an answer that calls a procedure of an adapter: a POST to the server's `invoke`.
+    ///
+    /// - Parameters:
+    ///   - context: The path of the server's context root, `/worklight`.
+    ///   - adapter: The name of the adapter.
+    ///   - procedure: The name of the procedure.
+    ///   - parameters: Its arguments.
+    public static func submitAdapterAuthentication(
+        context: String = "/worklight", adapter: String, procedure: String, parameters: [JSONValue]
+    ) -> GatewayAnswer {
+        .submitLoginForm(
+            url: "\(context)/invoke",
+            parameters: [
+                "adapter": adapter, "procedure": procedure,
+                "parameters": String(decoding: JSONValue.array(parameters).serialized(), as: UTF8.self),
+                "isAjaxRequest": "true",
+            ])
+    }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import HTTPTypes
+package import HTTPTypes
 internal import Secrets
+internal import Synchronization
 
-/// A `ChallengeHandler` as the machinery has it: what finds its challenges, and what wins its session.
+/// Detector and login for a `ChallengeHandler`.
 package struct HandledChallenges: Sendable {
     let handler: any ChallengeHandler
-    /// What failures call it.
+    /// Name of the handler in failures.
     package let name: String
-    /// What tells its sessions from those of another registration of that name; empty where the name does.
+    /// Identity of the registration, to separate sessions of equal names; empty if the name is unique.
     package let identity: String
     let caller: any HandlerCaller
 
-    /// The challenges of `handler`, which failures call `name` and which is called by `caller`.
+    /// Creates the challenges of `handler`, with its name in failures and its caller.
     package init(
         _ handler: any ChallengeHandler, name: String, identity: String = "", caller: any HandlerCaller
     ) {
@@ -23,17 +24,19 @@ package struct HandledChallenges: Sendable {
         self.caller = caller
     }
 
-    /// The login that stands ready at `origin`, with the answers in `book`.
-    package func login(at origin: Origin, book: AnswerBook) -> Authenticator {
+    /// Returns the authenticator for `origin`, with the answers in `answers`.
+    package func login(at origin: Origin, answers: AnswerCache) -> Authenticator {
         Authenticator(
             name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
-            makeLogin: { HandledChallengesLogin(challenges: self, book: book, met: $0.challenge, target: $0.target) })
+            makeLogin: {
+                HandledChallengesLogin(challenges: self, answers: answers, met: $0.challenge, target: $0.target)
+            })
     }
 }
 
 extension ChallengeHandler {
-    /// The first of the challenges in `fields` that it can answer.
+    /// Returns the first challenge in `fields` that the handler can answer.
     fileprivate func firstChallenge(
         in fields: HTTPFields, at url: WebURL, isRepeated: Bool = false, _ conversation: Conversation? = nil
     ) -> ChallengeRequest? {
@@ -43,7 +46,7 @@ extension ChallengeHandler {
     }
 }
 
-/// Asks a handler whether it can answer a 401.
+/// Detector that asks a handler if it can answer a 401.
 struct HandledChallengesDetector: ChallengeDetector {
     let handler: any ChallengeHandler
 
@@ -55,68 +58,69 @@ struct HandledChallengesDetector: ChallengeDetector {
     }
 }
 
-/// Has a handler answer, and makes sure by a GET of the same address that the answer is right.
+/// Login that asks a handler, and verifies the answer with a GET of the same address.
 struct HandledChallengesLogin: SessionLogin {
-    /// So many times a handler is asked in one conversation.
+    /// Maximum calls of a handler in one conversation.
     private static let rounds = 8
 
     let challenges: HandledChallenges
-    let book: AnswerBook
+    let answers: AnswerCache
     let met: ExaminedResponse?
-    /// The address of the request that waits for the session before any challenge; `nil` if none does.
+    /// Address of the waiting request if there was no challenge; nil if no request waits.
     let target: WebURL?
 
     private var name: String { challenges.name }
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        // Before any challenge there is nothing to answer; what is known already goes along.
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        // Before any challenge there is nothing to answer; known answers are used.
         var met = met
-        if met == nil { met = try await look(conversation) }
+        if met == nil { met = try await probe(conversation) }
         guard let met else {
-            guard let target, book.isEmpty else { return session }
+            guard let target, answers.isEmpty else { return session }
             return .nothingAsked(at: target, now: conversation.now())
         }
         var request = challenges.handler.firstChallenge(in: met.fields, at: met.url, conversation)
-        var spared: Secret?
+        var acceptedElsewhere: Secret?
         for _ in 0..<Self.rounds {
             guard let asked = request else { return session }
-            let space = AnswerBook.Space(asked.challenge)
+            let space = AnswerCache.Space(asked.challenge)
             let response = try await challenges.caller.ask(name) { [handler = challenges.handler] in
                 try await handler.handle(asked)
             }
             guard let answer = response?.session else {
-                // What the exchange sends again meets the challenge again, and that passes.
+                // The exchange repeats the request, meets the challenge again, and passes it on.
                 conversation.report(ConversationStep(challenge: name, text: "the handler gives up"))
-                book.remove(space)
+                answers.remove(space)
                 return session
             }
             let fingerprint = answer.fields.first { $0.name == .authorization }?.value
             if let fingerprint { try conversation.attempts.requireNew(fingerprint, to: name) }
-            if let fingerprint, fingerprint == spared {
+            if let fingerprint, fingerprint == acceptedElsewhere {
                 conversation.report(
                     ConversationStep(challenge: name, text: "the answer is right, and not for this address"))
                 return session
             }
             request = try await again(asked, answered: answer, conversation)
             guard let refused = request else {
-                if let fingerprint { conversation.attempts.note(fingerprint, to: name, acceptedAt: asked.url) }
-                book.enter(answer, for: space, at: met.url)
+                if let fingerprint { conversation.attempts.record(fingerprint, to: name, acceptedAt: asked.url) }
+                answers.store(answer, for: space, at: met.url)
                 return session
             }
             guard let fingerprint else { continue }
             if try await isAcceptedElsewhere(fingerprint, answer, refused, conversation) {
-                // The handler may have another one for this address.
-                spared = fingerprint
+                // The handler may have a different answer for this address.
+                acceptedElsewhere = fingerprint
             } else {
-                conversation.attempts.note(fingerprint, to: name, acceptedAt: nil)
+                conversation.attempts.record(fingerprint, to: name, acceptedAt: nil)
             }
         }
         throw LoginFailure(
             .rejected, challenge: name, detail: "The server rejected \(Self.rounds) answers, one after the other.")
     }
 
-    /// Returns whether the server still accepts an answer where it did before, so that its refusal is a matter of the one resource
-    /// (CONTRIBUTING, rule 3).
+    /// Returns true if the server still accepts an answer at the address that accepted it before.
+    ///
+    /// The refusal then concerns one resource only (CONTRIBUTING, rule 3).
     private func isAcceptedElsewhere(
         _ fingerprint: Secret, _ answer: Session, _ refused: ChallengeRequest, _ conversation: Conversation
     ) async throws(LoginFailure) -> Bool {
@@ -126,16 +130,18 @@ struct HandledChallengesLogin: SessionLogin {
         let elsewhere = ChallengeRequest(
             url: address, challenge: refused.challenge, isRepeated: true, conversation: conversation)
         let occasion = SchemeOccasion(name: name, url: address, use: nil, conversation: conversation)
-        // First without: an address that has become open proves nothing.
+        // First without the answer: an address that has become open proves nothing.
         guard let first = try await SchemeProbe(address, occasion).ask(), first.status == 401 else { return false }
         return try await again(elsewhere, answered: answer, conversation) == nil
     }
 
-    /// The challenge at the address of a request that waits, if nothing is known yet.
-    private func look(_ conversation: Conversation) async throws(LoginFailure) -> ExaminedResponse? {
-        guard let target, book.isEmpty else { return nil }
+    /// Returns the challenge at the address of a waiting request, if no answer is known yet.
+    private func probe(_ conversation: Conversation) async throws(LoginFailure) -> ExaminedResponse? {
+        guard let target, answers.isEmpty else { return nil }
         let occasion = SchemeOccasion(name: name, url: target, use: nil, conversation: conversation)
-        guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look(),
+        guard
+            case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true)
+                .askWithoutCredential(),
             response.status == 401
         else { return nil }
         let examined = ExaminedResponse(status: 401, fields: response.fields, method: .head, url: target)
@@ -143,12 +149,12 @@ struct HandledChallengesLogin: SessionLogin {
     }
 
     private var session: Session {
-        var session = Session(expiresAt: book.expiresAt)
-        session.signer = book
+        var session = Session(expiresAt: answers.expiresAt)
+        session.signer = answers
         return session
     }
 
-    /// The same challenge once more, where the server does not take the answer.
+    /// Returns the challenge again if the server refuses the answer.
     private func again(
         _ asked: ChallengeRequest, answered answer: Session, _ conversation: Conversation
     ) async throws(LoginFailure) -> ChallengeRequest? {
@@ -158,8 +164,95 @@ struct HandledChallengesLogin: SessionLogin {
         }
         let next = challenges.handler.firstChallenge(
             in: response.fields, at: asked.url, isRepeated: true, conversation)
-        // Another space asks now: that one's turn comes with the request itself.
-        guard let next, AnswerBook.Space(next.challenge) == AnswerBook.Space(asked.challenge) else { return nil }
+        // Another protection space asks now, and is answered with the request itself.
+        guard let next, AnswerCache.Space(next.challenge) == AnswerCache.Space(asked.challenge) else { return nil }
         return next
     }
+}
+
+/// Answers of one challenge handler at one server, by protection space.
+///
+/// A challenge at an address covers its folder and everything below (RFC 7617 §2.2), except what another challenge
+/// covers.
+package final class AnswerCache: RequestSigner {
+    /// Scheme and realm.
+    struct Space: Hashable {
+        let scheme: String
+        let realm: String
+
+        init(_ challenge: AuthenticationChallenge) {
+            scheme = challenge.scheme.lowercased()
+            realm = challenge["realm"] ?? ""
+        }
+    }
+
+    private struct State {
+        var spaces: [Substring: Space] = [:]
+        var order: [Substring] = []
+        var answers: [Space: Session] = [:]
+    }
+
+    /// Maximum number of folders and of spaces, because servers choose them.
+    private static let most = 256
+
+    private let state = Mutex(State())
+
+    /// Creates an empty cache.
+    package init() {}
+
+    /// Stores the answer for `space`, which covers `url`.
+    func store(_ answer: Session, for space: Space, at url: WebURL) {
+        state.withLock { state in
+            let folder = Self.folder(url.path[...])
+            if state.spaces.updateValue(space, forKey: folder) == nil { state.order.append(folder) }
+            if state.order.count > Self.most { state.spaces[state.order.removeFirst()] = nil }
+            if state.answers.count >= Self.most { state.answers.removeAll() }
+            state.answers[space] = answer
+        }
+    }
+
+    /// Removes the answer for `space`.
+    func remove(_ space: Space) { state.withLock { $0.answers[space] = nil } }
+
+    /// True if there are no answers.
+    var isEmpty: Bool { state.withLock(\.answers.isEmpty) }
+
+    /// Earliest expiry of the answers, in ms since 1970.
+    var expiresAt: Int64? { state.withLock { $0.answers.values.compactMap(\.expiresAt).min() } }
+
+    private func answer(for target: String) -> Session? {
+        state.withLock { state in
+            var folder = Self.folder(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))
+            while !folder.isEmpty {
+                if let space = state.spaces[folder] { return state.answers[space] }
+                folder = Self.folder(folder.dropLast())
+            }
+            return nil
+        }
+    }
+
+    /// Returns the path up to the last slash.
+    private static func folder(_ path: Substring) -> Substring {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
+        return path[...slash]
+    }
+
+    // MARK: Signing
+
+    /// Field of HTTP authentication.
+    package var names: [HTTPField.Name] { [.authorization] }
+
+    /// Returns the fields of the answer for the request's protection space, if there is one.
+    package func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        guard let answer = answer(for: request.target) else { return SignedFields() }
+        var signed = try answer.signer?.sign(request) ?? SignedFields()
+        signed.fields += answer.fields
+        return signed
+    }
+
+    /// Does nothing: answers are constant, or learn by themselves.
+    package func learn(status: Int, fields: HTTPFields, target: String) {}
+
+    /// No fields.
+    package var learnsFrom: [HTTPField.Name]? { [] }
 }

@@ -3,30 +3,33 @@
 
 internal import Synchronization
 
-/// Tells one registration of a handler from every other, so that nobody has what another has won.
+/// Unique number of a handler's registration, so that registrations never share sessions.
 package struct RegistrationNumber: Sendable, Hashable, CustomStringConvertible {
     private static let last = Atomic<UInt64>(0)
 
     private let value: UInt64
 
-    /// A number that no other registration has.
+    /// Creates a number that no other registration has.
     package init() { value = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// The number behind a sign that no credential's name has.
+    /// Number after a character that no credential's name has.
     package var description: String { "#\(value)" }
 }
 
-/// Calls the challenge handlers that a program has written itself, each for a limited time.
+/// Caller of the program's own challenge handlers, with a time limit for each call.
 package protocol HandlerCaller: Sendable {
-    /// What `body` returns or throws, or a `LoginFailure` where that takes too long. `challenge` names the handler.
+    /// Returns the result of `body`, or throws its error, or a `LoginFailure` after the time limit.
+    ///
+    /// `challenge` names the handler.
     func run<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value
 }
 
 extension HandlerCaller {
-    /// The same for a login. What is thrown ends it: a `LoginFailure` as it is, and of anything else only the type is told,
-    /// as a description could hold anything, a secret too.
+    /// Calls `body` for a login, and turns every error into a `LoginFailure`.
+    ///
+    /// Of any other error only the type is reported, because a description could contain anything, even a secret.
     func ask<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws(LoginFailure) -> Value {
@@ -42,7 +45,7 @@ extension HandlerCaller {
     }
 }
 
-/// Calls the handlers of this module, which wait for nobody but the server.
+/// Caller of this module's own handlers, which wait only for the server.
 struct DirectCaller: HandlerCaller {
     func run<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value

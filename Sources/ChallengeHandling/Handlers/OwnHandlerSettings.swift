@@ -3,45 +3,47 @@
 
 package import SettingsReading
 
-/// `handler`: one that the program brings along, by its name there.
+/// Settings of `handler`: one of the program's own handlers, by its name.
 package struct OwnHandlerSettings: ChallengeKind {
-    /// The handler's name.
+    /// Name of the handler.
     package var handler: String
 
-    /// The handler of that name.
+    /// Creates the settings for a handler's name.
     package init(_ handler: String) { self.handler = handler }
 
-    /// `handler`.
-    package static let key = "handler"
-    /// None.
-    package static let keys: [String] = []
-    /// It is asked for all of that.
-    package static let refusalOfCommonKeys: String? =
-        "is the handler's own affair: it finds its credentials itself, and wins its session when it is asked"
+    private static let handlerKey = Key(
+        required: "handler", ValueForm<String>("name") { $0.handlerName() },
+        "Handler in Swift that is part of this program and finds its credentials itself.")
 
-    /// Reads the name, which the program has to know.
+    /// The handler's name.
+    package static let keys: [any SchemaKey] = [handlerKey]
+    /// Refuses the common keys, because the handler decides all of this itself.
+    package static let refusalOfCommonKeys: String? =
+        "cannot be used with `handler`: a handler finds its own credentials and logs in on demand"
+
+    /// Reads the name of one of the program's handlers.
     package static func read(_ fields: Fields, _ context: ChallengeContext) -> OwnHandlerSettings? {
-        fields.required(key)?.handlerName().map(OwnHandlerSettings.init)
+        fields[handlerKey].map(OwnHandlerSettings.init)
     }
 
-    /// It finds it itself.
+    /// False: the handler finds its own credentials.
     package var needsCredential: Bool { false }
 
-    /// None.
+    /// No fields.
     package var neededFields: Set<String> { [] }
 
-    /// Nobody knows what it answers.
-    package func rivals(_ other: OwnHandlerSettings) -> Bool { false }
+    /// False: the challenges that the handler answers are unknown.
+    package func conflicts(with other: OwnHandlerSettings) -> Bool { false }
 
-    /// Its name.
+    /// Adds the handler's name.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) { terms.add("handler", handler) }
 
-    /// The login of a gateway's or a scheme's handler.
+    /// Returns the authenticator of a gateway's or a scheme's handler.
     package func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator? {
         site.material.ownHandlers.authenticator(handler, of: challenge.name, at: site.upstream)
     }
 
-    /// A security check's handler.
+    /// Returns the handler of a security check.
     package func securityCheck(
         of challenge: ChallengeSettings, at server: Origin, _ site: LoginSite
     ) -> ConfiguredCheck? {
@@ -50,24 +52,26 @@ package struct OwnHandlerSettings: ChallengeKind {
     }
 }
 
-/// The handlers that the program brings along.
+/// Registry of the program's handlers.
 package protocol OwnHandlerSource: Sendable {
-    /// The authenticator of a gateway's or a scheme's handler, under the challenge's name; `nil` if there is none of that name.
+    /// Returns the authenticator of a gateway's or a scheme's handler; nil for an unknown name.
+    ///
+    /// The authenticator has the challenge's name.
     func authenticator(_ handler: String, of challenge: String, at upstream: ProtectedUpstream) -> Authenticator?
-    /// The handler of a security check; `nil` if there is none of that name.
+    /// Returns the handler of a security check; nil for an unknown name.
     func securityCheck(_ handler: String, of challenge: String) -> HandledCheck?
 }
 
-/// No handlers.
+/// Empty registry of handlers.
 package struct NoOwnHandlers: OwnHandlerSource {
-    /// None.
+    /// Creates the registry.
     package init() {}
 
-    /// None.
+    /// Returns nil.
     package func authenticator(
         _ handler: String, of challenge: String, at upstream: ProtectedUpstream
     ) -> Authenticator? { nil }
 
-    /// None.
+    /// Returns nil.
     package func securityCheck(_ handler: String, of challenge: String) -> HandledCheck? { nil }
 }

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A login that needs nobody's answer: the fields are made of a credential and go along with every request
-/// (`inject` of the configuration).
+/// Login without a challenge: fields made of a credential are added to every request (`inject` of the configuration).
 public struct InjectionLogin: SessionLogin {
-    /// A field and what its value is made of.
+    /// A field and the template of its value.
     public typealias Field = InjectedTemplate
 
-    /// How long the fields are used before the credential is looked up again, in milliseconds: a changed value is in
-    /// use after at most this.
+    /// The interval between lookups of the credential, in milliseconds. A changed value is used after this time at the
+    /// latest.
     public static let lookUpEvery: Int64 = 10_000
 
     private let challenge: String
     private let credential: String
     private let fields: [Field]
 
-    /// Injects `fields`, made of the credential of that name, in the name of `challenge`.
+    /// Creates a login that injects `fields`, made of the named credential, for `challenge`.
     public init(challenge: String, credential: String, fields: [Field]) {
         self.challenge = challenge
         self.credential = credential
         self.fields = fields
     }
 
-    /// Looks the credential up and renders the fields.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    /// Looks up the credential and renders the fields.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let found = try await conversation.credential(named: credential, for: challenge)
         var injected: [InjectedField] = []
         for field in fields {
             do throws(TemplateError) {
-                injected.append(InjectedField(name: field.name, value: try field.value.render(found)))
+                injected.append(InjectedField(name: field.name, value: try await field.value.render(found)))
             } catch {
                 throw error.loginFailure(challenge: challenge)
             }

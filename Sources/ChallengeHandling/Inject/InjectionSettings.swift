@@ -4,44 +4,46 @@
 internal import HTTPTypes
 package import SettingsReading
 
-/// `inject`: fixed fields, no challenge needed.
+/// Settings of `inject`: fields that are added to each request, without a challenge.
 package struct InjectionSettings: ChallengeKind {
-    /// The fields; at least one.
+    /// Fields; at least one.
     package var fields: [InjectedTemplate]
 
-    /// These fields.
+    /// Creates settings with these fields.
     package init(_ fields: [InjectedTemplate]) { self.fields = fields }
 
-    /// `inject`.
-    package static let key = "inject"
-    /// None.
-    package static let keys: [String] = []
+    private static let fieldsKey = Key(
+        required: "inject", .fieldTemplates, "Fixed fields that are added to each request.")
+
+    /// The fields.
+    package static let keys: [any SchemaKey] = [fieldsKey]
 
     /// Reads the fields.
     package static func read(_ fields: Fields, _ context: ChallengeContext) -> InjectionSettings? {
-        guard let value = fields.required(key) else { return nil }
-        let templates = value.fieldTemplates()
-        if value.isMapping, value.members()?.isEmpty == true { value.report("is empty: nothing would be injected") }
+        guard let templates = fields[fieldsKey] else { return nil }
+        if let value = fields.written(fieldsKey), value.isMapping, value.members()?.isEmpty == true {
+            value.report("is empty: nothing would be injected")
+        }
         return templates.isEmpty ? nil : InjectionSettings(templates)
     }
 
-    /// Only where a field names one.
+    /// True if a template uses a field of a credential.
     package var needsCredential: Bool { !neededFields.isEmpty }
 
-    /// The fields that templates name.
+    /// Fields of the credential in templates.
     package var neededFields: Set<String> { fields.fieldNames }
 
-    /// Two cannot write one field.
-    package func rivals(_ other: InjectionSettings) -> Bool {
+    /// Returns whether both set one field.
+    package func conflicts(with other: InjectionSettings) -> Bool {
         fields.contains { field in other.fields.contains { $0.name == field.name } }
     }
 
-    /// The fields.
+    /// Adds the fields.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("inject", fields.map { ($0.name.canonicalName, $0.value.source) })
     }
 
-    /// Fields that go along with every request.
+    /// Returns an authenticator that adds the fields to every request.
     package func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator? {
         guard let credential = challenge.credential else { return nil }
         let login = InjectionLogin(challenge: challenge.name, credential: credential, fields: fields)

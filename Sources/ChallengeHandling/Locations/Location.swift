@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Where a request goes, as location patterns see it: user info, host, port and path; no scheme, query or fragment.
+/// The target of a request as location patterns see it: user info, host, port and path.
 public struct Location: Sendable, Hashable {
-    /// Who is named before the `@`.
+    /// User info before the `@`.
     public struct UserInfo: Sendable, Hashable {
-        /// The user, unreserved characters decoded.
+        /// The user, with unreserved characters decoded.
         public let user: String
-        /// The password, unreserved characters decoded; `nil` where there is no colon.
+        /// The password, with unreserved characters decoded; `nil` without a colon.
         public let password: String?
 
-        /// User info.
+        /// Creates user info.
         public init(user: String, password: String? = nil) {
             self.user = user
             self.password = password
@@ -22,29 +22,29 @@ public struct Location: Sendable, Hashable {
         }
     }
 
-    /// The user info, if there is any.
+    /// The user info, if any.
     public let userInfo: UserInfo?
-    /// The labels of the host in lower case; an IPv6 address is one label, with its brackets.
+    /// The labels of the host in lower case. An IPv6 address is one label with its brackets.
     public let labels: [String]
-    /// The port; the scheme's default where none was written.
+    /// The port, or the scheme's default.
     public let port: UInt16
-    /// The segments of the path, unreserved characters decoded; none for the empty path and for `/`.
+    /// The segments of the path, with unreserved characters decoded. Empty for the empty path and for `/`.
     public let segments: [String]
 
-    /// Parses `[scheme://][user[:password]@]host[:port][/path]`; without scheme and port, 80 is meant. Fails where the
-    /// host is missing or no host name, the scheme another, or the port none.
+    /// Parses `[scheme://][user[:password]@]host[:port][/path]`. Without scheme and port, the port is 80. Throws for a
+    /// missing or invalid host, an unknown scheme, or an invalid port.
     public init(_ uri: some StringProtocol) throws(LocationError) {
         let parts = try LocationParts(uri)
         userInfo = parts.userInfo.map(UserInfo.init)
         guard !parts.host.contains("*") else {
-            throw LocationError(reason: "the host holds a *, which only a pattern does")
+            throw LocationError(reason: "the host holds a *, which only a pattern may")
         }
         labels = try LocationParts.labels(of: parts.host)
         port = try parts.portNumber()
         segments = parts.segments.map(LocationParts.normalized)
     }
 
-    /// The location of an address, which has no user info.
+    /// Creates the location of an address, which has no user info.
     public init(_ url: WebURL) {
         userInfo = nil
         let host = url.origin.host
@@ -60,10 +60,26 @@ public struct Location: Sendable, Hashable {
 }
 
 extension Location: CustomStringConvertible {
-    /// User, host, port (80 left out) and path; never the password.
+    /// User, host, port (80 is omitted) and path, without the password.
     public var description: String {
         let user = userInfo.map { $0.password == nil ? "\($0.user)@" : "\($0.user):<redacted>@" } ?? ""
         let path = segments.map { "/\($0)" }.joined()
         return "\(user)\(labels.joined(separator: "."))\(port == 80 ? "" : ":\(port)")\(path)"
     }
+}
+
+/// Error of an invalid location, or of a pattern that could never match.
+public struct LocationError: Error, Sendable, Hashable {
+    /// The error and, if there is one, the correct form; without the text itself.
+    public var reason: String
+
+    /// Creates an error.
+    public init(reason: String) {
+        self.reason = reason
+    }
+}
+
+extension LocationError: CustomStringConvertible {
+    /// The reason.
+    public var description: String { reason }
 }

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The parts of `[scheme://][user[:password]@]host[:port][/path]`, split but not yet judged. Patterns and URIs are
-/// split alike; query and fragment are dropped, and so are trailing slashes.
+internal import Basics
+
+/// The unchecked parts of `[scheme://][user[:password]@]host[:port][/path]`. Patterns and URIs are split alike; query,
+/// fragment, and trailing slashes are dropped.
 struct LocationParts {
-    /// What the scheme says where no port is written; 80 where there is no scheme either.
+    /// The scheme's default port; 80 without a scheme.
     var defaultPort: UInt16
-    /// What stands before the `@`; `nil` where nothing does.
+    /// The text before the `@`; `nil` if there is none.
     var userInfo: (user: Substring, password: Substring?)?
-    /// Without a trailing dot; an IPv6 address with its brackets.
+    /// The host without a trailing dot; an IPv6 address with its brackets.
     var host: Substring
-    /// The digits, or whatever stands there; `nil` where nothing does.
+    /// The digits or other text of the port; `nil` if there is none.
     var port: Substring?
-    /// The path split at its slashes, without the empty segments at its end.
+    /// The path split at its slashes, without trailing empty segments.
     var segments: [Substring]
 
     init(_ text: some StringProtocol) throws(LocationError) {
         let text = Substring(String(text))
         guard text.utf8.allSatisfy(Self.isURIByte) else {
-            throw LocationError(reason: "holds a character that no URI holds; percent-encode it")
+            throw LocationError(reason: "holds a character that is not allowed in a URI; percent-encode it")
         }
         let (defaultPort, rest) = try Self.scheme(of: text)
         let pathEnd = rest.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
@@ -29,7 +31,7 @@ struct LocationParts {
             userInfo = Self.userInfo(authority[..<at])
             authority = authority[authority.index(after: at)...]
             guard !authority.contains("@") else {
-                throw LocationError(reason: "has two @ signs; write the one that is part of a password as %40")
+                throw LocationError(reason: "has two @ characters; write the one that is part of a password as %40")
             }
         }
         (host, port) = try Self.hostAndPort(authority)
@@ -41,16 +43,16 @@ struct LocationParts {
         while segments.last?.isEmpty == true { segments.removeLast() }
     }
 
-    /// The port meant, where it is written in digits or not at all.
+    /// Returns the port, or the default if none is given. Throws if it is not a number.
     func portNumber() throws(LocationError) -> UInt16 {
         guard let port, !port.isEmpty else { return defaultPort }
-        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(port), number > 0 else {
+        guard port.utf8.allSatisfy(\.isDigit), let number = UInt16(port), number > 0 else {
             throw LocationError(reason: "the port is not a number from 1 to 65535")
         }
         return number
     }
 
-    /// The labels of `host` in lower case, each of the signs that host names are made of.
+    /// Returns the labels of `host` in lower case. Throws for characters that no host name has.
     static func labels(of host: Substring) throws(LocationError) -> [String] {
         if let address = IPv6Address(host.dropFirst().dropLast()), host.hasPrefix("[") { return ["[\(address)]"] }
         var labels: [String] = []
@@ -60,16 +62,16 @@ struct LocationParts {
                 throw LocationError(
                     reason: label.contains(UInt8(ascii: "*"))
                         ? "a * in the host must be its whole first label"
-                        : "the host holds a sign that no host name has")
+                        : "the host holds a character that is not allowed in a host name")
             }
             labels.append(Substring(label).lowercased())
         }
         return labels
     }
 
-    /// `text` with percent-encoded unreserved characters decoded and the digits of all others in upper case
-    /// (RFC 3986 §6.2.2.1 and §6.2.2.2). A percent sign of its own becomes `%25`: decoded digits behind it, as in `%%34%31`,
-    /// would else make another encoded character.
+    /// Returns `text` with normalized percent-encoding (RFC 3986 §6.2.2.1 and §6.2.2.2). Unreserved characters are
+    /// decoded, other hexadecimal digits are in upper case. A lone percent sign becomes `%25`: decoded digits after it,
+    /// as in `%%34%31`, would otherwise form another encoded character.
     static func normalized(_ text: Substring) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
         var output: [UInt8] = []
@@ -80,14 +82,12 @@ struct LocationParts {
                 output.append(byte)
                 continue
             }
-            guard digits.count == 2, digits.allSatisfy(Self.isHexDigit),
-                let decoded = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            else {
+            guard let decoded = Hex.byte(digits.first, digits.dropFirst().first) else {
                 output += Array("%25".utf8)
                 continue
             }
             rest.removeFirst(2)
-            if Self.isUnreserved(decoded) {
+            if ByteClass.unreserved.contains(decoded) {
                 output.append(decoded)
             } else {
                 output.append(byte)
@@ -107,11 +107,11 @@ extension LocationParts {
         switch text[..<colon].lowercased() {
         case "http", "ws": return (80, rest)
         case "https", "wss": return (443, rest)
-        default: throw LocationError(reason: "the scheme is none of http, https, ws and wss")
+        default: throw LocationError(reason: "the scheme is not http, https, ws or wss")
         }
     }
 
-    /// `@host` has no user info: nobody is named there.
+    /// Splits user info. `@host` has none, since its user is empty.
     private static func userInfo(_ text: Substring) -> (Substring, Substring?)? {
         guard !text.isEmpty else { return nil }
         guard let colon = text.firstIndex(of: ":") else { return (text, nil) }
@@ -127,7 +127,7 @@ extension LocationParts {
             }
             host = authority[...bracket]
             guard IPv6Address(host.dropFirst().dropLast()) != nil else {
-                throw LocationError(reason: "there is no IPv6 address between the brackets")
+                throw LocationError(reason: "the text between the brackets is not a valid IPv6 address")
             }
             let rest = authority[bracket...].dropFirst()
             guard rest.isEmpty || rest.hasPrefix(":") else {
@@ -144,7 +144,7 @@ extension LocationParts {
         return (host, port)
     }
 
-    /// RFC 3986 §2.
+    /// Returns whether a URI may hold `byte` (RFC 3986 §2).
     private static func isURIByte(_ byte: UInt8) -> Bool {
         switch byte {
         case ...0x20, 0x7F..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false
@@ -153,19 +153,6 @@ extension LocationParts {
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
-        isAlphanumeric(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-    }
-
-    /// RFC 3986 §2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        isHostByte(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "~")
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-    }
-
-    private static func isHexDigit(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
+        byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }
 }

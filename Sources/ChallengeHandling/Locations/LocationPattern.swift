@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Where a challenge handler stands ready: `[scheme://][user[:password]@]host[:port][/path]` with wildcards.
+/// A pattern of locations: `[scheme://][user[:password]@]host[:port][/path]` with wildcards.
 ///
-/// `*` is a wildcard only where it is a whole part: the first host label (`*.example.com`: one or more labels), the
-/// host (`*`), the port (`:*`), the last path segment (`/a/*`: `/a` and everything below; `/*`: every path but the
-/// empty one), the user info (`*@`) or the password (`ann:*@`). Each part is covered on its own. After the *location
+/// `*` is a wildcard only as a whole part: the first host label (`*.example.com`: one or more labels), the host (`*`),
+/// the port (`:*`), the last path segment (`/a/*`: `/a` and everything below; `/*`: every path but the empty one), the
+/// user info (`*@`) or the password (`ann:*@`). Each part is matched on its own. The syntax is the *location
 /// description* of Kaazing's `DispatchChallengeHandler`.
 public struct LocationPattern: Sendable, Hashable {
     enum UserInfo: Sendable, Hashable {
         case none
-        /// `*@`: any, but some.
+        /// `*@`: any user info, but not none.
         case any
-        /// `ann:*@`: any password, but some.
+        /// `ann:*@`: any password, but not none.
         case anyPassword(user: String)
         case exact(Location.UserInfo)
     }
 
     enum Host: Sendable, Hashable {
-        /// `*` has no labels here, `*.example.com` two.
+        /// `*` has no labels here, `*.example.com` has two.
         case below([String])
         case exact([String])
     }
@@ -29,7 +29,7 @@ public struct LocationPattern: Sendable, Hashable {
     }
 
     enum Path: Sendable, Hashable {
-        /// `/*` has no segments here, `/a/*` one.
+        /// `/*` has no segments here, `/a/*` has one.
         case below([String])
         case exact([String])
     }
@@ -39,7 +39,7 @@ public struct LocationPattern: Sendable, Hashable {
     let port: Port
     let path: Path
 
-    /// Parses a pattern. Fails, with the reason, also for one that could never match.
+    /// Parses a pattern. Throws the reason, even for a pattern that could never match.
     public init(_ text: some StringProtocol) throws(LocationError) {
         let parts = try LocationParts(text)
         userInfo = try Self.userInfo(parts.userInfo)
@@ -48,19 +48,19 @@ public struct LocationPattern: Sendable, Hashable {
         path = try Self.path(parts.segments)
     }
 
-    /// Whether it covers some location at `origin`; user info apart.
+    /// Returns whether the pattern can cover a location at `origin`, apart from user info.
     public func mayCover(_ origin: Origin) -> Bool {
         covers(host: Location(WebURL(origin: origin, path: "/")).labels) && covers(port: origin.port)
     }
 
-    /// Whether a request to `location` is meant.
+    /// Returns whether the pattern covers a request to `location`.
     public func covers(_ location: Location) -> Bool {
         covers(host: location.labels) && covers(port: location.port) && covers(path: location.segments)
             && covers(userInfo: location.userInfo)
     }
 
-    /// Whether there is a request below `base`, to the same host and port, that is meant: what tells a pattern that
-    /// stands nowhere from one that does.
+    /// Returns whether the pattern covers any request below `base`, to its host and port. A pattern that covers none
+    /// has no effect there.
     package func coversSomething(below base: Location) -> Bool {
         guard covers(host: base.labels), covers(port: base.port), userInfo == .none else { return false }
         switch path {
@@ -69,8 +69,8 @@ public struct LocationPattern: Sendable, Hashable {
         }
     }
 
-    /// What to ask for at the origin of `base` to meet what stands here: `base` itself if that is meant, otherwise the
-    /// beginning of what is.
+    /// Returns an address at the origin of `base` that the pattern covers: `base` itself if covered, otherwise the
+    /// start of the covered path.
     package func beginning(from base: WebURL) -> WebURL {
         guard !covers(Location(base)) else { return base }
         switch path {
@@ -79,15 +79,15 @@ public struct LocationPattern: Sendable, Hashable {
         }
     }
 
-    /// Whether this pattern wins over `other` where both cover a location. Of two different patterns that cover the
-    /// same location one always does.
+    /// Returns whether this pattern takes precedence over `other` if both cover a location. Of two different patterns
+    /// that cover one location, one always does.
     public func isMoreSpecific(than other: LocationPattern) -> Bool {
         for (mine, theirs) in zip(specificity, other.specificity) where mine != theirs { return mine > theirs }
         return false
     }
 
-    /// The pattern in its canonical form, without a scheme: parsing it gives the same pattern again. It holds the
-    /// password, if there is one; `description` does not.
+    /// The canonical form without a scheme, which parses to this pattern again. Unlike `description`, it includes the
+    /// password.
     public var text: String { rendered(revealing: true) }
 }
 
@@ -96,7 +96,7 @@ extension LocationPattern {
         guard let parts else { return .none }
         if parts.user == "*" {
             guard parts.password == nil else {
-                throw LocationError(reason: "no password can follow the user *; *@ stands for any user info")
+                throw LocationError(reason: "no password can follow the user *; *@ matches any user info")
             }
             return .any
         }
@@ -109,7 +109,7 @@ extension LocationPattern {
         guard text.hasPrefix("*.") else { return .exact(try LocationParts.labels(of: text)) }
         let domain = text.dropFirst(2)
         guard !domain.hasPrefix("[") else {
-            throw LocationError(reason: "an IPv6 address has no labels that a * could stand for")
+            throw LocationError(reason: "an IPv6 address has no labels that a * could match")
         }
         return .below(try LocationParts.labels(of: domain))
     }
@@ -155,7 +155,7 @@ extension LocationPattern {
         }
     }
 
-    /// Greater is more specific, the first difference decides.
+    /// The rank of the pattern: the first difference decides, and greater is more specific.
     private var specificity: [Int] {
         let hostRank =
             switch host {
@@ -179,7 +179,7 @@ extension LocationPattern {
 }
 
 extension LocationPattern: CustomStringConvertible {
-    /// The pattern in its canonical form, the password hidden.
+    /// The canonical form with the password hidden.
     public var description: String { rendered(revealing: false) }
 
     private func rendered(revealing: Bool) -> String {
@@ -210,3 +210,60 @@ extension LocationPattern: CustomStringConvertible {
         return "\(user)\(name)\(suffix)\(folders.map { "/\($0)" }.joined())"
     }
 }
+
+/// Table of handlers by location pattern. A pattern hides all less specific ones, even if its handlers cannot handle
+/// the challenge.
+public struct LocationTable<Handler> {
+    /// The most specific match and its handlers.
+    public struct Match {
+        /// The most specific pattern that covers the location.
+        public let pattern: LocationPattern
+        /// Its handlers in order of registration; never empty.
+        public let handlers: [Handler]
+    }
+
+    // The most specific first. Patterns of equal rank, which cover no common location, keep their order.
+    private(set) var entries: [(pattern: LocationPattern, handlers: [Handler])] = []
+
+    /// Creates an empty table.
+    public init() {}
+
+    /// The patterns with handlers, the most specific first.
+    public var patterns: [LocationPattern] { entries.map(\.pattern) }
+
+    /// Appends `handler` to those of `pattern`.
+    public mutating func register(_ handler: Handler, at pattern: LocationPattern) {
+        if let index = entries.firstIndex(where: { $0.pattern == pattern }) {
+            entries[index].handlers.append(handler)
+            return
+        }
+        let index = entries.firstIndex { pattern.isMoreSpecific(than: $0.pattern) } ?? entries.endIndex
+        entries.insert((pattern, [handler]), at: index)
+    }
+
+    /// Removes the first registration at exactly this pattern that satisfies `isMeant`, if any.
+    public mutating func unregister(at pattern: LocationPattern, where isMeant: (Handler) -> Bool) {
+        guard let index = entries.firstIndex(where: { $0.pattern == pattern }),
+            let position = entries[index].handlers.firstIndex(where: isMeant)
+        else { return }
+        entries[index].handlers.remove(at: position)
+        // An empty entry would still hide the less specific patterns.
+        if entries[index].handlers.isEmpty { entries.remove(at: index) }
+    }
+
+    /// Returns the most specific pattern at `location` with its handlers. `nil` if none covers the location.
+    public func match(_ location: Location) -> Match? {
+        guard let entry = entries.first(where: { $0.pattern.covers(location) }) else { return nil }
+        return Match(pattern: entry.pattern, handlers: entry.handlers)
+    }
+}
+
+extension LocationTable where Handler: Equatable {
+    /// Removes one registration of `handler` at exactly this pattern, if any.
+    public mutating func unregister(_ handler: Handler, at pattern: LocationPattern) {
+        unregister(at: pattern) { $0 == handler }
+    }
+}
+
+extension LocationTable: Sendable where Handler: Sendable {}
+extension LocationTable.Match: Sendable where Handler: Sendable {}

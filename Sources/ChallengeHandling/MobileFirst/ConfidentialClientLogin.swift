@@ -4,19 +4,19 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// Wins a token as a confidential client of a MobileFirst 8.0 server (`grant: mobilefirst`): a client identifier and a
-/// secret at the token endpoint, and no challenges at all.
+/// Login as a confidential client of a MobileFirst 8.0 server (`grant: mobilefirst`). It sends a client identifier and
+/// a secret to the token endpoint, and meets no challenges.
 public struct ConfidentialClientLogin: SessionLogin {
     /// The token endpoint: `https://mfp.example.com/mfp/api/az/v1/token`.
     public let tokenURL: WebURL
     /// The challenge, the credential (fields `client-id` and `client-secret`), and the upstream's origin.
     public let key: LatchKey
-    /// What is asked for; empty: nothing is, and the server gives `RegisteredClient`.
+    /// The requested scope; empty for the server's default, `RegisteredClient`.
     public let scope: Scope
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
 
-    /// A login.
+    /// Creates a login.
     public init(tokenURL: WebURL, key: LatchKey, scope: Scope = .empty, retryRejectedAfter: Duration? = nil) {
         self.tokenURL = tokenURL
         self.key = key
@@ -24,9 +24,9 @@ public struct ConfidentialClientLogin: SessionLogin {
         self.retryRejectedAfter = retryRejectedAfter
     }
 
-    /// Wins a session, or says why not.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+    /// Requests a token and returns its session.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let request = try request(for: use)
         let calls = MobileFirstCalls(name: key.challenge, conversation: conversation)
         let now = conversation.now()
@@ -36,33 +36,33 @@ public struct ConfidentialClientLogin: SessionLogin {
         } catch {
             switch error {
             case .failed(let failure): throw failure
-            // What INVALID_CLIENT_ID means of a client that registers itself is invalid_client here.
-            case .unknownClient: throw use.reject(.rejected, serverWait: nil, in: conversation)
+            // INVALID_CLIENT_ID of a registered client corresponds to invalid_client here.
+            case .unknownClient: throw await use.reject(.rejected, serverWait: nil, in: conversation)
             }
         }
-        return try session(response, sentAt: now, use, calls)
+        return try await session(response, sentAt: now, use, calls)
     }
 
     private func session(
         _ response: SideResponse, sentAt: Int64, _ use: CredentialUse, _ calls: MobileFirstCalls
-    ) throws(LoginFailure) -> Session {
+    ) async throws(LoginFailure) -> Session {
         let retryAt = calls.retryAt(response)
         switch response.status {
         case 200:
             guard let token = BearerToken(response.body, sentAt: sentAt) else {
-                throw calls.failure("The server's answer holds no token that can be used.")
+                throw calls.failure("The server's answer has no usable token.")
             }
             calls.report("token: 200\(token.seconds.map { ", valid for \($0) s" } ?? "")")
             return token.session
         case 401:
-            throw use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
+            throw await use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
         case 400 where JSONValue(parsing: response.body)?["error"] == "invalid_client":
-            throw use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
+            throw await use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
         case 403:
-            // The secret was right: the server knows who asks and refuses what is asked for.
+            // The secret was right: the server knows the client and refuses the scope.
             calls.report("token: 403")
             throw calls.failure(
-                "The server does not allow the confidential client the scope \"\(scope)\". Add it to the client's "
+                "The server does not allow the confidential client the scope \"\(scope)\". Add the scope to the client's "
                     + "allowed scope there, or change `scope`.", retryAt: retryAt)
         default:
             calls.report("token: \(response.status), unexpected")
@@ -72,7 +72,8 @@ public struct ConfidentialClientLogin: SessionLogin {
         }
     }
 
-    /// Identifier and secret go by Basic (RFC 7617 §2) as they are: MobileFirst does not encode them as a form first.
+    /// Returns the token request. Identifier and secret go into Basic (RFC 7617 §2) unencoded: MobileFirst does not
+    /// form-encode them first.
     private func request(for use: CredentialUse) throws(LoginFailure) -> SideRequest {
         var pair = try field("client-id", of: use).revealBytes()
         guard !pair.contains(UInt8(ascii: ":")) else {
@@ -97,5 +98,29 @@ public struct ConfidentialClientLogin: SessionLogin {
                 .loginFailure(challenge: key.challenge)
         }
         return value
+    }
+}
+
+extension TokenGrant {
+    /// A confidential client of a MobileFirst server.
+    package static let mobileFirst = TokenGrant(
+        rawValue: "mobilefirst", neededFields: { clientCredentials.neededFields($0) },
+        endpoint: { tokenEndpoint(of: $0) }
+    ) { $0.mobileFirst }
+
+    /// The token endpoint of an upstream's own MobileFirst server, or where that would be.
+    fileprivate static func tokenEndpoint(of upstream: ProtectedUpstream) -> WebURL {
+        let api = upstream.mobileFirst?.api ?? WebURL(origin: upstream.url.origin, path: "/mfp/api")
+        return api.appending(path: "az/v1/token")
+    }
+}
+
+extension TokenLogins {
+    fileprivate var mobileFirst: Authenticator {
+        let url = token.url ?? TokenGrant.tokenEndpoint(of: upstream)
+        let (key, retry) = (latch(at: url.origin), retry)
+        return authenticator(BearerDetector(realm: realm), servers: [url]) { occasion in
+            ConfidentialClientLogin(tokenURL: url, key: key, scope: occasion.scope, retryRejectedAfter: retry)
+        }
     }
 }

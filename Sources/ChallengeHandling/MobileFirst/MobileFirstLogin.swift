@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPTypes
 internal import Secrets
 
-/// One login of a MobileFirst client: register, preauthorize (challenges and answers), authorization, token.
+/// One login of a MobileFirst client: registration, preauthorization (challenges and answers), authorization, token.
 struct MobileFirstLogin: SessionLogin {
     let client: MobileFirstClient
     let scope: Scope
     let checks: [HandledCheck]
-    /// What is answered ahead of any challenge, which has the check validated anew even where it holds.
+    /// The answer sent before any challenge. It has the check validated anew, even if the check has passed.
     var first: (check: String, answer: SecretJSON)?
 
-    /// So many times the server may challenge in one login.
+    /// The number of challenges allowed in one login.
     private static var rounds: Int { 8 }
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        try await client.turnstile.inTurn(of: client.name) { () async throws(LoginFailure) in
-            try await winInTurn(conversation)
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        try await client.mutex.withLock(orThrow: .cancelledInQueue(client.name)) { () async throws(LoginFailure) in
+            try await logInInTurn(conversation)
         }
     }
 
-    private func winInTurn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    private func logInInTurn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let calls = MobileFirstCalls(name: client.name, conversation: conversation)
         do throws(MobileFirstInterruption) {
             return try await runAgainIfUnknown(calls)
@@ -37,19 +38,19 @@ struct MobileFirstLogin: SessionLogin {
         }
     }
 
-    /// A server that forgot this client forgot the state of every check with it; nothing that was answered has been
-    /// looked at. Once per conversation it may be another client.
+    /// Runs the login, and once more if the server does not know the client. A server that forgot the client also
+    /// forgot the state of its checks, and has evaluated no answer.
     private func runAgainIfUnknown(_ calls: MobileFirstCalls) async throws(MobileFirstInterruption) -> Session {
         do throws(MobileFirstInterruption) {
             return try await run(calls)
         } catch {
             guard case .unknownClient = error else { throw error }
-            client.forgetRegistration(calls)
+            await client.forgetRegistration(calls)
         }
         do throws(MobileFirstInterruption) {
             return try await run(calls)
         } catch {
-            if case .unknownClient = error { client.forgetRegistration(calls) }
+            if case .unknownClient = error { await client.forgetRegistration(calls) }
             throw error
         }
     }
@@ -63,10 +64,10 @@ struct MobileFirstLogin: SessionLogin {
 }
 
 extension MobileFirstLogin {
-    /// POST preauth/v1/preauthorize, until every check of the scope has passed. The first request carries no answer: a
-    /// check that holds is not answered again, and one that does not hold tells first how many attempts remain. Each
-    /// further request carries the answers to the newest challenges only, as an answer to a check that has passed would
-    /// have it validated anew.
+    /// Sends POST preauth/v1/preauthorize until every check of the scope has passed. The first request carries no
+    /// answer: a check that has passed is not answered again, and any other states first how many attempts remain. Each
+    /// further request carries only the answers to the newest challenges, since an answer to a passed check would have
+    /// it validated anew.
     private func preauthorize(
         _ registration: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) {
@@ -107,7 +108,7 @@ extension MobileFirstLogin {
         throw .failed(calls.failure("The server challenged \(Self.rounds + 1) times in one login."))
     }
 
-    /// GET az/v1/authorization: the grant code stands in the redirect, which is not followed.
+    /// Sends GET az/v1/authorization. The redirect holds the grant code and is not followed.
     private func authorize(
         _ registration: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) -> String {
@@ -118,7 +119,7 @@ extension MobileFirstLogin {
         ])
         let url = WebURL(origin: endpoint.origin, path: endpoint.path, query: query)
         let response = try await calls.send(SideRequest(method: .get, url: url), "authorization")
-        // A fragment stands behind the query (RFC 3986 §3).
+        // A fragment follows the query (RFC 3986 §3).
         let location = response.fields[.location]?.prefix { $0 != "#" } ?? ""
         guard (300...399).contains(response.status), let question = location.firstIndex(of: "?") else {
             throw calls.unexpected(response, "authorization", "It redirects nowhere.")
@@ -138,7 +139,7 @@ extension MobileFirstLogin {
         return code
     }
 
-    /// POST az/v1/token
+    /// Sends POST az/v1/token.
     private func fetchToken(
         _ registration: MobileFirstRegistration, code: String, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) -> Session {
@@ -161,9 +162,110 @@ extension MobileFirstLogin {
             ])
         let response = try await calls.send(request, "token")
         guard response.status == 200, let token = BearerToken(response.body, sentAt: now) else {
-            throw calls.unexpected(response, "token", "There is no token in it that can be used.")
+            throw calls.unexpected(response, "token", "The answer has no usable token.")
         }
         calls.report("token: 200\(token.seconds.map { ", valid for \($0) s" } ?? "")")
         return token.session
+    }
+}
+
+/// Handler of an administrator's notice to an application's users (`wl_remoteDisableRealm` with `messageType: NOTIFY`).
+/// It reports the notice as a step, and acknowledges its number.
+///
+/// Every login includes this handler, unless another handler for the check is given.
+struct ApplicationNoticeHandler: SecurityCheckChallengeHandler {
+    static let check = "wl_remoteDisableRealm"
+
+    /// The upstream's name.
+    let challengeName: String
+
+    var securityCheck: String { Self.check }
+
+    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
+        let message = challenge.value["message"]?.stringValue.map(ServerText.sentence) ?? ""
+        // Two in a row could go on forever.
+        guard challenge.value["messageType"] == "NOTIFY", let number = challenge.value["messageId"],
+            challenge.previousAnswer == .notGiven
+        else {
+            return .cancel(
+                reason:
+                    "The administrator of the server demands something of this application that cannot be answered: "
+                    + message)
+        }
+        challenge.conversation.report(
+            ConversationStep(challenge: challengeName, text: "notice of the server: \(message)"))
+        return .submitChallengeAnswer(["messageId": number])
+    }
+}
+
+/// Logout of a MobileFirst client from security checks (POST preauth/v1/logout), which ends its tokens.
+public struct MobileFirstLogout: SessionLogout {
+    private let client: MobileFirstClient
+    private let securityChecks: [String]
+
+    /// Creates a logout of these checks.
+    public init(_ client: MobileFirstClient, of securityChecks: [String]) {
+        self.client = client
+        self.securityChecks = securityChecks
+    }
+
+    /// True: the checks belong to the client.
+    public var endsAllScopes: Bool { true }
+
+    /// Logs out of each check, even if an earlier one fails. Throws the first failure.
+    public func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure) {
+        var first: LoginFailure?
+        for check in securityChecks {
+            do throws(LoginFailure) {
+                try await client.logOut(of: check, conversation)
+            } catch {
+                first = first ?? error
+            }
+        }
+        if let first { throw first }
+    }
+}
+
+extension MobileFirstClient {
+    /// Logs this client out of one security check (POST preauth/v1/logout). All its tokens, of any scope, must be
+    /// dropped afterwards, even if it throws. Without a registration nothing is sent.
+    ///
+    /// Throws a `LoginFailure` if the server did not answer with 200.
+    public func logOut(of securityCheck: String, _ conversation: Conversation) async throws(LoginFailure) {
+        try await mutex.withLock(orThrow: .cancelledInQueue(name)) { () async throws(LoginFailure) in
+            try await logOutInTurn(of: securityCheck, conversation)
+        }
+    }
+
+    private func logOutInTurn(of securityCheck: String, _ conversation: Conversation) async throws(LoginFailure) {
+        let calls = MobileFirstCalls(name: name, conversation: conversation)
+        // This process knows no registration yet for a session that was handed over.
+        var known = registration
+        if known == nil { known = await loadKept(calls) }
+        guard let registration = known else { return }
+        let assertion: JSONWebSignature
+        do {
+            assertion = try self.assertion(by: registration, tokenID: nil, now: conversation.now())
+        } catch {
+            throw calls.failure(error.reason)
+        }
+        let request = SideRequest.form(
+            configuration.api.appending(path: "preauth/v1/logout"),
+            [
+                ("security_check", Secret(securityCheck)),
+                ("client_assertion_type", Secret("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
+                ("client_assertion", Secret(assertion.compact)),
+            ])
+        do throws(MobileFirstInterruption) {
+            let response = try await calls.send(request, "logout")
+            guard response.status == 200 else { throw calls.unexpected(response, "logout") }
+            calls.report("logout: 200")
+        } catch {
+            switch error {
+            case .failed(let failure): throw failure
+            // A client unknown to the server is logged in nowhere.
+            case .unknownClient: await forgetRegistration(calls)
+            }
+        }
     }
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Secrets
 
-/// A registered client: the server's name for it, its key pair, and what it was registered as.
+/// A registered client: its identifier, its key pair, and its configuration at registration.
 struct MobileFirstRegistration: Sendable {
     let clientID: String
     let key: any SigningKey
-    /// What it was registered as. A configuration that has changed since needs another registration, or an update.
+    /// The configuration at registration. If it has changed, another registration or an update is needed.
     let configuration: MobileFirstConfiguration
 
-    /// Whether the server still knows it under `configuration`.
+    /// Validity of a registration for a configuration.
     enum Fitness {
         case current
         case other
@@ -26,13 +27,13 @@ struct MobileFirstRegistration: Sendable {
         return old.issuer == configuration.issuer ? .current : .outdated
     }
 
-    /// Where the state store keeps it.
+    /// Returns the name in the state store.
     static func stateName(upstream: String, application: String, identity: String = "") -> String {
         let name = "mobilefirst.\(StateName.word(upstream)).\(StateName.word(application))"
         return identity.isEmpty ? name : "\(name).\(StateName.word(identity))"
     }
 
-    /// The value as it is kept.
+    /// The serialized registration.
     var kept: Secret {
         SecretJSON([
             "api": .string("\(configuration.api)"),
@@ -44,7 +45,7 @@ struct MobileFirstRegistration: Sendable {
         ]).text
     }
 
-    /// The registration that was kept, or `nil` where `kept` cannot be used.
+    /// Restores a stored registration; `nil` if `kept` cannot be used.
     init?(kept: Secret, keys: any SigningKeys) {
         guard let value = JSONValue(parsing: kept.revealBytes()),
             let api = value["api"]?.stringValue.flatMap({ WebURL($0) }),
@@ -66,15 +67,15 @@ struct MobileFirstRegistration: Sendable {
         self.configuration = configuration
     }
 
-    /// What the client tells of itself. The device's identifier is taken from the key, which is random enough: no other
-    /// source of chance is needed, and it says nothing about the machine.
+    /// Returns the data that the client registers. The device identifier is derived from the key, which is random
+    /// enough: no other random source is needed, and the identifier reveals nothing about the machine.
     static func payload(for configuration: MobileFirstConfiguration, key: any SigningKey) -> JSONValue {
         var application: [String: JSONValue] = [
             "id": .string(configuration.application), "clientPlatform": .string(configuration.platform.rawValue),
         ]
         var payload: [String: JSONValue] = [
             "device": [
-                "id": .string(key.modulus.suffix(16).map(hex).joined()),
+                "id": .string(Hex.encode(key.modulus.suffix(16))),
                 "platform": .string(configuration.platform.rawValue),
                 "os": "Linux", "model": "countersign", "deviceDisplayName": "countersign",
             ]
@@ -87,10 +88,8 @@ struct MobileFirstRegistration: Sendable {
         return .object(payload)
     }
 
-    /// `text`, where it can be a client's identifier.
+    /// Returns `text` if it can be a client identifier.
     static func clientID(_ text: String) -> String? {
         (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
     }
-
-    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 }

@@ -3,7 +3,7 @@
 
 internal import HTTPTypes
 
-/// What a preauthorization says.
+/// Result of a preauthorization.
 enum PreauthorizationVerdict {
     /// Checks demand answers; others may have passed already.
     case challenged([String: JSONValue], successes: [String: JSONValue])
@@ -11,7 +11,7 @@ enum PreauthorizationVerdict {
     case failed([String: JSONValue])
     /// Every check of the scope has passed.
     case passed([String: JSONValue])
-    /// Nothing that a MobileFirst server says there.
+    /// Not an answer of a MobileFirst server.
     case unusable(remedy: String)
 
     init(_ response: SideResponse) {
@@ -19,7 +19,7 @@ enum PreauthorizationVerdict {
         switch response.status {
         case 200:
             guard let body, body.objectValue != nil else {
-                self = .unusable(remedy: "It is no JSON; a login page may stand in front of the server.")
+                self = .unusable(remedy: "It is not JSON; there may be a login page in front of the server.")
                 return
             }
             self = .passed(body["successes"]?.objectValue ?? [:])
@@ -31,7 +31,7 @@ enum PreauthorizationVerdict {
                 return
             }
             self = .challenged(challenges, successes: body?["successes"]?.objectValue ?? [:])
-        // Web clients take 222 for 403, as some gateways replace a 403.
+        // Web clients accept 222 for 403, since some gateways replace a 403.
         case 403, 222:
             guard let failures = body?["failures"]?.objectValue, !failures.isEmpty else {
                 self = .unusable(remedy: "It names no security check.")
@@ -51,12 +51,12 @@ enum PreauthorizationVerdict {
         }
     }
 
-    /// What may be wrong, where it is unusable.
+    /// A hint at the cause, if the answer is unusable.
     var remedy: String {
         if case .unusable(let remedy) = self { remedy } else { "" }
     }
 
-    /// In words, without anything that the server says but names and the number of attempts.
+    /// A summary that quotes only names and the number of attempts.
     var summary: String {
         switch self {
         case .challenged(let challenges, _):
@@ -77,7 +77,8 @@ enum PreauthorizationVerdict {
         }
     }
 
-    /// IBM's clients differ in whether they regard the case; being lenient costs nothing.
+    /// Returns whether the fields hold an MFP challenge. IBM's clients differ in case sensitivity; ignoring case is
+    /// harmless.
     private static func isChallenge(_ fields: HTTPFields) -> Bool {
         fields[values: .wwwAuthenticate].contains { value in
             ((try? AuthenticationChallenge.parse([value])) ?? []).contains { $0.isScheme("MFP-Challenge") }

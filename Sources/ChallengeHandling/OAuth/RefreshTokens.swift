@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Secrets
 internal import Synchronization
 
-/// The refresh token in force for one credential at one token endpoint.
+/// The current refresh token of one credential at one token endpoint.
 ///
-/// Servers that rotate refresh tokens (RFC 6749 §6, RFC 9700 §4.14.2) take each once, and revoke everything where one is
-/// sent again. So what a server gives in its place is kept, sealed, before its access token is used; it replaces the
-/// credential's own until that changes. Each login reads it anew, for `countersign login` may have used it meanwhile.
+/// Servers that rotate refresh tokens (RFC 6749 §6, RFC 9700 §4.14.2) accept each once, and revoke everything if one is
+/// sent again. So a new token is saved, sealed, before its access token is used. It replaces the credential's own until
+/// the credential changes. Each login loads it again, because `countersign login` may have used it meanwhile.
 public final class RefreshTokens: Sendable {
-    /// Lets one use of the token happen at a time, over all sessions won with it.
-    let turnstile = Turnstile()
+    /// Serializes uses of the token, over all sessions established with it.
+    let mutex = AsyncMutex()
     private let stateName: String
-    /// What could not be kept yet.
+    /// A token that could not be saved yet.
     private let unkept = Mutex<KeptRefreshToken?>(nil)
 
-    /// Those of the credential of that name at that origin.
+    /// Creates the tokens of the named credential at that origin.
     public init(credential: String, origin: Origin) {
         stateName = "refresh-token.\(StateName.word(credential)).\(StateName.word("\(origin)"))"
     }
 
-    /// The token to send. Throws `no-credential` where the credential has none, and `login-failed` where the state cannot
-    /// be read or written: a token that may have been used already is not tried.
-    func current(for use: CredentialUse, in conversation: Conversation) throws(LoginFailure) -> Secret {
+    /// Returns the token to send. Throws `no-credential` if the credential has none, and `login-failed` if the state
+    /// cannot be read or written: a token that may have been used already is not sent.
+    func current(for use: CredentialUse, in conversation: Conversation) async throws(LoginFailure) -> Secret {
         let given = try use.field("refresh-token")
         do throws(StateError) {
             if let waiting = unkept.withLock({ $0 }), waiting.replaces(given, of: use.credential) {
-                try conversation.state.save(waiting.sealed, as: stateName)
+                try await conversation.state.save(waiting.sealed, as: stateName)
                 unkept.withLock { $0 = nil }
                 return waiting.token
             }
-            guard let kept = try conversation.state.load(stateName).flatMap(KeptRefreshToken.init(sealed:)),
+            guard let kept = try await conversation.state.load(stateName).flatMap(KeptRefreshToken.init(sealed:)),
                 kept.replaces(given, of: use.credential)
             else { return given }
             return kept.token
         } catch {
-            throw failure("The refresh token that is in force cannot be read or kept", error, use)
+            throw failure("The current refresh token cannot be read or saved", error, use)
         }
     }
 
-    /// Keeps `token` in place of the one that was just used. Where that fails, its session is not used either; the token
-    /// stays in memory, and the next login keeps it before it asks for anything.
-    func keep(_ token: Secret, for use: CredentialUse, in conversation: Conversation) throws(LoginFailure) {
+    /// Saves `token` in place of the one just used. If that fails, its session is not used either; the token stays in
+    /// memory, and the next login saves it before requesting anything.
+    func keep(_ token: Secret, for use: CredentialUse, in conversation: Conversation) async throws(LoginFailure) {
         let kept = KeptRefreshToken(
             token: token, given: try use.field("refresh-token"), client: use.credential["client-id"])
         do throws(StateError) {
-            try conversation.state.save(kept.sealed, as: stateName)
+            try await conversation.state.save(kept.sealed, as: stateName)
             unkept.withLock { $0 = nil }
         } catch {
             unkept.withLock { $0 = kept }
-            throw failure("The next refresh token cannot be kept, so the token won with it is not used", error, use)
+            throw failure("The next refresh token cannot be saved, so its access token is not used", error, use)
         }
     }
 
@@ -59,10 +60,10 @@ public final class RefreshTokens: Sendable {
     }
 }
 
-/// A rotated refresh token, and the credential that it stands for.
+/// A rotated refresh token and the credential that it replaces.
 private struct KeptRefreshToken: Sendable {
     let token: Secret
-    /// The credential's own refresh token, with which the line of tokens began.
+    /// The credential's own refresh token, the first of the chain.
     let given: Secret
     let client: Secret?
 
@@ -72,7 +73,7 @@ private struct KeptRefreshToken: Sendable {
         self.client = client
     }
 
-    /// Whether the credential is still the one that it stands for.
+    /// Returns whether the credential is still the one that the token replaces.
     func replaces(_ given: Secret, of credential: Credential) -> Bool {
         self.given == given && client == credential["client-id"]
     }

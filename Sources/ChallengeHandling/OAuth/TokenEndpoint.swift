@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The side of a token endpoint that all grants share: what its refusals mean (RFC 6749 §5.2), and how they are told.
+internal import Basics
+internal import Secrets
+
+/// Token requests of all grants, and the meaning and reporting of refusals (RFC 6749 §5.2).
 struct TokenEndpoint {
-    /// The challenge that failures and steps belong to.
+    /// The challenge's name, for failures and steps.
     let name: String
     let conversation: Conversation
 
-    /// The words that say that a secret is refused. `unauthorized_client` is not among them: that client is known, and may not do this.
+    /// Error codes that reject a secret. `unauthorized_client` is not among them: the client is known, but not allowed
+    /// this grant.
     private static let rejections: Set<String> = ["invalid_client", "invalid_grant"]
-    /// The words that are about what is asked for.
+    /// Error codes that refuse the requested scope.
     private static let scopeRefusals: Set<String> = ["invalid_scope", "unauthorized_client"]
-    /// So long a refused scope is not asked for again, in milliseconds.
+    /// The pause before a refused scope is requested again, in milliseconds.
     private static let scopePause: Int64 = 30_000
 
-    /// The answer to a token request.
+    /// Outcome of a token request.
     enum Answer {
-        /// A 2xx.
+        /// A 2xx response.
         case accepted(SideResponse)
-        /// The server does not take the credential, at least not for this scope.
+        /// The server does not accept the credential, at least not for this scope.
         case refused(retryAt: Int64?)
     }
 
-    /// Sends `request`. Throws what says nothing about the credential. `isGrown`: whether more scope is asked for than the
-    /// configuration does.
+    /// Sends `request`. Throws failures that say nothing about the credential. `isGrown` if more scope is requested
+    /// than configured.
     func ask(_ request: SideRequest, isGrown: Bool = false) async throws(LoginFailure) -> Answer {
         let response: SideResponse
         do throws(SideRequestError) {
@@ -39,7 +43,8 @@ struct TokenEndpoint {
         let retryAt = Moment.retry(after: response.fields, now: conversation.now())
         switch response.status {
         case 400..<500 where response.status != 429:
-            // A 401 means that the client is not who it says (RFC 6749 §5.2), in whatever words. Others say it with 400, or 403.
+            // A 401 means that client authentication failed (RFC 6749 §5.2), whatever the error code. Other servers use
+            // 400 or 403.
             let isRejected = error.map(Self.rejections.contains) ?? false
             if isRejected || response.status == 401 { return .refused(retryAt: retryAt) }
         case 300..<400:
@@ -52,32 +57,33 @@ struct TokenEndpoint {
         let advice =
             error.map { Self.advice[$0] ?? "" }
             ?? (response.status < 429
-                ? " Check `token.url`." : " A later request tries again; if it stays so, look at the server.")
+                ? " Check `token.url`." : " A later request tries again; if the error persists, check the server.")
         let detail = "The token endpoint answered with status \(response.status)\(word).\(advice)"
         if isGrown, let error, Self.scopeRefusals.contains(error) { throw scopeFailure(detail, retryAt: retryAt) }
         throw failure(detail, retryAt: retryAt)
     }
 
-    /// Returns how a login ends that was refused for `scope`. A value that was never accepted is rejected, and its latch closes. For one
-    /// that was, `confirm` asks for less with the same value: if the server takes that, the refusal is the scope's alone.
+    /// Returns the failure of a login that was refused for `scope`. A value that was never accepted is rejected, and
+    /// its latch closes. For an accepted value `confirm` requests less scope: if the server grants that, the refusal
+    /// concerns only the scope.
     func end(
         refused scope: Scope, retryAt: Int64?, of use: CredentialUse,
         confirm: (() async throws(LoginFailure) -> Answer)?
     ) async throws(LoginFailure) -> LoginFailure {
         guard let confirm, use.acceptance(in: conversation) != nil else {
-            return use.reject(.rejected, serverWait: retryAt, in: conversation)
+            return await use.reject(.rejected, serverWait: retryAt, in: conversation)
         }
         report("token: refused for more than was accepted before, so less is asked for")
         switch try await confirm() {
-        case .refused(let retryAt): return use.reject(.rejected, serverWait: retryAt, in: conversation)
+        case .refused(let retryAt): return await use.reject(.rejected, serverWait: retryAt, in: conversation)
         case .accepted:
             return scopeFailure(
-                "The token endpoint accepts the credential \"\(use.key.credential)\", and refuses it the scope "
-                    + "\"\(ServerText.sentence("\(scope)"))\". Grant it to the client there.", retryAt: retryAt)
+                "The token endpoint accepts the credential \"\(use.key.credential)\", but refuses the scope "
+                    + "\"\(ServerText.sentence("\(scope)"))\". Grant the scope to the client there.", retryAt: retryAt)
         }
     }
 
-    /// A failure of one scope, which is not asked for again for a while.
+    /// Returns a failure of one scope, which is not requested again for a while.
     private func scopeFailure(_ detail: String, retryAt: Int64?) -> LoginFailure {
         let pause = conversation.now().saturatingAdd(Self.scopePause)
         var failure = failure(detail, retryAt: max(retryAt ?? pause, pause))
@@ -85,7 +91,7 @@ struct TokenEndpoint {
         return failure
     }
 
-    /// The token of a 2xx.
+    /// Returns the token of a 2xx response.
     func token(
         in answer: TokenAnswer, status: Int, named names: [String] = ["access_token"], defaultSeconds: Int64? = nil
     ) throws(LoginFailure) -> TokenAnswer.Token {
@@ -99,7 +105,7 @@ struct TokenEndpoint {
         }
     }
 
-    /// A failure that says nothing about any credential.
+    /// Returns a failure that says nothing about any credential.
     func failure(_ detail: String, retryAt: Int64? = nil) -> LoginFailure {
         LoginFailure(.failed, challenge: name, detail: detail, retryAt: retryAt)
     }
@@ -109,10 +115,91 @@ struct TokenEndpoint {
     }
 
     private static let advice = [
-        "invalid_request": " Check what `token.parameters` and `token.audience` have to name there.",
+        "invalid_request": " Check the values of `token.parameters` and `token.audience`.",
         "invalid_scope": " Check `token.scope`, and what a resource has named in a 403 insufficient_scope.",
         "invalid_target": " Check `token.audience` and `token.parameters`.",
-        "unauthorized_client": " Check what the client is allowed there.",
-        "unsupported_grant_type": " Check `token.grant`, and what the client is allowed there.",
+        "unauthorized_client": " Check which grants and scopes the server allows this client.",
+        "unsupported_grant_type": " Check `token.grant`, and which grants the server allows this client.",
     ]
+}
+
+/// Strict reader of a token endpoint's answer (RFC 6749 §5).
+struct TokenAnswer {
+    /// A token and its lifetime.
+    struct Token {
+        let value: Secret
+        /// The lifetime in seconds, if the server states one.
+        let seconds: Int64?
+
+        /// Returns the expiry in milliseconds since 1970. The lifetime counts from `sentAt`, when the token was
+        /// requested, so the session never outlives the token.
+        func expiresAt(sentAt: Int64) -> Int64? {
+            seconds.flatMap { seconds in
+                let end = sentAt.addingReportingOverflow(seconds * 1000)
+                return end.overflow ? nil : end.partialValue
+            }
+        }
+    }
+
+    /// Reason why a token cannot be used.
+    struct Unusable: Error, Equatable {
+        let reason: String
+
+        init(_ reason: String) { self.reason = reason }
+    }
+
+    private let body: JSONValue?
+
+    init(_ body: [UInt8]) {
+        self.body = JSONValue(parsing: body)
+    }
+
+    /// The refresh token, if there is one that can be stored.
+    var refreshToken: Secret? { carriable("refresh_token") }
+
+    /// The server's error code (§5.2), if it is valid.
+    var error: String? {
+        guard let error = body?["error"]?.stringValue, (1...64).contains(error.utf8.count) else { return nil }
+        let isWord = error.utf8.allSatisfy { $0.isAlphanumeric || "_-.".utf8.contains($0) }
+        return isWord ? error : nil
+    }
+
+    /// Returns the access token (§5.1), the first of `names` that is present. `defaultSeconds` replaces a missing
+    /// lifetime.
+    func token(named names: [String] = ["access_token"], defaultSeconds: Int64? = nil) throws(Unusable) -> Token {
+        guard let body else { throw Unusable("is not JSON") }
+        guard let value = names.lazy.compactMap(carriable).first else {
+            throw Unusable("holds no `\(names[0])` that a field can carry")
+        }
+        if let type = body["token_type"], type != .null {
+            guard let type = type.stringValue, type.lowercased() == "bearer" else {
+                throw Unusable("holds a token of another type than Bearer")
+            }
+        }
+        guard let life = body["expires_in"], life != .null else { return Token(value: value, seconds: defaultSeconds) }
+        guard let seconds = Self.seconds(life) else { throw Unusable("holds an `expires_in` that is not a number") }
+        guard seconds > 0 else { throw Unusable("holds a token that has expired already") }
+        // More than ten years is a mistake in units. The limit avoids overflow.
+        return Token(value: value, seconds: min(seconds, 10 * 366 * 86400))
+    }
+
+    private func carriable(_ name: String) -> Secret? {
+        guard let text = body?[name]?.stringValue, TokenPlacement.canCarry(text.utf8) else { return nil }
+        return Secret(text)
+    }
+
+    /// Returns whole seconds of a number, or of a text with a number.
+    private static func seconds(_ value: JSONValue) -> Int64? {
+        if let whole = value.integerValue { return whole }
+        switch value {
+        case .double(let number): return whole(number)
+        case .string(let text): return Double(text).flatMap(whole)
+        default: return nil
+        }
+    }
+
+    private static func whole(_ number: Double) -> Int64? {
+        guard number.isFinite else { return nil }
+        return Int64(min(max(number, -1), 1e12))
+    }
 }

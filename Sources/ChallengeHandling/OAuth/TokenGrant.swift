@@ -1,35 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A way to a token that `grant` may name. Each is one folder, and one line of `allCases`.
+internal import Basics
+internal import Synchronization
+
+/// A way to get a token, named by `grant`. Each has its folder and a line in `allCases`.
 package struct TokenGrant: Sendable {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     package let rawValue: String
-    /// The fields that it takes from a credential.
+    /// The credential's fields that the grant uses.
     let neededFields: @Sendable (TokenSettings) -> Set<String>
-    /// True if it is one of OAuth 2, by an endpoint that `issuers` may name and that revokes.
+    /// True for OAuth 2 grants, whose endpoint `issuers` may name and which can revoke tokens.
     var isOfOAuth = false
-    /// True if nobody is asked for the token.
+    /// True if no server is asked for the token.
     var asksNobody = false
-    /// True if it cannot be one of several schemes.
+    /// True if the grant cannot be one of several schemes.
     var standsAlone = false
-    /// The endpoint that an upstream has for it, where none is written.
+    /// The upstream's default endpoint, if none is configured.
     var endpoint: @Sendable (ProtectedUpstream) -> WebURL? = { _ in nil }
-    /// The authenticator; `nil` where the settings name no server.
+    /// Makes the authenticator; `nil` if the settings name no server.
     let make: @Sendable (TokenLogins) -> Authenticator?
 }
 
 extension TokenGrant: CaseIterable {
-    /// All ways.
+    /// All grants.
     package static let allCases: [TokenGrant] = [
         .clientCredentials, .mobileFirst, .password, .refreshToken, .registry, .static,
     ]
 }
 
 extension TokenGrant: RawRepresentable, Hashable {
-    /// The way of that name.
+    /// Creates the grant of that name.
     package init?(rawValue: String) {
         guard let grant = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
         self = grant
+    }
+}
+
+/// Factory of authenticators for `scheme: bearer` with its `token:`.
+struct TokenLogins {
+    let challenge: ChallengeSettings
+    let credential: String
+    let realm: String?
+    let token: TokenSettings
+    let site: LoginSite
+
+    /// The authenticator; `nil` if the settings name no server.
+    var login: Authenticator? { token.grant.make(self) }
+
+    var upstream: ProtectedUpstream { site.upstream }
+    var material: TokenMaterial { site.material.tokens }
+    var retry: Duration? { challenge.retryRejected }
+    var placement: TokenPlacement { TokenPlacement(field: token.field, prefix: token.prefix) }
+    private var scope: Scope { Scope(token.scope) }
+
+    /// Returns the key of the credential's latch at a server.
+    func latch(at origin: Origin) -> LatchKey {
+        LatchKey(origin: origin, challenge: challenge.name, credential: credential)
+    }
+
+    /// Returns an authenticator of this challenge, whose login sends requests to `servers`.
+    func authenticator(
+        _ detector: any ChallengeDetector, scope: Scope? = nil,
+        scopeOfRoute: (@Sendable (_ method: String, _ path: String) -> Scope?)? = nil,
+        logout: (any SessionLogout)? = nil, servers: [WebURL] = [],
+        makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+    ) -> Authenticator {
+        return Authenticator(
+            name: challenge.name, trigger: .detected(detector), isAhead: false,
+            isKept: challenge.login == .atStart,
+            key: SessionKey(
+                origin: upstream.url.origin, challenge: challenge.name, credential: credential,
+                scope: (scope ?? self.scope).description),
+            credentials: [credential], scopeOfRoute: scopeOfRoute, logout: logout,
+            makeLogin: makeLogin
+        ).sending(to: Set((servers + [token.revocation].compactMap(\.self)).map(\.origin)))
+    }
+
+    /// Returns the authenticator of an OAuth 2 grant, with the configured endpoint.
+    fileprivate func endpoint(_ grant: TokenConfiguration.Grant) -> Authenticator? {
+        guard let url = token.url else { return discovered(grant) }
+        let revocation = token.revocation.map {
+            TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
+        }
+        return authenticator(BearerDetector(realm: realm), logout: revocation, servers: [url]) { occasion in
+            tokenLogin(configuration(grant, at: url), scope: occasion.scope)
+        }
+    }
+
+    /// Returns the authenticator with a discovered endpoint.
+    private func discovered(_ grant: TokenConfiguration.Grant) -> Authenticator? {
+        guard !token.issuers.isEmpty else { return nil }
+        // A refresh token's scope comes from its grant (RFC 6749 §6).
+        let discovery = TokenDiscovery(
+            name: challenge.name, resource: upstream.url, servers: token.issuers,
+            takesScope: scope.isEmpty && grant != .refreshToken)
+        return authenticator(BearerDetector(realm: realm), servers: token.issuers.map(\.url)) { occasion in
+            DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { found in
+                tokenLogin(configuration(grant, at: found), scope: occasion.scope.union(found.scope))
+            }
+        }
+    }
+
+    private func tokenLogin(_ configuration: TokenConfiguration, scope: Scope) -> TokenLogin {
+        let origin = configuration.url.origin
+        return TokenLogin(
+            configuration, key: latch(at: origin), scope: scope, configuredScope: self.scope, retryRejectedAfter: retry,
+            keys: material.keys, refreshTokens: material.refreshTokens(credential, at: origin))
+    }
+
+    private func configuration(_ grant: TokenConfiguration.Grant, at url: WebURL) -> TokenConfiguration {
+        TokenConfiguration(
+            url: url, grant: grant, clientAuthentication: token.clientAuthentication ?? .basic,
+            audience: token.audience,
+            parameters: token.parameters, placement: placement)
+    }
+
+    private func configuration(_ grant: TokenConfiguration.Grant, at found: DiscoveredEndpoint) -> TokenConfiguration {
+        TokenConfiguration(
+            found, grant: grant, clientAuthentication: token.clientAuthentication, audience: token.audience,
+            parameters: token.parameters, placement: placement)
+    }
+}
+
+extension TokenGrant {
+    /// RFC 6749 §4.4.
+    package static let clientCredentials = TokenGrant(
+        rawValue: "client-credentials",
+        neededFields: { ["client-id", $0.clientAuthentication == .privateKeyJWT ? "private-key" : "client-secret"] },
+        isOfOAuth: true
+    ) { $0.endpoint(.clientCredentials) }
+
+    /// RFC 6749 §4.3.
+    package static let password = TokenGrant(
+        rawValue: "password", neededFields: { _ in ["username", "password"] }, isOfOAuth: true
+    ) { $0.endpoint(.password) }
+
+    /// RFC 6749 §6.
+    package static let refreshToken = TokenGrant(
+        rawValue: "refresh-token", neededFields: { _ in ["refresh-token"] }, isOfOAuth: true
+    ) { $0.endpoint(.refreshToken) }
+}
+
+/// Keys and refresh tokens that token logins share, even across a reload.
+final class TokenMaterial: Sendable {
+    /// The keys for assertions.
+    let keys: any SigningKeys
+    private let known = Mutex<[String: RefreshTokens]>([:])
+
+    init(keys: any SigningKeys) { self.keys = keys }
+
+    /// Returns the refresh tokens of a credential at an endpoint's origin. All their users share one object.
+    func refreshTokens(_ credential: String, at origin: Origin) -> RefreshTokens {
+        known.withLock { known in
+            let name = "\(credential) \(origin)"
+            if let there = known[name] { return there }
+            let made = RefreshTokens(credential: credential, origin: origin)
+            known[name] = made
+            return made
+        }
     }
 }

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+public import HTTPTypes
 internal import Secrets
 
-/// Wins a token by one request to a token endpoint (RFC 6749 §4.3, §4.4, §6).
+/// Login by one request to a token endpoint (RFC 6749 §4.3, §4.4, §6).
 public struct TokenLogin: SessionLogin {
-    /// The endpoint, and how it is asked.
+    /// The endpoint and the parameters of its requests.
     public let configuration: TokenConfiguration
     /// The challenge, the credential, and the endpoint's origin.
     public let key: LatchKey
-    /// What is asked for; empty: nothing is, and the server gives what it thinks fit.
+    /// The requested scope; empty for the server's default.
     public private(set) var scope: Scope
-    /// What the configuration asks for; more is asked for where a resource has named it.
+    /// The configured scope. More is requested if a resource has named more.
     private let configuredScope: Scope
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
     private let keys: any SigningKeys
     private let refreshTokens: RefreshTokens
 
-    /// A login. All logins that use one refresh token share one `refreshTokens`. `configuredScope`: the scope of the configuration, if
-    /// `scope` may be more.
+    /// Creates a login. All logins with one refresh token share one `refreshTokens`. `configuredScope` is the scope of
+    /// the configuration, if `scope` may be more.
     public init(
         _ configuration: TokenConfiguration, key: LatchKey, scope: Scope = .empty, configuredScope: Scope? = nil,
         retryRejectedAfter: Duration? = nil, keys: any SigningKeys, refreshTokens: RefreshTokens
@@ -33,19 +35,20 @@ public struct TokenLogin: SessionLogin {
         self.refreshTokens = refreshTokens
     }
 
-    /// Wins a session, or says why not.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        guard configuration.grant == .refreshToken else { return try await win(conversation, by: nil) }
+    /// Requests a token and returns its session.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        guard configuration.grant == .refreshToken else { return try await logIn(conversation, by: nil) }
         // A refresh token sent twice at once looks stolen to the server.
-        return try await refreshTokens.turnstile.inTurn(of: key.challenge) { () async throws(LoginFailure) in
-            try await win(conversation, by: refreshTokens)
+        return try await refreshTokens.mutex.withLock(orThrow: .cancelledInQueue(key.challenge)) {
+            () async throws(LoginFailure) in
+            try await logIn(conversation, by: refreshTokens)
         }
     }
 
-    private func win(
+    private func logIn(
         _ conversation: Conversation, by refreshTokens: RefreshTokens?
     ) async throws(LoginFailure) -> Session {
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         let sentAt = conversation.now()
         let response: SideResponse
@@ -61,31 +64,169 @@ public struct TokenLogin: SessionLogin {
                     } : nil)
         }
         let token = try endpoint.token(in: TokenAnswer(response.body), status: response.status)
-        use.accept(in: conversation)
+        await use.accept(in: conversation)
         return Session(
             fields: [configuration.placement.field(carrying: token.value)],
             expiresAt: token.expiresAt(sentAt: sentAt))
     }
 
-    /// Asks for a token once, and keeps the refresh token that comes with it.
+    /// Requests a token once, and saves the refresh token that comes with it.
     private func ask(
         _ endpoint: TokenEndpoint, for scope: Scope, _ use: CredentialUse, _ refreshTokens: RefreshTokens?
     ) async throws(LoginFailure) -> TokenEndpoint.Answer {
         let conversation = endpoint.conversation
-        let refreshToken = try refreshTokens?.current(for: use, in: conversation)
+        let refreshToken = try await refreshTokens?.current(for: use, in: conversation)
         var login = self
         login.scope = scope
-        let request = try TokenRequest(
+        let request = try await TokenRequest(
             login, use, refreshToken: refreshToken, keys: keys, now: conversation.now()
         ).sideRequest
         let answer = try await endpoint.ask(request, isGrown: scope != configuredScope)
         if case .accepted(let response) = answer, let refreshTokens,
             let next = TokenAnswer(response.body).refreshToken, next != refreshToken
         {
-            // Before anything else: the one that was sent may be good no more.
-            try refreshTokens.keep(next, for: use, in: conversation)
-            endpoint.report("token: the next refresh token is kept")
+            // Saved first: the token that was sent may no longer be valid.
+            try await refreshTokens.keep(next, for: use, in: conversation)
+            endpoint.report("token: the next refresh token is saved")
         }
         return answer
+    }
+}
+
+/// Revocation of an access token (RFC 7009). A refresh token is not revoked: it is the credential, which only a person
+/// could replace.
+public struct TokenRevocation: SessionLogout {
+    /// The revocation endpoint.
+    public let url: WebURL
+    /// The client authentication, and the field that carries the token.
+    public let configuration: TokenConfiguration
+    /// The challenge, the credential, and the token endpoint's origin.
+    public let key: LatchKey
+    private let keys: any SigningKeys
+
+    /// Creates a revocation.
+    public init(url: WebURL, _ configuration: TokenConfiguration, key: LatchKey, keys: any SigningKeys) {
+        self.url = url
+        self.configuration = configuration
+        self.key = key
+        self.keys = keys
+    }
+
+    /// Revokes the token of `session`. A server that no longer knows the token answers 200 as well (RFC 7009 §2.2).
+    public func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure) {
+        guard let token = token(of: session) else { return }
+        let use = try await CredentialUse.lookUp(key, in: conversation)
+        let proof = try ClientProof(configuration, use, keys: keys, now: conversation.now())
+        var form: [(name: String, value: Secret)] = [("token", token), ("token_type_hint", Secret("access_token"))]
+        form += proof.form
+        var request = SideRequest.form(url, form)
+        if let authorization = proof.authorization { request.fields[.authorization] = authorization }
+        let response: SideResponse
+        do throws(SideRequestError) {
+            response = try await conversation.sideRequests.send(request)
+        } catch {
+            throw LoginFailure(error, step: "the revocation", challenge: key.challenge)
+        }
+        conversation.report(ConversationStep(challenge: key.challenge, text: "revocation: \(response.status)"))
+        guard (200..<300).contains(response.status) else {
+            throw LoginFailure(
+                .failed, challenge: key.challenge,
+                detail: "The server answered the revocation of a token with status \(response.status). Check "
+                    + "`token.revocation`.")
+        }
+    }
+
+    private func token(of session: Session) -> Secret? {
+        guard let value = session.fields.first(where: { $0.name == configuration.placement.field })?.value else {
+            return nil
+        }
+        let prefix = configuration.placement.prefix.isEmpty ? [] : Array("\(configuration.placement.prefix) ".utf8)
+        let bytes = value.revealBytes()
+        return bytes.starts(with: prefix) && bytes.count > prefix.count ? Secret(bytes[prefix.count...]) : nil
+    }
+}
+
+/// Parameters of a request to a token endpoint (RFC 6749 §3.2).
+public struct TokenConfiguration: Sendable, Equatable {
+    /// Grants that need no user interaction.
+    public enum Grant: String, Sendable {
+        /// RFC 6749 §4.4.
+        case clientCredentials = "client_credentials"
+        /// RFC 6749 §4.3; fields `username` and `password`.
+        case password
+        /// RFC 6749 §6; field `refresh-token`.
+        case refreshToken = "refresh_token"
+    }
+
+    /// Client authentication, with the fields `client-id`, and `client-secret` or `private-key`.
+    public enum ClientAuthentication: String, Sendable, CaseIterable {
+        /// `Authorization: Basic` (RFC 6749 §2.3.1).
+        case basic
+        /// Parameters of the body (RFC 6749 §2.3.1).
+        case body
+        /// A signed assertion (RFC 7523 §2.2).
+        case privateKeyJWT = "private-key-jwt"
+    }
+
+    /// A further parameter of the token request. A standard name overrides that parameter, and an empty value omits it.
+    public typealias Parameter = NamedTemplate
+
+    /// The token endpoint.
+    public var url: WebURL
+    /// The grant.
+    public var grant: Grant
+    /// The client authentication.
+    public var clientAuthentication: ClientAuthentication
+    /// The `audience` parameter, if the endpoint needs one (RFC 8693 §2.1).
+    public var audience: String?
+    /// The `resource` parameter (RFC 8707), if known. A configured audience or parameter overrides it.
+    public var resource: String?
+    /// The audience of a client's assertion; `nil` for the endpoint.
+    public var assertionAudience: String?
+    /// Further parameters.
+    public var parameters: [Parameter]
+    /// The field that carries the token.
+    public var placement: TokenPlacement
+
+    /// Creates a configuration.
+    public init(
+        url: WebURL, grant: Grant, clientAuthentication: ClientAuthentication = .basic, audience: String? = nil,
+        parameters: [Parameter] = [], placement: TokenPlacement = TokenPlacement()
+    ) {
+        self.url = url
+        self.grant = grant
+        self.clientAuthentication = clientAuthentication
+        self.audience = audience
+        self.parameters = parameters
+        self.placement = placement
+    }
+}
+
+/// The field that carries a token, and its prefix (RFC 6750 §2.1 by default).
+public struct TokenPlacement: Sendable, Equatable {
+    /// The field of each request.
+    public let field: HTTPField.Name
+    /// The word before the token, followed by a space; empty for none.
+    public let prefix: String
+
+    /// Creates a placement; the default is `Authorization: Bearer TOKEN`.
+    public init(field: HTTPField.Name = .authorization, prefix: String = "Bearer") {
+        self.field = field
+        self.prefix = prefix
+    }
+
+    /// The length limit of a token in bytes: what servers still accept in one field.
+    static let longest = 32 * 1024
+
+    /// Returns whether a field can carry `token`: visible ASCII without spaces (RFC 6749 appendix A.12, less the
+    /// space).
+    static func canCarry(_ token: some Collection<UInt8>) -> Bool {
+        (1...longest).contains(token.count) && token.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+
+    /// Returns the field with `token` as its value.
+    func field(carrying token: Secret) -> InjectedField {
+        InjectedField(
+            name: field, value: prefix.isEmpty ? token : Secret(Array("\(prefix) ".utf8) + token.revealBytes()))
     }
 }

@@ -2,36 +2,37 @@
 // Copyright the Countersign authors
 
 package import HTTPTypes
+internal import SettingsReading
 
-/// The source of a bearer token, and the field that it goes in.
+/// Settings of `token`: the source of a bearer token, and the field that carries the token.
 package struct TokenSettings: Sendable, Equatable {
-    /// The way to it.
+    /// Kind of token request.
     package typealias Grant = TokenGrant
-    /// The client's proof of who it is.
+    /// Method of client authentication.
     package typealias ClientAuthentication = TokenConfiguration.ClientAuthentication
 
-    /// The way to it.
+    /// Kind of token request.
     package var grant: Grant
-    /// The token endpoint; `nil` with the grant `static`, and where `issuers` are named.
+    /// Token endpoint; nil with the grant `static`, or if `issuers` are named.
     package var url: WebURL?
-    /// The authorization servers among which the resource may choose (RFC 9728); empty where `url` says it all.
+    /// Authorization servers that the resource may choose from (RFC 9728); empty if `url` names the endpoint.
     package var issuers: [AuthorizationServer]
-    /// The address at which tokens are revoked (RFC 7009); `nil`: they are not.
+    /// Address of token revocation (RFC 7009); nil: tokens are not revoked.
     package var revocation: WebURL?
-    /// The scope's elements.
+    /// Scope.
     package var scope: [String]
-    /// The audience, where the endpoint wants one named.
+    /// Audience, if the endpoint needs one.
     package var audience: String?
     /// More parameters of the token request, in the order of the file.
     package var parameters: [NamedTemplate]
-    /// The client's proof of who it is; `nil`: as its server would have it, where that says so, and else by Basic.
+    /// Method of client authentication; nil: the method that the server's metadata names, or else Basic.
     package var clientAuthentication: ClientAuthentication?
-    /// The field of the request that carries the token.
+    /// Field of the request that carries the token.
     package var field: HTTPField.Name
-    /// The word before the token in that field, a space between; empty for none.
+    /// Word before the token in the field, followed by a space; empty for none.
     package var prefix: String
 
-    /// The source of a token.
+    /// Creates the source of a token.
     package init(
         grant: Grant, url: WebURL? = nil, issuers: [AuthorizationServer] = [], revocation: WebURL? = nil,
         scope: [String] = [], audience: String? = nil, parameters: [NamedTemplate] = [],
@@ -50,7 +51,7 @@ package struct TokenSettings: Sendable, Equatable {
         self.prefix = prefix
     }
 
-    /// All but the address of revocation.
+    /// Adds every setting except `revocation`.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("token.grant", grant.rawValue)
         let server = upstream.mobileFirst != nil ? grant.endpoint(upstream) : nil
@@ -62,5 +63,106 @@ package struct TokenSettings: Sendable, Equatable {
         terms.add("token.client-auth", (clientAuthentication ?? .basic).rawValue)
         terms.add("token.field", field.canonicalName)
         terms.add("token.prefix", prefix)
+    }
+}
+
+extension TokenSettings {
+    private enum Keys {
+        static let grant = Key(required: "grant", ValueForm<Grant>.choice, "Method of obtaining the token.")
+        static let url = Key(
+            "url", .address,
+            without: "with `mobilefirst` and `upstream`: that server's; else required, but not with `static`",
+            "Token endpoint.")
+        static let issuers = Key(
+            "issuers", .filledList(of: .issuer, else: "is empty: name at least one server"),
+            "Authorization servers that the resource may choose from (RFC 9728), instead of `url`.")
+        static let revocation = Key(
+            "revocation", .address,
+            "Address at which access tokens are revoked (RFC 7009) when they are no longer needed.")
+        static let scope = Key(
+            "scope", .words, default: [], words: "with `issuers`, what the resource names; else none",
+            "Scope that is always requested.")
+        static let audience = Key(
+            "audience", .word,
+            without: "with `issuers`, the resource itself by `resource` (RFC 8707); else none",
+            "Service that the token is for; with `registry`, the only name that the registry may give itself.")
+        static let parameters = Key(
+            "parameters", .parameters, without: "none",
+            "More parameters of the token request; an empty value removes a standard parameter.")
+        static let clientAuthentication = Key(
+            "client-auth", ValueForm<ClientAuthentication>.choice,
+            without: "with `issuers`, what the server's metadata names; else `basic`",
+            "Method of client authentication at the token endpoint.")
+        static let field = Key<HTTPField.Name>(
+            "field", .fieldName, default: .authorization, "Field of the request that carries the token.")
+        static let prefix = Key(
+            "prefix", .text, without: "`Bearer`; nothing with another `field`",
+            "Word before the token in that field.")
+    }
+
+    /// Table of `challenges.token`.
+    static let section = KeySection(
+        "challenges.token",
+        [
+            Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.scope, Keys.audience,
+            Keys.parameters, Keys.clientAuthentication, Keys.field, Keys.prefix,
+        ])
+
+    /// Reads `token`.
+    static func read(_ fields: Fields, _ context: ChallengeContext) -> TokenSettings? {
+        let grant = fields[Keys.grant]
+        let written = fields[Keys.url]
+        let urlValue = fields.written(Keys.url)
+        let issuers = fields[Keys.issuers] ?? []
+        let revocation = fields[Keys.revocation]
+        let (scope, audience) = (fields[Keys.scope], fields[Keys.audience])
+        let parameters = fields[Keys.parameters] ?? []
+        let authentication = fields[Keys.clientAuthentication]
+        let field = fields[Keys.field]
+        let standardPrefix = field == .authorization ? "Bearer" : ""
+        if fields.written(Keys.prefix) == nil { fields.assume(Keys.prefix, standardPrefix, isPlain: false) }
+        let prefix = fields[Keys.prefix] ?? standardPrefix
+        guard let grant else { return nil }
+        let url = urlValue == nil ? context.upstream.flatMap(grant.endpoint) : written
+        if urlValue == nil, let url { fields.assume(Keys.url, "\(url)") }
+        checkServers(of: grant, url: url, fields)
+        return TokenSettings(
+            grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
+            parameters: parameters, clientAuthentication: authentication, field: field, prefix: prefix)
+    }
+
+    /// Reports addresses that contradict each other or the grant.
+    private static func checkServers(of grant: Grant, url: WebURL?, _ fields: Fields) {
+        let issuersValue = fields.written(Keys.issuers)
+        let revocationValue = fields.written(Keys.revocation)
+        let urlValue = fields.written(Keys.url)
+        if urlValue == nil, url == nil, issuersValue == nil, !grant.asksNobody { fields.reportMissing(Keys.url) }
+        if grant.asksNobody { urlValue?.report("the grant \(grant.rawValue) uses no server") }
+        if !grant.isOfOAuth {
+            revocationValue?.report("belongs to the grants client-credentials, password and refresh-token")
+        } else if issuersValue != nil {
+            revocationValue?.report("cannot be combined with `issuers`: it belongs to the one server of `url`")
+        }
+        guard let issuersValue else { return }
+        if let urlValue {
+            issuersValue.report(
+                "cannot be combined with `url` in line \(urlValue.keyMark.line): a token has only one of them")
+        } else if !grant.isOfOAuth {
+            issuersValue.report("belongs to the grants client-credentials, password and refresh-token")
+        }
+    }
+}
+
+extension ValueForm where Content == AuthorizationServer {
+    /// The issuer identifier of an authorization server.
+    fileprivate static let issuer = ValueForm("address", plural: "addresses") { value in
+        guard let text = value.word() else { return nil }
+        guard let server = AuthorizationServer(text) else {
+            value.report(
+                "is not an issuer (use an https:// address without a query, exactly as in the server's metadata, RFC 8414; "
+                    + "http:// on this machine only)")
+            return nil
+        }
+        return server
     }
 }

@@ -1,58 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The forms of a page, as far as a login needs them. What stands in comments and scripts is no form.
+/// The forms of a page, as a login needs them. Text in comments and scripts is ignored.
 package struct HTMLPage: Sendable, Equatable {
     /// A form.
     package struct Form: Sendable, Equatable {
-        /// Its `action`, not resolved; `nil` where it has none and means the page itself.
+        /// The unresolved `action`; `nil` if missing, which means the page itself.
         package var action: String?
-        /// Its inputs, in order.
+        /// True if a browser sends the form by POST; without a `method` it uses GET.
+        package var isPost: Bool
+        /// The inputs in order.
         package var inputs: [Input]
 
-        /// A form.
-        package init(action: String?, inputs: [Input] = []) {
+        /// Creates a form.
+        package init(action: String?, isPost: Bool = false, inputs: [Input] = []) {
             self.action = action
+            self.isPost = isPost
             self.inputs = inputs
         }
 
-        /// The path of the action alone: no query, no fragment, no parameters (`;jsessionid=…`).
+        /// The path of the action without query, fragment, or parameters (`;jsessionid=…`).
         package var actionPath: Substring {
             Substring((action ?? "").utf8.prefix { !"?#;".utf8.contains($0) })
         }
 
-        /// Whether it has an input of that name.
+        /// Returns whether the form has an input of that name.
         package func hasInput(named name: String) -> Bool { inputs.contains { $0.name == name } }
     }
 
-    /// An input of a form.
+    /// An input of a form, or a button that submits it.
     package struct Input: Sendable, Equatable {
-        /// Its `name`; empty where it has none.
+        /// The `name`; empty if missing.
         package var name: String
-        /// Its `type` in lower case; `text` where it has none.
+        /// The `type` in lower case; `text` if missing.
         package var type: String
-        /// Its `value`.
+        /// The `value`; `on` if a checkbox or radio button has none.
         package var value: String
+        /// True if a checkbox or radio button is selected.
+        package var isChecked: Bool
+        /// The `autocomplete` in lower case; empty if missing.
+        package var autocomplete: String
 
-        /// An input.
-        package init(name: String, type: String, value: String) {
+        /// True if the input is disabled, so that a browser does not submit it.
+        package var isDisabled: Bool
+
+        /// Creates an input.
+        package init(
+            name: String, type: String, value: String, isChecked: Bool = false, autocomplete: String = "",
+            isDisabled: Bool = false
+        ) {
             self.name = name
             self.type = type
             self.value = value
+            self.isChecked = isChecked
+            self.autocomplete = autocomplete
+            self.isDisabled = isDisabled
+        }
+
+        /// Creates the input of a tag.
+        init(_ tag: HTMLScanner.Tag, defaultType: String) {
+            let type = tag["type"].map(HTMLPage.trimmed)?.lowercased() ?? defaultType
+            let isBox = type == "checkbox" || type == "radio"
+            self.init(
+                name: tag["name"] ?? "", type: type, value: tag["value"] ?? (isBox ? "on" : ""),
+                isChecked: isBox && tag["checked"] != nil,
+                autocomplete: tag["autocomplete"].map(HTMLPage.trimmed)?.lowercased() ?? "",
+                isDisabled: tag["disabled"] != nil)
         }
     }
 
-    /// How much of a page is looked at, in bytes.
+    /// The number of bytes of a page that are parsed.
     package static let limit = 64 * 1024
-    /// How many forms are told apart, and how many inputs of all of them; what comes later is not seen.
+    /// The limits of forms and of inputs of all forms. Later ones are ignored.
     package static let formLimit = 64, inputLimit = 1024
 
-    /// The forms, in order.
+    /// The forms in order.
     package private(set) var forms: [Form] = []
-    /// What the addresses on the page are relative to, where it says so (`<base href>`).
+    /// The base of addresses on the page, if given (`<base href>`).
     package private(set) var base: String?
 
-    /// Reads the forms of a page in an encoding that holds ASCII. Any bytes make some page.
+    /// Parses the forms of a page in an ASCII-compatible encoding. Any bytes are accepted.
     package init(parsing bytes: some Collection<UInt8>) {
         var scanner = HTMLScanner(Array(bytes.prefix(Self.limit)))
         var isInForm = false
@@ -62,16 +89,17 @@ package struct HTMLPage: Sendable, Equatable {
             case "form" where tag.isEnd:
                 isInForm = false
             case "form" where !isInForm:
-                // A form within a form is none (WHATWG HTML section 13.2.6.4.7).
+                // A form within a form is ignored (WHATWG HTML §13.2.6.4.7).
                 guard forms.count < Self.formLimit else { return }
-                forms.append(Form(action: tag["action"].map(Self.trimmed)))
+                let isPost = tag["method"].map { Self.trimmed($0).lowercased() == "post" } ?? false
+                forms.append(Form(action: tag["action"].map(Self.trimmed), isPost: isPost))
                 isInForm = true
             case "input" where isInForm && !tag.isEnd && inputs < Self.inputLimit:
                 inputs += 1
-                forms[forms.count - 1].inputs.append(
-                    Input(
-                        name: tag["name"] ?? "", type: tag["type"].map(Self.trimmed)?.lowercased() ?? "text",
-                        value: tag["value"] ?? ""))
+                forms[forms.count - 1].inputs.append(Input(tag, defaultType: "text"))
+            case "button" where isInForm && !tag.isEnd && inputs < Self.inputLimit:
+                inputs += 1
+                forms[forms.count - 1].inputs.append(Input(tag, defaultType: "submit"))
             case "base" where !tag.isEnd && base == nil:
                 base = tag["href"].map(Self.trimmed)
             default:

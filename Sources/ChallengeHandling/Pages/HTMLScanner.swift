@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Takes the tags out of HTML, by the rules of WHATWG HTML section 13.2.5 as far as tags go: comments are skipped, and so is
-/// the text of elements that hold no markup. Passes over each byte a bounded number of times.
+/// Scanner of the tags in HTML, by the rules of WHATWG HTML §13.2.5. It skips comments and the text of elements without
+/// markup, and visits each byte a bounded number of times.
 struct HTMLScanner {
     /// A start or end tag.
     struct Tag: Equatable {
-        /// In lower case.
+        /// The name in lower case.
         var name: String
         var isEnd = false
-        /// Names in lower case; of one written twice the first counts.
+        /// The attributes, names in lower case. The first of repeated attributes counts.
         var attributes: [(name: String, value: String)] = []
 
         subscript(attribute: String) -> String? { attributes.first { $0.name == attribute }?.value }
@@ -23,76 +23,77 @@ struct HTMLScanner {
     private static let attributeLimit = 64
     private static let nameLimit = 64
     private static let valueLimit = 16 * 1024
-    /// Their text is no markup, whatever stands in it (section 13.2.6.2).
+    /// Elements whose text is never markup (WHATWG HTML §13.2.6.2).
     private static let rawElements: Set<String> = [
         "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "template",
     ]
 
     private let bytes: [UInt8]
-    private var place = 0
+    private var position = 0
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next tag; `nil` at the end.
+    /// Returns the next tag; `nil` at the end.
     mutating func next() -> Tag? {
-        while let open = bytes[place...].firstIndex(of: UInt8(ascii: "<")) {
-            place = open + 1
+        while let open = bytes[position...].firstIndex(of: UInt8(ascii: "<")) {
+            position = open + 1
             if skipDeclaration() { continue }
             let isEnd = take(UInt8(ascii: "/"))
-            guard place < bytes.count, Self.isLetter(bytes[place]) else {
+            guard position < bytes.count, Self.isLetter(bytes[position]) else {
                 if isEnd { skip(past: UInt8(ascii: ">")) }
                 continue
             }
             var tag = Tag(name: name(), isEnd: isEnd)
-            // A tag that the page breaks off in is none.
+            // A tag cut off by the end of the page does not count.
             guard readAttributes(of: &tag) else { return nil }
             if !isEnd, Self.rawElements.contains(tag.name) { skipText(of: tag.name) }
             return tag
         }
-        place = bytes.count
+        position = bytes.count
         return nil
     }
 
-    /// Comments, doctypes and processing instructions; the `<` is taken already.
+    /// Skips a comment, doctype or processing instruction after its `<`.
     private mutating func skipDeclaration() -> Bool {
-        guard place < bytes.count, bytes[place] == UInt8(ascii: "!") || bytes[place] == UInt8(ascii: "?") else {
+        guard position < bytes.count, bytes[position] == UInt8(ascii: "!") || bytes[position] == UInt8(ascii: "?")
+        else {
             return false
         }
-        guard bytes[place...].starts(with: "!--".utf8) else {
+        guard bytes[position...].starts(with: "!--".utf8) else {
             skip(past: UInt8(ascii: ">"))
             return true
         }
         // `<!-->` and `<!--->` are whole comments.
-        place += 3
-        var end = place
+        position += 3
+        var end = position
         if bytes[end...].starts(with: ">".utf8) || bytes[end...].starts(with: "->".utf8) {
             skip(past: UInt8(ascii: ">"))
             return true
         }
         while let dash = bytes[end...].firstIndex(of: UInt8(ascii: "-")) {
             if bytes[dash...].starts(with: "-->".utf8) {
-                place = dash + 3
+                position = dash + 3
                 return true
             }
             if bytes[dash...].starts(with: "--!>".utf8) {
-                place = dash + 4
+                position = dash + 4
                 return true
             }
             end = dash + 1
         }
-        place = bytes.count
+        position = bytes.count
         return true
     }
 
     private mutating func readAttributes(of tag: inout Tag) -> Bool {
-        while place < bytes.count {
-            let byte = bytes[place]
+        while position < bytes.count {
+            let byte = bytes[position]
             if byte == UInt8(ascii: ">") {
-                place += 1
+                position += 1
                 return true
             }
             if Self.isSpace(byte) || byte == UInt8(ascii: "/") {
-                place += 1
+                position += 1
                 continue
             }
             let name = attributeName(isWanted: tag.attributes.count < Self.attributeLimit)
@@ -110,79 +111,125 @@ struct HTMLScanner {
     }
 
     private mutating func name() -> String {
-        let start = place
-        while place < bytes.count, !Self.isSpace(bytes[place]), bytes[place] != UInt8(ascii: "/"),
-            bytes[place] != UInt8(ascii: ">")
-        { place += 1 }
-        return text(start..<min(place, start + Self.nameLimit)).lowercased()
+        let start = position
+        while position < bytes.count, !Self.isSpace(bytes[position]), bytes[position] != UInt8(ascii: "/"),
+            bytes[position] != UInt8(ascii: ">")
+        { position += 1 }
+        return text(start..<min(position, start + Self.nameLimit)).lowercased()
     }
 
     private mutating func attributeName(isWanted: Bool) -> String? {
-        let start = place
-        // A `=` at the start belongs to the name (section 13.2.5.32), so something is always taken.
-        place += 1
-        while place < bytes.count, !Self.isSpace(bytes[place]), bytes[place] != UInt8(ascii: "/"),
-            bytes[place] != UInt8(ascii: ">"), bytes[place] != UInt8(ascii: "=")
-        { place += 1 }
-        return isWanted ? text(start..<min(place, start + Self.nameLimit)).lowercased() : nil
+        let start = position
+        // A leading `=` belongs to the name (WHATWG HTML §13.2.5.32), so at least one byte is consumed.
+        position += 1
+        while position < bytes.count, !Self.isSpace(bytes[position]), bytes[position] != UInt8(ascii: "/"),
+            bytes[position] != UInt8(ascii: ">"), bytes[position] != UInt8(ascii: "=")
+        { position += 1 }
+        return isWanted ? text(start..<min(position, start + Self.nameLimit)).lowercased() : nil
     }
 
     private mutating func attributeValue() -> String? {
-        guard place < bytes.count else { return nil }
-        let quote = bytes[place]
+        guard position < bytes.count else { return nil }
+        let quote = bytes[position]
         let start: Int
         if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
-            start = place + 1
+            start = position + 1
             guard let end = bytes[start...].firstIndex(of: quote) else { return nil }
-            place = end + 1
+            position = end + 1
             return value(start..<end)
         }
-        start = place
-        while place < bytes.count, !Self.isSpace(bytes[place]), bytes[place] != UInt8(ascii: ">") { place += 1 }
-        return value(start..<place)
+        start = position
+        while position < bytes.count, !Self.isSpace(bytes[position]), bytes[position] != UInt8(ascii: ">") {
+            position += 1
+        }
+        return value(start..<position)
     }
 
-    /// One that is too long is not seen at all: half of a token is none.
+    /// Returns the decoded value. A value that is too long is dropped, since half of a token is useless.
     private func value(_ range: Range<Int>) -> String {
         range.count > Self.valueLimit ? "" : TextRuns.broken(HTMLText.decoded(text(range)))
     }
 
     private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    /// Goes to the end tag of an element that holds text only.
+    /// Advances to the end tag of an element that holds only text.
     private mutating func skipText(of name: String) {
         let end = Array("</\(name)".utf8)
-        while let open = bytes[place...].firstIndex(of: UInt8(ascii: "<")) {
-            place = open + 1
+        while let open = bytes[position...].firstIndex(of: UInt8(ascii: "<")) {
+            position = open + 1
             let after = open + end.count
             guard after < bytes.count else { continue }
             let isEnd = zip(bytes[open..<after], end).allSatisfy { $0 == $1 || (Self.isLetter($0) && $0 | 0x20 == $1) }
             let next = bytes[after]
             if isEnd, Self.isSpace(next) || next == UInt8(ascii: "/") || next == UInt8(ascii: ">") {
-                place = open
+                position = open
                 return
             }
         }
-        place = bytes.count
+        position = bytes.count
     }
 
     private mutating func take(_ byte: UInt8) -> Bool {
-        guard place < bytes.count, bytes[place] == byte else { return false }
-        place += 1
+        guard position < bytes.count, bytes[position] == byte else { return false }
+        position += 1
         return true
     }
 
     private mutating func skip(past byte: UInt8) {
-        place = bytes[place...].firstIndex(of: byte).map { $0 + 1 } ?? bytes.count
+        position = bytes[position...].firstIndex(of: byte).map { $0 + 1 } ?? bytes.count
     }
 
     private mutating func skipSpaces() {
-        while place < bytes.count, Self.isSpace(bytes[place]) { place += 1 }
+        while position < bytes.count, Self.isSpace(bytes[position]) { position += 1 }
     }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }
 
     private static func isLetter(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+}
+
+/// Decoder of HTML character references (WHATWG HTML §13.2.5.72): numbers, and names that escaping functions write.
+enum HTMLText {
+    private static let names: [String: Unicode.Scalar] = [
+        "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": "\u{A0}", "sol": "/", "colon": ":",
+        "equals": "=", "plus": "+", "num": "#", "lowbar": "_", "period": ".", "comma": ",", "semi": ";", "quest": "?",
+        "percnt": "%", "lpar": "(", "rpar": ")", "excl": "!", "ast": "*", "commat": "@", "dollar": "$", "Tab": "\t",
+        "NewLine": "\n", "grave": "`", "lbrace": "{", "rbrace": "}", "lsqb": "[", "rsqb": "]", "bsol": "\\",
+    ]
+
+    /// Returns `text` with its references decoded. Anything else is unchanged.
+    static func decoded(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
+        var decoded: [UInt8] = []
+        // As bytes: a character with a combining accent is one `Character`.
+        var rest = Array(text.utf8)[...]
+        while let sign = rest.firstIndex(of: UInt8(ascii: "&")) {
+            decoded += rest[..<sign]
+            rest = rest[(sign + 1)...]
+            let reference = rest.prefix(12).prefix { $0 != UInt8(ascii: ";") }
+            let end = reference.endIndex
+            guard end < rest.endIndex, rest[end] == UInt8(ascii: ";"),
+                let scalar = scalar(String(decoding: reference, as: UTF8.self))
+            else {
+                decoded.append(UInt8(ascii: "&"))
+                continue
+            }
+            decoded += String(scalar).utf8
+            rest = rest[(end + 1)...]
+        }
+        return String(decoding: decoded + rest, as: UTF8.self)
+    }
+
+    private static func scalar(_ reference: String) -> Unicode.Scalar? {
+        guard reference.hasPrefix("#") else { return names[reference] }
+        let number = reference.dropFirst()
+        let isHexadecimal = number.first == "x" || number.first == "X"
+        let digits = isHexadecimal ? number.dropFirst() : number
+        guard digits.allSatisfy({ $0.isASCII && $0.isHexDigit }),
+            let value = UInt32(digits, radix: isHexadecimal ? 16 : 10), value != 0
+        else { return nil }
+        return Unicode.Scalar(value)
     }
 }

@@ -3,17 +3,18 @@
 
 public import Secrets
 
-/// A named record of secret fields: `username`, `password`, `pin`, `client-secret`, …
+/// Named record of secret fields: `username`, `password`, `pin`, `client-secret`, …
 public struct Credential: Sendable {
-    /// The name under which the configuration speaks of it.
+    /// Name of the credential in the configuration.
     public let name: String
-    /// Its fields by name.
+    /// Fields by name.
     public let fields: [String: Secret]
-    /// What computes its one-time passwords, if anything does. They are no field: a latch knows a credential by those, and
-    /// must not open with every step.
+    /// Generator of one-time passwords, if there is a seed.
+    ///
+    /// Its passwords are not fields: a latch identifies a credential by the fields, and must not open with every step.
     public var oneTimePasswords: (any OneTimePasswords)?
 
-    /// A credential.
+    /// Creates a credential.
     public init(name: String, fields: [String: Secret], oneTimePasswords: (any OneTimePasswords)? = nil) {
         self.name = name
         self.fields = fields
@@ -24,32 +25,58 @@ public struct Credential: Sendable {
     public subscript(field: String) -> Secret? { fields[field] }
 }
 
-/// A source could not be read. That says nothing about the credential itself.
+/// Failure of a credential source, which says nothing about the credential.
 public struct CredentialError: Error, Sendable, Equatable {
-    /// What happened, where, and what to do; without secrets. For the log: it may name files and programs.
+    /// Reason and remedy for the log, without secrets; may contain paths of files and programs.
     public var reason: String
-    /// The same as a caller may read it, in whole sentences.
-    public var told: String
-    /// Whether somebody was asked for a field and did not give it, so that there is no credential.
+    /// Reason and remedy for callers, in whole sentences.
+    public var publicReason: String
+    /// True if a person was asked for a field and gave none, so there is no credential.
     public var isAbsent: Bool
 
-    /// An error; without `told` a caller reads the reason.
-    public init(reason: String, told: String? = nil, isAbsent: Bool = false) {
+    /// Creates an error; without `publicReason`, callers get `reason`.
+    public init(reason: String, publicReason: String? = nil, isAbsent: Bool = false) {
         self.reason = reason
-        self.told = told ?? reason
+        self.publicReason = publicReason ?? reason
         self.isAbsent = isAbsent
     }
 }
 
-/// Where credentials come from.
+/// Source of credentials for logins.
 public protocol CredentialProvider: Sendable {
-    /// The credential of that name as it is now, or `nil` where no source knows it.
+    /// Returns the current credential of that name; `nil` if no source knows the name.
     func credential(named name: String) async throws(CredentialError) -> Credential?
-    /// Sentences that say how to add a credential that no source knows. Callers read them: they name no file.
+    /// Returns sentences on how to add a missing credential. Callers read them, so they contain no paths.
     func advice(onMissing name: String) -> String
 }
 
 extension CredentialProvider {
-    /// Says no more than that it is to be added.
-    public func advice(onMissing name: String) -> String { "Add it where the credentials come from." }
+    /// Returns a general sentence on adding a credential.
+    public func advice(onMissing name: String) -> String { "Add it to a source of credentials." }
+}
+
+/// Credentials that a program provides itself.
+public struct FixedCredentials: CredentialProvider {
+    private let credentials: [String: [String: Secret]]
+
+    /// Creates credentials by name, each with its fields.
+    public init(_ credentials: [String: [String: Secret]] = [:]) { self.credentials = credentials }
+
+    /// Returns the credential of that name.
+    public func credential(named name: String) async throws(CredentialError) -> Credential? {
+        credentials[name].map { Credential(name: name, fields: $0) }
+    }
+}
+
+/// Generator of one-time passwords from the time (RFC 6238), with a record of used steps.
+public protocol OneTimePasswords: Sendable {
+    /// Returns the password of the current step of `seed`, and marks the step as used.
+    ///
+    /// `credential` is the name for errors. Throws if the seed is invalid, and `oneTimePasswordUsed` if the current step was used
+    /// before: servers accept each password once (RFC 6238 §5.2).
+    func password(from seed: Secret, of credential: String) async throws(TemplateError) -> Secret
+    /// Throws as `password` would at this moment, without using a step.
+    ///
+    /// For a login that first sends another request.
+    func check(_ seed: Secret, of credential: String) async throws(TemplateError)
 }

@@ -3,9 +3,9 @@
 
 public import Secrets
 
-/// A hash function that a challenge or a one-time password names.
+/// Hash function of a challenge or a one-time password.
 public enum DigestAlgorithm: Sendable, CaseIterable {
-    /// MD5 (RFC 1321), 16 bytes. Only because servers still ask for it.
+    /// MD5 (RFC 1321), 16 bytes. Only because servers still require MD5.
     case md5
     /// SHA-1 (FIPS 180-4), 20 bytes. Only for one-time passwords.
     case sha1
@@ -17,20 +17,20 @@ public enum DigestAlgorithm: Sendable, CaseIterable {
     case sha512t256
 }
 
-/// Computes digests; the cryptography itself lives elsewhere. Called from any thread.
+/// Port for message digests; the cryptography is in another module. Called on any thread.
 public protocol MessageDigests: Sendable {
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8]
-    /// The digest of bytes that are lent out, of which no copy stays behind.
+    /// Returns the digest of borrowed bytes, without leaving a copy in memory.
     func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8]
-    /// A digest of what is not there as a whole.
+    /// Returns a digest that is computed incrementally.
     func running(_ algorithm: DigestAlgorithm) -> any RunningDigest
-    /// The authentication code of `bytes` under `key` (HMAC, RFC 2104).
+    /// Returns the authentication code of `bytes` with `key` (HMAC, RFC 2104).
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
 }
 
 extension MessageDigests {
-    /// By a copy, which is overwritten.
+    /// Returns the digest of a copy, which is overwritten afterwards.
     public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
         var copy: [UInt8] = []
         copy.reserveCapacity(bytes.count)
@@ -40,12 +40,12 @@ extension MessageDigests {
     }
 }
 
-/// The digest of bytes that come piece by piece. Used by one thread at a time.
+/// Incremental digest, for use by one thread at a time.
 public protocol RunningDigest: AnyObject {
-    /// By which function.
+    /// Hash function.
     var algorithm: DigestAlgorithm { get }
-    /// The next bytes.
+    /// Adds the next bytes.
     func update(_ bytes: ArraySlice<UInt8>)
-    /// The digest of all of them. Nothing may follow.
+    /// Returns the digest of all added bytes. No call may follow.
     func finish() -> [UInt8]
 }

@@ -4,25 +4,27 @@
 public import HTTPTypes
 public import Secrets
 
-/// A request that a conversation sends on its own account: a login form, a token request, a registration.
+/// Request that a conversation sends itself: a login form, a token request, a registration.
 public struct SideRequest: Sendable {
-    /// The method.
+    /// HTTP method.
     public var method: HTTPRequest.Method
-    /// Where it goes. Secrets leave only for origins that the configuration names (see `SideRequests`).
+    /// Target. Secrets are sent only to origins in the configuration (see `SideRequests`).
     public var url: WebURL
-    /// Its fields, besides `Host` and `Content-Length`, which the transport writes.
+    /// Fields other than `Host` and `Content-Length`, which the transport writes.
     public var fields: HTTPFields
-    /// Its body. It may carry a password, hence the type.
+    /// Body, which may contain a password.
     public var body: Secret?
-    /// How long the whole of it may take.
+    /// Time limit for the whole request.
     public var timeout: Duration
-    /// Whether only a page's beginning is of interest: the answer is whole with its head where that tells of no text to be
-    /// read (an event stream, a file), and with what the transport allows where it is longer.
-    public var isLook = false
-    /// What its connection is authenticated with (NTLM); that connection carries nothing else.
+    /// True if the beginning of a page is enough.
+    ///
+    /// The response then ends after its head if the head announces no text (an event stream, a file), and a longer body is cut at
+    /// the limit of the transport.
+    public var allowsPartialBody = false
+    /// Credential that authenticates the connection (NTLM); that connection carries no other request.
     public var connection: ConnectionCredential?
 
-    /// A request; the default time limit is that of `submitLoginForm` in MobileFirst, 10 s.
+    /// Creates a request; the default time limit of 10 s is that of `submitLoginForm` in MobileFirst.
     public init(
         method: HTTPRequest.Method, url: WebURL, fields: HTTPFields = [:], body: Secret? = nil,
         timeout: Duration = .seconds(10)
@@ -35,16 +37,16 @@ public struct SideRequest: Sendable {
     }
 }
 
-/// The answer to a side request. Redirects are never followed, so it can be one.
+/// Response to a side request. May be a redirect, because redirects are never followed.
 public struct SideResponse: Sendable {
-    /// The status code, 200 to 599.
+    /// Status code, 200 to 599.
     public var status: Int
-    /// The fields.
+    /// Response fields.
     public var fields: HTTPFields
-    /// The body, at most as long as the transport allows (1 MiB).
+    /// Body, up to the limit of the transport (1 MiB).
     public var body: [UInt8]
 
-    /// A response.
+    /// Creates a response.
     public init(status: Int, fields: HTTPFields = [:], body: [UInt8] = []) {
         self.status = status
         self.fields = fields
@@ -52,42 +54,45 @@ public struct SideResponse: Sendable {
     }
 }
 
-/// Why a side request brought no answer. None of these says anything about a credential: they are *unknown* outcomes.
+/// Reason for a side request without a response.
+///
+/// No kind says anything about a credential: the outcome is *unknown*.
 public struct SideRequestError: Error, Sendable, Equatable {
-    /// What went wrong.
+    /// Kinds of errors.
     public enum Kind: Sendable, Equatable {
-        /// The answer was larger than the transport allows, or no HTTP.
+        /// The response exceeded the limit of the transport, or was not HTTP.
         case badAnswer
-        /// The server stands behind a login page, whose login has failed so.
+        /// The server requires a login page, whose login has failed with this failure.
         case guarded(LoginFailure)
-        /// The origin is none that the configuration names; nothing was sent.
+        /// The configuration does not contain the origin; nothing was sent.
         case originNotAllowed
         /// The time limit passed.
         case timedOut
         /// The TLS handshake failed.
         case tls
-        /// No connection, or it was lost.
+        /// The connection failed or was lost.
         case unreachable
     }
 
-    /// What went wrong.
+    /// Kind of error.
     public var kind: Kind
-    /// The reason in words, without secrets, for the log: it may name hosts and files.
+    /// Reason for the log, without secrets; may contain hosts and paths.
     public var reason: String
-    /// The reason as a caller may read it, without a full stop; empty where the kind says it all.
-    public var told: String
+    /// Reason for callers, without a full stop; empty if the kind suffices.
+    public var publicReason: String
 
-    /// An error.
-    public init(_ kind: Kind, reason: String, told: String = "") {
+    /// Creates an error.
+    public init(_ kind: Kind, reason: String, publicReason: String = "") {
         self.kind = kind
         self.reason = reason
-        self.told = told
+        self.publicReason = publicReason
     }
 }
 
-/// The one way by which a conversation reaches the network. Tests hand it a script of replies.
+/// Port through which a conversation reaches the network. Tests provide a script of responses.
 public protocol SideRequests: Sendable {
-    /// Sends `request` and returns the whole answer, whatever its status. Follows no redirect; refuses an origin that
-    /// the configuration does not name.
+    /// Sends `request` and returns the whole response, with any status.
+    ///
+    /// Follows no redirect, and refuses an origin that the configuration does not contain.
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse
 }

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPTypes
 internal import Secrets
+internal import Synchronization
 
-/// Wins a token of a container registry's token service: by name and password (GET with Basic), or by a refresh token
-/// (POST) where the credential has one.
+/// Login at a container registry's token service. It sends name and password (GET with Basic), or a refresh token
+/// (POST) if the credential has one.
 public struct RegistryLogin: SessionLogin {
-    /// Where tokens come from.
+    /// The token service.
     public let service: RegistryService
-    /// The challenge, the credential, and the token service's origin. A rejection latches it, whatever the scope; of a
-    /// value that was accepted before only if it is refused without a scope as well.
+    /// The challenge, the credential, and the token service's origin. A rejection latches the key, whatever the scope;
+    /// a value that was accepted before is latched only if it is refused without a scope as well.
     public let key: LatchKey
-    /// What is asked for.
+    /// The requested scope.
     public let scope: Scope
-    /// What led to this login; `nil` ahead of any challenge.
+    /// The challenge that led to this login; `nil` before any challenge.
     public let challenge: RegistryChallenge?
-    /// Where the token goes.
+    /// The field that carries the token.
     public let placement: TokenPlacement
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
     private let refreshTokens: RefreshTokens
 
-    /// A token without a life ends after a minute (distribution's *token response*).
-    private static var standardLife: Int64 { 60 }
+    /// The default lifetime of a token in seconds (distribution's *token response*).
+    private static var defaultLifetime: Int64 { 60 }
 
-    /// A login.
+    /// Creates a login.
     public init(
         _ service: RegistryService, key: LatchKey, scope: Scope, challenge: RegistryChallenge?,
         placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil, refreshTokens: RefreshTokens
@@ -39,8 +41,8 @@ public struct RegistryLogin: SessionLogin {
         self.refreshTokens = refreshTokens
     }
 
-    /// Wins a session, or says why not.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    /// Requests a token and returns its session.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         var met = challenge
         if met == nil { met = try await ask(endpoint) }
@@ -50,13 +52,14 @@ public struct RegistryLogin: SessionLogin {
                     + ServerText.name(challenge.service ?? "none"))
             throw endpoint.failure(problem)
         }
-        return try await refreshTokens.turnstile.inTurn(of: key.challenge) { () async throws(LoginFailure) in
-            try await win(endpoint, conversation)
+        return try await refreshTokens.mutex.withLock(orThrow: .cancelledInQueue(key.challenge)) {
+            () async throws(LoginFailure) in
+            try await logIn(endpoint, conversation)
         }
     }
 
-    private func win(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+    private func logIn(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
         let answer: TokenAnswer
         switch try await ask(endpoint, for: scope, use) {
@@ -68,31 +71,32 @@ public struct RegistryLogin: SessionLogin {
                     ? nil : { () async throws(LoginFailure) in try await ask(endpoint, for: .empty, use) })
         }
         let token = try endpoint.token(
-            in: answer, status: 200, named: ["token", "access_token"], defaultSeconds: Self.standardLife)
-        use.accept(in: conversation)
+            in: answer, status: 200, named: ["token", "access_token"], defaultSeconds: Self.defaultLifetime)
+        await use.accept(in: conversation)
         return Session(
             fields: [placement.field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
     }
 
-    /// Asks for a token once, and keeps the refresh token that comes with it. Without a scope that is what `docker login` asks.
+    /// Requests a token once, and saves the refresh token that comes with it. A request without a scope is that of
+    /// `docker login`.
     private func ask(
         _ endpoint: TokenEndpoint, for scope: Scope, _ use: CredentialUse
     ) async throws(LoginFailure) -> TokenEndpoint.Answer {
         guard use.credential["refresh-token"] != nil else { return try await endpoint.ask(fetch(use, scope)) }
         let conversation = endpoint.conversation
-        let token = try refreshTokens.current(for: use, in: conversation)
+        let token = try await refreshTokens.current(for: use, in: conversation)
         let answer = try await endpoint.ask(refresh(by: token, use, scope))
         if case .accepted(let response) = answer, let next = TokenAnswer(response.body).refreshToken, next != token {
-            try refreshTokens.keep(next, for: use, in: conversation)
+            try await refreshTokens.keep(next, for: use, in: conversation)
         }
         return answer
     }
 
-    /// The registry's challenge, where none led here and its name is not known yet.
+    /// Requests the registry's challenge, if none led here and its name is not known yet.
     private func ask(_ endpoint: TokenEndpoint) async throws(LoginFailure) -> RegistryChallenge? {
-        guard let question = service.question else { return nil }
+        guard let request = service.versionCheck else { return nil }
         do throws(SideRequestError) {
-            let response = try await endpoint.conversation.sideRequests.send(question)
+            let response = try await endpoint.conversation.sideRequests.send(request)
             endpoint.report("version check: \(response.status)")
             return RegistryChallenge(status: response.status, fields: response.fields)
         } catch {
@@ -100,7 +104,7 @@ public struct RegistryLogin: SessionLogin {
         }
     }
 
-    /// distribution's *requesting a token*.
+    /// Returns a GET with Basic (distribution's *requesting a token*).
     private func fetch(_ use: CredentialUse, _ scope: Scope) throws(LoginFailure) -> SideRequest {
         let name = try use.field("username").revealText()
         guard !name.contains(":") else {
@@ -117,7 +121,7 @@ public struct RegistryLogin: SessionLogin {
             fields: [.authorization: "Basic \(Base64.encode(pair))", .accept: "application/json"])
     }
 
-    /// distribution's *OAuth2 token authentication*.
+    /// Returns a POST with a refresh token (distribution's *OAuth2 token authentication*).
     private func refresh(by token: Secret, _ use: CredentialUse, _ scope: Scope) -> SideRequest {
         var form: [(name: String, value: Secret)] = [
             ("grant_type", Secret("refresh_token")), ("refresh_token", token),
@@ -126,5 +130,72 @@ public struct RegistryLogin: SessionLogin {
         if let service = service.name { form.append(("service", Secret(service))) }
         if !scope.isEmpty { form.append(("scope", Secret("\(scope)"))) }
         return .form(service.url, form)
+    }
+}
+
+/// A container registry's token service: its address, and the registry's name there.
+public final class RegistryService: Sendable {
+    /// The address of the token service.
+    public let url: WebURL
+    private let api: WebURL
+    private let pinnedName: String?
+    private let learnedName = Mutex<String?>(nil)
+
+    /// Creates the service at `url` of the registry at `registry`. Tokens are requested only for the registry `name`;
+    /// without it, for the name that the registry states.
+    public init(url: WebURL, registry: WebURL, name: String? = nil) {
+        self.url = url
+        api = registry.appending(path: "v2/")
+        pinnedName = name
+    }
+
+    /// The registry's name there, if known.
+    var name: String? { pinnedName ?? learnedName.withLock { $0 } }
+
+    /// The request that any registry answers with its challenge (distribution's *API version check*). `nil` if the name
+    /// is known already.
+    var versionCheck: SideRequest? { name == nil ? SideRequest(method: .get, url: api) : nil }
+
+    /// Adopts the name in a challenge, or returns an objection. Whoever controls a registry must not choose who gets
+    /// the password.
+    func learn(_ challenge: RegistryChallenge) -> String? {
+        guard WebURL(challenge.realm) == url else {
+            return
+                "The registry names another token service than `token.url`. Nothing was sent there; check `token.url`."
+        }
+        if let pinnedName, challenge.service != pinnedName {
+            return "The registry calls itself by another name than `token.audience`. No token was asked for."
+        }
+        if let name = challenge.service { learnedName.withLock { $0 = name } }
+        return nil
+    }
+}
+
+extension TokenGrant {
+    /// The token service of a container registry.
+    package static let registry = TokenGrant(
+        rawValue: "registry", neededFields: { _ in ["username", "password"] }, standsAlone: true
+    ) { $0.registry }
+}
+
+extension TokenLogins {
+    fileprivate var registry: Authenticator? {
+        guard let url = token.url else { return nil }
+        let service = RegistryService(url: url, registry: upstream.url, name: token.audience)
+        let (key, retry, placement) = (latch(at: url.origin), retry, placement)
+        let refreshTokens = material.refreshTokens(credential, at: url.origin)
+        let base = upstream.url.path.hasSuffix("/") ? String(upstream.url.path.dropLast()) : upstream.url.path
+        return authenticator(
+            RegistryDetector(realm: realm),
+            scopeOfRoute: { method, path in
+                path.hasPrefix(base)
+                    ? RegistryScope.needed(method: method, path: String(path.dropFirst(base.count))) : nil
+            }, servers: [url]
+        ) { occasion in
+            RegistryLogin(
+                service, key: key, scope: occasion.scope,
+                challenge: occasion.challenge.flatMap { RegistryChallenge(status: $0.status, fields: $0.fields) },
+                placement: placement, retryRejectedAfter: retry, refreshTokens: refreshTokens)
+        }
     }
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import HTTPTypes
+internal import Secrets
 internal import Synchronization
 
-/// Which realm is where at an upstream, as its challenges tell: for logins with different realms that stand at one place, of
-/// which a request can carry the answer of one only.
+/// Protection spaces of an upstream's realms, learned from its challenges. They serve several logins for different
+/// realms at one location, of which a request can carry only one answer.
 ///
-/// A challenge at an address holds for all in its folder and below (RFC 7617 §2.2), but for what another claims.
+/// A challenge at an address applies to its folder and everything below (RFC 7617 §2.2), except what another challenge
+/// claims.
 public final class RealmSpaces: Sendable {
-    /// What is known of a place.
+    /// Relation of an address to a realm.
     enum Membership {
         case mine
         case another
@@ -24,10 +27,10 @@ public final class RealmSpaces: Sendable {
     private let known = Mutex(Known())
     private let changes = Atomic<UInt64>(0)
 
-    /// Nothing known.
+    /// Creates spaces without any knowledge.
     public init() {}
 
-    /// `realm` was asked for at `url`. Whether that is news.
+    /// Records that `realm` was required at `url`. Returns whether that is new.
     func learn(_ realm: String, at url: WebURL) -> Bool {
         known.withLock { known in
             guard Self.realm(url.path[...], in: known.realms) != realm else { return false }
@@ -39,14 +42,14 @@ public final class RealmSpaces: Sendable {
         }
     }
 
-    /// Whether a request for `target` is one for `realm`.
+    /// Returns whether `target` belongs to `realm`.
     func membership(of realm: String, at target: String) -> Membership {
         Self.membership(of: realm, at: target, in: known.withLock(\.realms))
     }
 
-    /// The realms that are known now, by folders, and the number of changes until then.
+    /// The known realms by folder, and the number of changes up to then.
     fileprivate var snapshot: (realms: [Substring: String], version: UInt64) {
-        // Read first: a change during what follows is seen by the next request.
+        // Read first: the next request sees a later change.
         let version = version
         return (known.withLock(\.realms), version)
     }
@@ -71,14 +74,14 @@ public final class RealmSpaces: Sendable {
         return nil
     }
 
-    /// What ends with the last slash.
+    /// Returns the path up to its last slash.
     private static func folder(_ path: Substring) -> Substring {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
         return path[...slash]
     }
 }
 
-/// One worker's view of what is known: the lock is taken after a change only.
+/// One worker's view of the spaces, which takes the lock only after a change.
 struct RealmSpaceView {
     private let spaces: RealmSpaces
     private var known: (realms: [Substring: String], version: UInt64)
@@ -88,9 +91,76 @@ struct RealmSpaceView {
         known = spaces.snapshot
     }
 
-    /// As `RealmSpaces.membership`.
+    /// Returns whether `target` belongs to `realm`, as `RealmSpaces.membership` does.
     mutating func membership(of realm: String, at target: String) -> RealmSpaces.Membership {
         if spaces.version != known.version { known = spaces.snapshot }
         return RealmSpaces.membership(of: realm, at: target, in: known.realms)
+    }
+}
+
+/// Signer that adds a session's fields only within its realm.
+final class RealmSigner: RequestSigner {
+    private let session: Session
+    private let realm: String
+    private let spaces: RealmSpaces
+    private let isAccepted = Atomic(false)
+
+    init(_ session: Session, of realm: String, in spaces: RealmSpaces) {
+        self.session = session
+        self.realm = realm
+        self.spaces = spaces
+    }
+
+    var wearsOut: Bool { session.signer?.wearsOut ?? false }
+
+    var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
+
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        try SignedFields(request, by: makeView())
+    }
+
+    func makeView() -> any SignerView { View(self) }
+
+    func bodyDigest(for target: String) -> (any RunningDigest)? {
+        guard let digest = session.signer?.bodyDigest(for: target) else { return nil }
+        return isMeant(spaces.membership(of: realm, at: target)) ? digest : nil
+    }
+
+    private func isMeant(_ membership: RealmSpaces.Membership) -> Bool {
+        switch membership {
+        case .mine: true
+        case .another: false
+        // The request that verifies the session must carry the fields, or its refusal would count against the
+        // credential.
+        case .unknown: !isAccepted.load(ordering: .relaxed)
+        }
+    }
+
+    var learnsFrom: [HTTPField.Name]? { session.signer.map { $0.learnsFrom } ?? [] }
+
+    func learn(status: Int, fields: HTTPFields, target: String) {
+        if status != 401, !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
+        session.signer?.learn(status: status, fields: fields, target: target)
+    }
+
+    /// One worker's view of the signer.
+    private final class View: SignerView {
+        private let signer: RealmSigner
+        private let own: (any SignerView)?
+        private var spaces: RealmSpaceView
+
+        init(_ signer: RealmSigner) {
+            self.signer = signer
+            own = signer.session.signer?.makeView()
+            spaces = RealmSpaceView(signer.spaces)
+        }
+
+        func sign(
+            _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
+        ) throws(LoginFailure) -> (any AnswerCheck)? {
+            guard signer.isMeant(spaces.membership(of: signer.realm, at: request.target)) else { return nil }
+            for field in signer.session.fields { field.value.withBytes { write(field.name, $0) } }
+            return try own?.sign(request, write)
+        }
     }
 }

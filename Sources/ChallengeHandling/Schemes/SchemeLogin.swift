@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import HTTPTypes
+package import HTTPTypes
+internal import Secrets
 
-/// Wins a session by HTTP authentication: by the first scheme of a list that the server offers and that works here.
+/// Login by HTTP authentication, with the first offered scheme of a list that works.
 ///
-/// After a challenge, the request that met it tries the session (`Session.isProven`). Before any, side requests without
-/// a body do: one that asks for the challenge, one that answers it. For a request that waits they go to its own address, or to
-/// `prove-at`; where the answer needs no challenge (Basic), that request itself carries it first.
+/// After a challenge, the challenged request verifies the session (`Session.isVerified`). Before any challenge, side
+/// requests without a body do: one to get the challenge, one with the answer. For a waiting request they go to its own
+/// address, or to `prove-at`; if the answer needs no challenge (Basic), the waiting request itself carries it first.
 public struct SchemeLogin: SessionLogin {
     let plan: SchemePlan
     let challenge: ExaminedResponse?
     let scope: Scope
     private let target: WebURL?
 
-    /// A login by `plan`, for `challenge` where that led to it; `scope` is asked for by a scheme that knows scopes. `target`:
-    /// the address of the request that waits for it before any challenge.
+    /// Creates a login by `plan`, for `challenge` if that led to it. Schemes with scopes request `scope`. `target` is
+    /// the address of the request that waits before any challenge.
     public init(_ plan: SchemePlan, challenge: ExaminedResponse?, scope: Scope = .empty, target: WebURL? = nil) {
         self.plan = plan
         self.challenge = challenge
@@ -23,15 +24,15 @@ public struct SchemeLogin: SessionLogin {
         self.target = target
     }
 
-    /// Wins a session, or says why not.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    /// Establishes a session with the first scheme that works.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var use: CredentialUse?
         if let key = plan.key {
             do throws(LoginFailure) {
-                use = try await CredentialUse.look(
-                    up: key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
+                use = try await CredentialUse.lookUp(
+                    key, retryRejectedAfter: plan.retryRejectedAfter, in: conversation)
             } catch {
-                // A request that waits may go on where nothing is asked for.
+                // A waiting request may continue if no login is needed.
                 if let session = try await nothingAsked(conversation) { return session }
                 throw error
             }
@@ -39,13 +40,13 @@ public struct SchemeLogin: SessionLogin {
         var occasion = SchemeOccasion(
             name: plan.name, response: challenge, scope: scope, realm: plan.realm, url: plan.address, use: use,
             conversation: conversation)
-        guard let challenge else { return try await winAhead(&occasion) }
+        guard let challenge else { return try await logInAhead(&occasion) }
         occasion.url = challenge.url
         occasion.challenges = SchemePlan.challenges(in: challenge.fields)
-        return try await proven(session(for: occasion), occasion)
+        return try await verified(session(for: occasion), occasion)
     }
 
-    private func winAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
+    private func logInAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
         if target != nil, plan.needsNoChallenge { return try await session(for: occasion) }
         let address = plan.isProof ? plan.address : target ?? plan.address
         occasion.url = address
@@ -53,13 +54,13 @@ public struct SchemeLogin: SessionLogin {
         if !plan.needsNoChallenge {
             let (response, isTrouble) = try await firstAnswer(to: probe)
             guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
-                // Nothing is protected there, as far as we can answer it; what is will ask.
+                // Nothing that could be answered is protected there. A protected address will send its own challenge.
                 occasion.report("no challenge that this answers, so there is nothing to add yet")
                 var session = Session()
                 if target != nil {
                     session = .nothingAsked(at: address, now: occasion.conversation.now(), isBrief: isTrouble)
                 }
-                session.lookedAt = plan.isProof ? nil : address.path
+                session.probedPath = plan.isProof ? nil : address.path
                 return session
             }
             if let realm = plan.realm { _ = plan.spaces?.learn(realm, at: address) }
@@ -67,34 +68,36 @@ public struct SchemeLogin: SessionLogin {
             occasion.response = ExaminedResponse(status: response.status, fields: response.fields, url: address)
         }
         var session = try await session(for: occasion)
-        // Only libcurl can answer for a connection.
+        // Only libcurl can authenticate a connection.
         guard session.connection == nil else { return session }
         guard let response = try await probe.ask(with: session) else { return session }
         guard response.status == 401, let offer = plan.offer(in: response.fields) else {
-            // Without a challenge it is not known whether anybody looked at the answer.
-            session.isProven = !plan.needsNoChallenge && response.status != 401
-            if session.isProven { session.use?.accept(at: occasion.url.path, in: occasion.conversation) }
+            // Without a challenge it is unknown if the server checked the answer.
+            session.isVerified = !plan.needsNoChallenge && response.status != 401
+            if session.isVerified { await session.use?.accept(at: occasion.url.path, in: occasion.conversation) }
             return session
         }
         let retryAt = Moment.retry(after: response.fields, now: occasion.conversation.now())
-        // What was won elsewhere (a ticket, a token) says nothing of the credential when it is refused here.
+        // A refused ticket or token of another server says nothing about the credential.
         if offer != .stale, let use = session.use {
             return try await confirmed(session, use, retryAt: retryAt, occasion)
         }
         throw LoginFailure(
             .failed, challenge: plan.name,
             detail: offer == .stale
-                ? "The server calls its own nonce too old at once. Have it accept nonces for longer."
+                ? "The server calls its own new nonce stale. Configure a longer nonce lifetime there."
                 : "The server refused the answer to its challenge.",
             retryAt: retryAt)
     }
 
-    /// The empty session, if certainly nothing is asked for at the address of the request that waits. `nil` where the credential would
-    /// have gone ahead of any challenge: there an answer without one proves nothing.
+    /// Returns the empty session if certainly no login is needed at the waiting request's address. `nil` for an answer
+    /// that would have been sent before any challenge: then a response without one proves nothing.
     private func nothingAsked(_ conversation: Conversation) async throws(LoginFailure) -> Session? {
         guard challenge == nil, let target, !plan.needsNoChallenge else { return nil }
         let occasion = SchemeOccasion(name: plan.name, url: target, use: nil, conversation: conversation)
-        guard case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true).look(),
+        guard
+            case .response(let response) = try await SchemeProbe(target, occasion, isTarget: true)
+                .askWithoutCredential(),
             response.status != 401 || plan.offer(in: response.fields) == nil
         else { return nil }
         return .nothingAsked(at: target, now: conversation.now())
@@ -104,13 +107,13 @@ public struct SchemeLogin: SessionLogin {
         to probe: SchemeProbe
     ) async throws(LoginFailure) -> (response: SideResponse?, isTrouble: Bool) {
         guard target != nil else { return (try await probe.ask(), false) }
-        switch try await probe.look() {
+        switch try await probe.askWithoutCredential() {
         case .response(let response): return (response, false)
         case .trouble: return (nil, true)
         }
     }
 
-    /// By the first scheme that is offered and works here (CONTRIBUTING, rule 10).
+    /// Returns a session of the first offered scheme that works (CONTRIBUTING, rule 10).
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
         var useless: [String] = []
         for scheme in plan.schemes {
@@ -134,5 +137,186 @@ public struct SchemeLogin: SessionLogin {
                 ? "Of the schemes of the challenge \"\(plan.name)\" the server offers none any more."
                 : "What the server offers of the challenge \"\(plan.name)\" does not work here: "
                     + useless.joined(separator: "; ") + ".")
+    }
+}
+
+// An accepted credential is not rejected because of a refusal at an address that a caller chose. It is sent once more,
+// to `prove-at` or to the address that accepted it last (CONTRIBUTING, rule 3).
+extension SchemeLogin {
+    /// Checks if the credential of `held` is still accepted. `.over` if it is refused at the checked address too, or
+    /// was never accepted anywhere.
+    public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        guard let use = held.use else { return .over }
+        let address: WebURL
+        var wasAsked = true
+        if plan.isProof {
+            address = plan.address
+        } else {
+            guard let mark = use.acceptance(in: conversation) else { return .over }
+            wasAsked = mark.wasAsked
+            // It was accepted by a request that no GET can repeat.
+            guard let path = mark.path else { return .unknown }
+            address = WebURL(origin: plan.address.origin, path: path)
+        }
+        if let challenge, challenge.url == address, challenge.method == .get { return .over }
+        do throws(LoginFailure) {
+            return try await confirm(held, use, at: address, wasAsked: wasAsked, conversation)
+        } catch {
+            return .unknown
+        }
+    }
+
+    private func confirm(
+        _ held: Session, _ use: CredentialUse, at address: WebURL, wasAsked: Bool, _ conversation: Conversation
+    ) async throws(LoginFailure) -> SessionConfirmation {
+        var occasion = SchemeOccasion(
+            name: plan.name, scope: scope, realm: plan.realm, url: address, use: use, conversation: conversation)
+        let probe = SchemeProbe(address, occasion)
+        // Ask without it first: an address that has become public proves nothing. Digest gets its nonce from this
+        // response.
+        guard let first = try await probe.ask(), first.status == 401, plan.offer(in: first.fields) != nil else {
+            return wasAsked ? .unknown : .over
+        }
+        var session = held
+        if held.signer != nil {
+            occasion.challenges = SchemePlan.challenges(in: first.fields)
+            occasion.response = ExaminedResponse(status: first.status, fields: first.fields, url: address)
+            session = try await self.session(for: occasion)
+        }
+        guard let second = try await probe.ask(with: session) else { return .unknown }
+        guard second.status == 401, let offer = plan.offer(in: second.fields) else {
+            await use.accept(at: address.path, in: conversation)
+            return .stillGood
+        }
+        return offer == .stale ? .unknown : .over
+    }
+
+    /// Verifies a session at `prove-at`, if configured, before any request uses it. A later refusal then concerns only
+    /// the resource.
+    func verified(_ session: Session, _ occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
+        guard plan.isProof, let use = session.use, !session.isVerified else { return session }
+        guard let response = try await SchemeProbe(plan.address, occasion).ask(with: session) else { return session }
+        var session = session
+        guard response.status == 401, let offer = plan.offer(in: response.fields) else {
+            await use.accept(at: plan.address.path, in: occasion.conversation)
+            session.isVerified = true
+            return session
+        }
+        // A nonce of another address was too old here.
+        if offer == .stale { return session }
+        throw await use.reject(
+            .rejected, serverWait: Moment.retry(after: response.fields, now: occasion.conversation.now()),
+            in: occasion.conversation)
+    }
+
+    /// Checks a session that was refused before any request used it. It is rejected at `prove-at`, or if its value was
+    /// never accepted.
+    func confirmed(
+        _ session: Session, _ use: CredentialUse, retryAt: Int64?, _ occasion: SchemeOccasion
+    ) async throws(LoginFailure) -> Session {
+        var confirmation = SessionConfirmation.over
+        if !plan.isProof || occasion.url != plan.address {
+            confirmation = await confirm(session, occasion.conversation)
+        }
+        switch confirmation {
+        case .over: throw await use.reject(.rejected, serverWait: retryAt, in: occasion.conversation)
+        case .stillGood:
+            var session = session
+            session.isVerified = true
+            return session
+        case .unknown:
+            throw LoginFailure(
+                .failed, challenge: plan.name,
+                detail:
+                    "The server refused the credential at \(occasion.url.path), and no other address could show if it "
+                    + "still accepts the credential. Set `prove-at` to an address that every accepted user may GET.",
+                retryAt: retryAt)
+        }
+    }
+}
+
+/// Common parameters of all logins of one challenge by HTTP authentication.
+public struct SchemePlan: Sendable {
+    /// The challenge's name in the configuration.
+    public var name: String
+    /// The schemes in order of preference.
+    public var schemes: [any AuthenticationScheme]
+    /// The configured realm; `nil` for any.
+    public var realm: String?
+    /// The key of the credential's latch; `nil` if no credential is configured.
+    public var key: LatchKey?
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    public var retryRejectedAfter: Duration?
+    /// The address to request if no response has led to the login.
+    public var address: WebURL
+    /// True if `address` certainly requires the login (`prove-at`), so no other is requested.
+    public var isProof: Bool
+    /// The realms' spaces, if logins for several realms are configured at one location.
+    public var spaces: RealmSpaces?
+
+    /// Creates a plan.
+    public init(
+        name: String, schemes: [any AuthenticationScheme], realm: String? = nil, key: LatchKey?,
+        retryRejectedAfter: Duration? = nil, address: WebURL, isProof: Bool = false, spaces: RealmSpaces? = nil
+    ) {
+        self.name = name
+        self.schemes = schemes
+        self.realm = realm
+        self.key = key
+        self.retryRejectedAfter = retryRejectedAfter
+        self.address = address
+        self.isProof = isProof
+        self.spaces = spaces
+    }
+
+    /// True if an answer can be sent before any challenge. With a configured realm it cannot: only a challenge names
+    /// the realm.
+    var needsNoChallenge: Bool { schemes.count == 1 && schemes[0].needsNoChallenge && realm == nil }
+
+    /// The codec of its sessions' signers, which asks each scheme.
+    public var codec: SignerCodec {
+        SignerCodec { [schemes, name] image, credential in
+            schemes.lazy.compactMap { $0.signer(of: image, for: credential, challenge: name) }.first
+        }
+    }
+
+    /// Returns what the first offered scheme finds in the fields of a 401. `nil` if none is offered.
+    package func offer(in fields: HTTPFields) -> Challenge? {
+        let challenges = Self.challenges(in: fields)
+        for scheme in schemes {
+            if let offer = scheme.offer(among: challenges, realm: realm) { return offer }
+        }
+        return nil
+    }
+
+    /// Returns the challenges in the fields of a 401; none if the fields are malformed.
+    static func challenges(in fields: HTTPFields) -> [AuthenticationChallenge] {
+        (try? AuthenticationChallenge.parse(fields[values: .wwwAuthenticate])) ?? []
+    }
+}
+
+/// Detector of challenges for a list of schemes (RFC 9110 §11.6.1). A proxy's challenges (407) are not examined.
+public struct SchemeDetector: ChallengeDetector {
+    private let plan: SchemePlan
+
+    /// Creates a detector for the logins of `plan`.
+    public init(_ plan: SchemePlan) { self.plan = plan }
+
+    /// The schemes in order, as `explain` shows them.
+    public var kind: String { plan.schemes.map(\.name).joined(separator: ", ") }
+
+    /// Detects a 401 with a challenge of one of the schemes. Malformed fields are not answered: half of a list could be
+    /// its weaker half. A 403 means what one of the schemes makes of it.
+    public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        if response.status == 403, hasSession {
+            let asked = plan.schemes.lazy.map { $0.refusal(in: response, realm: plan.realm) }
+            return asked.first { $0 != .pass } ?? .pass
+        }
+        guard response.status == 401, let offer = plan.offer(in: response.fields) else { return .pass }
+        // A request outside the known space of the realm was sent without the session.
+        let wasOutside = plan.realm.flatMap { plan.spaces?.learn($0, at: response.url) } ?? false
+        guard hasSession, !wasOutside else { return .challenged() }
+        // Of several schemes, another may have been refused here.
+        return offer == .refused && plan.schemes.count > 1 ? .challenged() : offer
     }
 }

@@ -4,13 +4,13 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// Asks for an address without a body, to meet a challenge there or to see whether an answer to it is accepted.
+/// Requests without a body that get a challenge, or verify an answer to one.
 struct SchemeProbe {
-    /// What the first look at an address brought.
-    enum Look {
-        /// A response that says what is asked for there.
+    /// Result of a request without a credential.
+    enum Answer {
+        /// A response that shows if a login is needed.
         case response(SideResponse)
-        /// The server is in trouble, or cannot be reached: whoever sends the request itself is told that.
+        /// The server is in trouble or cannot be reached. The waiting request itself will report that.
         case trouble
     }
 
@@ -18,16 +18,17 @@ struct SchemeProbe {
     private let occasion: SchemeOccasion
     private let method: HTTPRequest.Method
 
-    /// A probe of `url`. `isTarget`: on behalf of a request that waits; then by HEAD, which brings no page (RFC 9110 §9.3.2).
+    /// Creates a probe of `url`. With `isTarget` it stands in for a waiting request and uses HEAD, which transfers no
+    /// page (RFC 9110 §9.3.2).
     init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false) {
         self.url = url
         self.occasion = occasion
         method = isTarget ? .head : .get
     }
 
-    /// Looks without a credential on behalf of a request that waits, which goes on where nothing can be learned. Throws if the
-    /// server does not answer in time, or a login in front of it failed.
-    func look() async throws(LoginFailure) -> Look {
+    /// Sends a request without a credential for a waiting request. The waiting request continues if nothing can be
+    /// learned. Throws if the server does not answer in time, or a login in front of it failed.
+    func askWithoutCredential() async throws(LoginFailure) -> Answer {
         let response: SideResponse
         do throws(SideRequestError) {
             response = try await occasion.conversation.sideRequests.send(request)
@@ -40,7 +41,7 @@ struct SchemeProbe {
             }
         }
         occasion.report("\(step): \(response.status)")
-        // Many applications know no HEAD, and that is no trouble (RFC 9110 §15.6.2).
+        // Many applications do not implement HEAD; a 501 is no trouble (RFC 9110 §15.6.2).
         return response.status >= 500 && response.status != 501 || response.status == 429
             ? .trouble : .response(response)
     }
@@ -49,13 +50,13 @@ struct SchemeProbe {
 
     private var request: SideRequest {
         var request = SideRequest(method: method, url: url)
-        // Only the head tells; what stands behind it may have no end.
-        request.isLook = true
+        // Only the head matters; the body may be endless.
+        request.allowsPartialBody = true
         return request
     }
 
-    /// The response, with what `session` adds. `nil` where it cannot be told: a page too large for a side request,
-    /// say. Throws where there was none, and for 429 and 5xx.
+    /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use, such as a page
+    /// too large for a side request. Throws if there was none, and for 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         var request = request
         var check: (any AnswerCheck)?
@@ -76,17 +77,17 @@ struct SchemeProbe {
             throw LoginFailure(error, step: step, challenge: occasion.name)
         }
         if let fault = check?.fault(status: response.status, fields: response.fields) {
-            occasion.report("\(step): the server did not prove that it is the one asked")
-            // The request that waits tries the answer itself, and is told that of its own answer.
+            occasion.report("\(step): the server did not prove its identity")
+            // The waiting request uses the answer itself, and reports its own failure.
             if method == .head { return nil }
             throw LoginFailure(
                 .failed, challenge: occasion.name,
-                detail: "The server that answered \(step) did not prove that it is the one asked: \(fault).")
+                detail: "The server that answered \(step) did not prove its identity: \(fault).")
         }
         session?.signer?.learn(status: response.status, fields: response.fields, target: url.target)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
         guard response.status < 500, response.status != 429 else {
-            // An application may well fail at a HEAD: the request that waits tries the answer itself.
+            // An application may fail at HEAD only: the waiting request uses the answer itself.
             if method == .head { return nil }
             throw LoginFailure(
                 .failed, challenge: occasion.name,

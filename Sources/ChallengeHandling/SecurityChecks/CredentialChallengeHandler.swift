@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Answers a security check from a stored credential, as the configuration says (`security-check`, `credential`,
-/// `answer`, `keep-attempts`).
+/// Handler that answers a security check with a stored credential (`security-check`, `credential`, `answer`,
+/// `keep-attempts`).
 ///
 /// It answers at most once in a conversation, never with a value that was rejected before, and never with the last
 /// attempts.
 public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
+    /// The attempts that are never used, unless the configuration says otherwise.
+    public static let standardKeptAttempts = 1
+
     /// The security check's name.
     public let securityCheck: String
     /// The challenge, the credential, and the upstream's origin.
     public let key: LatchKey
-    /// What the answer is made of.
+    /// The template of the answer.
     public let answer: AnswerTemplate
-    /// So many attempts are never used, where the server tells how many remain.
+    /// The number of attempts that are never used, if the server states how many remain.
     public let keepAttempts: Int
-    /// After what time a latch that a rejection closed opens by itself; `nil`: never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
     public let retryRejectedAfter: Duration?
 
-    /// A handler.
+    /// Creates a handler.
     public init(
-        securityCheck: String, key: LatchKey, answer: AnswerTemplate, keepAttempts: Int = 1,
+        securityCheck: String, key: LatchKey, answer: AnswerTemplate, keepAttempts: Int = standardKeptAttempts,
         retryRejectedAfter: Duration? = nil
     ) {
         self.securityCheck = securityCheck
@@ -35,22 +38,22 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
     /// The latch of the credential for this challenge.
     public var latchKey: LatchKey? { key }
 
-    /// The answer, made of the credential as it is now. Throws a `LoginFailure` where it must not or cannot be sent.
+    /// Returns the answer, made of the current credential. Throws a `LoginFailure` if it must not or cannot be sent.
     public func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
         try requireFirstAnswer(challenge)
         let conversation = challenge.conversation
-        let use = try await CredentialUse.look(up: key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let refusal = conversation.attempts.refusal(
             of: use, remaining: challenge.remainingAttempts, keeping: keepAttempts, now: conversation.now())
         if let refusal { throw refusal.failure }
         do {
-            return .submitChallengeAnswer(try answer.render(use.credential), from: use)
+            return .submitChallengeAnswer(try await answer.render(use.credential), from: use)
         } catch {
             throw error.loginFailure(challenge: key.challenge)
         }
     }
 
-    /// The same value again could only use up another attempt.
+    /// Throws if an answer was given before: sending the value again could only use up another attempt.
     private func requireFirstAnswer(_ challenge: SecurityCheckChallenge) throws(LoginFailure) {
         switch challenge.previousAnswer {
         case .notGiven:
@@ -59,8 +62,8 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
             throw LoginFailure(
                 .failed, challenge: key.challenge,
                 detail:
-                    "The server accepted the credential \"\(key.credential)\" and asked for it again at once; it was "
-                    + "not sent twice.")
+                    "The server accepted the credential \"\(key.credential)\" and asked for it again at once. "
+                    + "The credential was not sent twice.")
         case .rejected(let failure):
             throw failure
         }

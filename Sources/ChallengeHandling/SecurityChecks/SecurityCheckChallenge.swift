@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A challenge of a security check, as its handler meets it.
+/// A challenge of a security check for its handler.
 public struct SecurityCheckChallenge: Sendable {
-    /// What became of the answer that was given earlier in this conversation.
+    /// Outcome of the previous answer in this conversation.
     public enum PreviousAnswer: Sendable, Equatable {
-        /// It was accepted; the check challenges anew all the same.
+        /// The answer was accepted, but the check challenges again.
         case accepted
-        /// None was given.
+        /// No answer was given.
         case notGiven
-        /// It was wrong. Whatever credential it was made of is latched by now; the failure says so, for a handler that
-        /// has no other answer to throw.
+        /// The answer was wrong. Its credential is latched by now, as the failure says; a handler without another
+        /// answer can throw it.
         case rejected(LoginFailure)
     }
 
-    /// How many answers the server says it will still look at.
+    /// Number of answers that the server still accepts.
     public enum RemainingAttempts: Sendable, Equatable {
-        /// So many.
+        /// The number.
         case count(Int64)
-        /// It says nothing.
+        /// The server states none.
         case unknown
-        /// It says something that is no number.
+        /// The server's value is not a number.
         case unreadable
     }
 
     /// The security check's name.
     public let securityCheck: String
-    /// Whatever the check's `createChallenge()` returned: an object, often empty, or `null`.
+    /// The value that the check's `createChallenge()` returned: an object, often empty, or `null`.
     public let value: JSONValue
-    /// What became of the answer that was given earlier in this conversation.
+    /// The outcome of the previous answer in this conversation.
     public let previousAnswer: PreviousAnswer
-    /// The world, as the conversation has it.
+    /// The conversation's ports.
     public let conversation: Conversation
 
-    /// A challenge.
+    /// Creates a challenge.
     public init(
         securityCheck: String, value: JSONValue, previousAnswer: PreviousAnswer = .notGiven, conversation: Conversation
     ) {
@@ -52,16 +52,51 @@ public struct SecurityCheckChallenge: Sendable {
     }
 }
 
-/// The only ways out of a challenge, besides throwing.
+/// Result of a handler, besides an error.
 public enum ChallengeAnswer: Sendable {
-    /// Nothing is sent, also not for the other checks challenged together; the login fails with this reason, which
+    /// Nothing is sent, not even for the other checks challenged together. The login fails with this reason, which
     /// callers see: one sentence without secrets.
     case cancel(reason: String)
-    /// This is sent. With the credential that it was made of, a rejection closes that credential's latch.
+    /// The answer to send. With its credential, a rejection closes that credential's latch.
     case submitChallengeAnswer(SecretJSON, from: CredentialUse? = nil)
 
-    /// This is sent; it was made of no stored credential, so nothing latches.
+    /// Returns an answer made of no stored credential, for which nothing latches.
     public static func submitChallengeAnswer(_ answer: JSONValue) -> ChallengeAnswer {
         .submitChallengeAnswer(SecretJSON(answer), from: nil)
     }
+}
+
+/// Handler of the challenges of one security check.
+///
+/// The names are those of MobileFirst. Unlike there, a handler *returns* its answer, so every challenge ends in an
+/// answer, a cancellation or an error, and none can be forgotten.
+public protocol SecurityCheckChallengeHandler: Sendable {
+    /// The name of the security check at the server, compared case-sensitively.
+    var securityCheck: String { get }
+    /// The name that messages and failures use; by default the security check's.
+    var challengeName: String { get }
+    /// The latch of answers made of a stored credential; by default none. While the latch is closed, a login that ended
+    /// there sends nothing to the server.
+    var latchKey: LatchKey? { get }
+
+    /// Answers `challenge`. The handler is called again in the conversation if its answer was wrong. Nothing is sent
+    /// before the handlers of all checks challenged together have answered.
+    ///
+    /// Throws a `LoginFailure` to end the conversation with it; any other error ends it as `login-failed`.
+    func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer
+    /// Receives the check's success; `success` is the server's data, often `{}`.
+    func handleSuccess(_ success: JSONValue) async
+    /// Receives the check's final failure; `failure` is the server's data.
+    func handleFailure(_ failure: JSONValue) async
+}
+
+extension SecurityCheckChallengeHandler {
+    /// The security check's name.
+    public var challengeName: String { securityCheck }
+    /// No latch.
+    public var latchKey: LatchKey? { nil }
+    /// Does nothing.
+    public func handleSuccess(_ success: JSONValue) async {}
+    /// Does nothing.
+    public func handleFailure(_ failure: JSONValue) async {}
 }

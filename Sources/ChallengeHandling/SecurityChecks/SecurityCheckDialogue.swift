@@ -3,12 +3,12 @@
 
 internal import Secrets
 
-/// The security checks of one conversation: which were answered, with what, and what became of it.
+/// The security checks of one conversation, their answers, and the outcomes.
 ///
-/// It is the same for every dialect of the wire. The driver hands it what the server said; it asks the handlers, closes
-/// latches, and decides how a login ends.
+/// It is independent of the wire dialect. The driver passes in the server's messages; the dialogue asks the handlers,
+/// closes latches, and decides how a login ends.
 package struct SecurityCheckDialogue {
-    /// An answer that a handler gave.
+    /// An answer of a handler.
     private struct Given {
         enum Outcome {
             case accepted
@@ -17,33 +17,33 @@ package struct SecurityCheckDialogue {
         }
 
         let use: CredentialUse?
-        /// The answer, if it was made of no stored credential and is a program's own.
+        /// The answer, if it is a program's own and made of no stored credential.
         let own: Secret?
         var outcome = Outcome.pending
 
         var isPending: Bool { if case .pending = outcome { true } else { false } }
     }
 
-    /// Whom failures and steps belong to where no single challenge is to blame: the upstream, for a MobileFirst client.
+    /// The name for failures and steps that belong to no single challenge: the upstream, for a MobileFirst client.
     private let name: String
     private let handlers: [String: HandledCheck]
     private let conversation: Conversation
     private var given: [String: Given] = [:]
 
-    /// A dialogue in which nothing was said yet. Of several handlers for one check the first counts.
+    /// Creates a dialogue without answers. Of several handlers for one check the first counts.
     package init(name: String, handlers: [HandledCheck], conversation: Conversation) {
         self.name = name
         self.handlers = Dictionary(handlers.map { ($0.securityCheck, $0) }, uniquingKeysWith: { first, _ in first })
         self.conversation = conversation
     }
 
-    /// `answer` to `check` goes out, which no challenge of this conversation asked for.
+    /// Records that `answer` to `check` is sent before any challenge of this conversation.
     package mutating func gave(_ answer: SecretJSON, to check: String) {
         given[check] = Given(use: nil, own: handlers[check]?.own(answer))
-        report(check, "answer: given for \(ServerText.name(check)) ahead of a challenge")
+        report(check, "answer: given for \(ServerText.name(check)) before a challenge")
     }
 
-    /// The server names these checks as passed.
+    /// Records that the server names these checks as passed.
     package mutating func succeeded(_ successes: [String: JSONValue]) async {
         for (check, success) in successes.sorted(by: { $0.key < $1.key }) {
             given[check]?.outcome = .accepted
@@ -51,15 +51,15 @@ package struct SecurityCheckDialogue {
         }
     }
 
-    /// The server demands an answer of each of these checks. Returns the answers, an object by check, when all handlers
-    /// have given theirs; throws, and nothing may be sent, as soon as one does not.
+    /// Returns the answers to these checks, an object by check. Throws as soon as one handler does not answer; then
+    /// nothing may be sent.
     ///
-    /// `serverWait` is the moment until which the server asks to wait (`Retry-After`), where it does.
+    /// `serverWait` is the time until which the server asks to wait (`Retry-After`), if it does.
     package mutating func answers(
         to challenges: [String: JSONValue], serverWait: Int64? = nil
     ) async throws(LoginFailure) -> SecretJSON {
         let challenges = challenges.sorted { $0.key < $1.key }
-        settleRejections(challenges.map(\.key), serverWait: serverWait)
+        await settleRejections(challenges.map(\.key), serverWait: serverWait)
         if let unknown = challenges.first(where: { handlers[$0.key] == nil })?.key {
             let check = ServerText.name(unknown)
             throw LoginFailure(
@@ -70,7 +70,7 @@ package struct SecurityCheckDialogue {
         }
         var answers: [String: SecretJSON] = [:]
         var news: [(check: String, use: CredentialUse?, own: Secret?)] = []
-        // Those first whose answer was wrong: they end most conversations.
+        // Checks with a wrong answer come first: they end most conversations.
         for (check, value) in challenges.filter({ given[$0.key] != nil }) + challenges.filter({ given[$0.key] == nil })
         {
             guard let handler = handlers[check] else { continue }
@@ -81,7 +81,7 @@ package struct SecurityCheckDialogue {
             answers[check] = answer
             news.append((check, use, handler.own(answer, use)))
         }
-        // Once more for all: a handler written by somebody else may not have looked, and time has passed.
+        // Checked again for all: a program's handler may not have checked, and time has passed.
         for new in news { try new.use?.requireOpenLatch(in: conversation) }
         for new in news {
             given[new.check] = Given(use: new.use, own: new.own)
@@ -91,15 +91,15 @@ package struct SecurityCheckDialogue {
         return SecretJSON(object: answers)
     }
 
-    /// The server names these checks as failed for good. Closes the latches of those that were answered and returns how
-    /// the login ends: what was answered tells more than what was not.
+    /// Closes the latches of failed checks that were answered, and returns the login's failure. Answered checks
+    /// determine the failure rather than unanswered ones.
     package mutating func failed(_ failures: [String: JSONValue], serverWait: Int64? = nil) async -> LoginFailure {
         let failures = failures.sorted { $0.key < $1.key }
         let answered = failures.filter { isPending($0.key) }
         let unanswered = failures.filter { !isPending($0.key) }
         var ends: [LoginFailure] = []
         for (check, failure) in answered {
-            ends.append(reject(check, isLock(failure) ? .locked : .rejected, serverWait: serverWait))
+            ends.append(await reject(check, isLock(failure) ? .locked : .rejected, serverWait: serverWait))
         }
         for (check, failure) in unanswered { ends.append(refusal(check, failure, serverWait)) }
         for (check, failure) in failures { await handlers[check]?.failed(failure) }
@@ -110,18 +110,20 @@ package struct SecurityCheckDialogue {
 }
 
 extension SecurityCheckDialogue {
-    /// A check that challenges again after our answer has rejected it. All latches close before any handler is asked.
-    private mutating func settleRejections(_ checks: [String], serverWait: Int64?) {
-        for check in checks where isPending(check) { _ = reject(check, .rejected, serverWait: serverWait) }
+    /// Closes the latches of checks that challenge again after an answer. No handler has been asked before.
+    private mutating func settleRejections(_ checks: [String], serverWait: Int64?) async {
+        for check in checks where isPending(check) { _ = await reject(check, .rejected, serverWait: serverWait) }
     }
 
     private func isPending(_ check: String) -> Bool { given[check]?.isPending == true }
 
-    private mutating func reject(_ check: String, _ reason: Latch.Reason, serverWait: Int64?) -> LoginFailure {
+    private mutating func reject(
+        _ check: String, _ reason: Latch.Reason, serverWait: Int64?
+    ) async -> LoginFailure {
         let challenge = handlers[check]?.challengeName ?? name
-        if let own = given[check]?.own { conversation.attempts.note(own, to: challenge, acceptedAt: nil) }
+        if let own = given[check]?.own { conversation.attempts.record(own, to: challenge, acceptedAt: nil) }
         let failure =
-            given[check]?.use?.reject(reason, serverWait: serverWait, in: conversation)
+            await given[check]?.use?.reject(reason, serverWait: serverWait, in: conversation)
             ?? LoginFailure(
                 reason == .locked ? .accountLocked : .rejected, challenge: challenge,
                 detail: "The server rejected the answer to the security check \"\(ServerText.name(check))\".",
@@ -133,17 +135,18 @@ extension SecurityCheckDialogue {
     private func previousAnswer(to check: String) -> SecurityCheckChallenge.PreviousAnswer {
         switch given[check]?.outcome {
         case nil: .notGiven
-        // Settled before any handler is asked.
+        // Pending answers are settled before any handler is asked.
         case .accepted, .pending: .accepted
         case .rejected(let failure): .rejected(failure)
         }
     }
 
-    /// A failure of a check that was not answered now: it says nothing about the credential, so nothing latches.
+    /// Returns the failure of a check that was not answered now: it says nothing about the credential, so nothing
+    /// latches.
     private func refusal(_ check: String, _ failure: JSONValue, _ serverWait: Int64?) -> LoginFailure {
         let challenge = handlers[check]?.challengeName ?? name
         if check == ApplicationNoticeHandler.check {
-            // The check fails when the administrator has switched the application off.
+            // The check fails if the administrator has disabled the application.
             let text = (failure["message"] ?? failure["reason"])?.stringValue.map(ServerText.sentence)
             return LoginFailure(
                 .failed, challenge: name,
@@ -162,7 +165,7 @@ extension SecurityCheckDialogue {
         conversation.report(ConversationStep(challenge: handlers[check]?.challengeName ?? name, text: text))
     }
 
-    /// Whether a failure's text speaks of a lock; the base class of IBM's checks says "Account blocked".
+    /// Returns whether a failure's text mentions a lock. The base class of IBM's checks says "Account blocked".
     private func isLock(_ failure: JSONValue) -> Bool {
         switch failure {
         case .string(let text):

@@ -3,11 +3,11 @@
 
 internal import Secrets
 
-/// Reads what `ImageWriter` writes, from its start. Whatever is not there, or is not what it should be, is an error.
+/// Reader of the format that `ImageWriter` writes; missing or invalid bytes are an error.
 struct ImageReader {
-    /// The longest text; addresses, names and scopes are shorter.
+    /// Maximum length of a text; addresses, names and scopes are shorter.
     static let longestText = 64 * 1024
-    /// The longest secret: what a request's field may carry, and more.
+    /// Maximum length of a secret: more than a request's field can carry.
     static let longestSecret = 256 * 1024
 
     private let image: Secret
@@ -25,7 +25,7 @@ struct ImageReader {
 
     mutating func int64() throws(SessionImageError) -> Int64 { Int64(bitPattern: try number(8)) }
 
-    /// 0 or 1, and no other.
+    /// Reads 0 or 1.
     mutating func flag() throws(SessionImageError) -> Bool {
         switch try byte() {
         case 0: false
@@ -36,7 +36,7 @@ struct ImageReader {
 
     mutating func optionalInt64() throws(SessionImageError) -> Int64? { try flag() ? try int64() : nil }
 
-    /// How many there are, at most `limit`.
+    /// Reads a count of at most `limit`.
     mutating func count(atMost limit: Int) throws(SessionImageError) -> Int {
         let count = Int(try uint16())
         guard count <= limit else { throw SessionImageError(.malformed, at: position - 2) }
@@ -56,7 +56,7 @@ struct ImageReader {
         return image.withBytes { bytes in range.map { bytes[$0] } }
     }
 
-    /// Bytes of any kind.
+    /// Reads bytes of any kind.
     mutating func secret(atMost limit: Int) throws(SessionImageError) -> Secret {
         let range = try range(atMost: limit)
         var copy = SecretBuilder(capacity: range.count)
@@ -66,7 +66,7 @@ struct ImageReader {
         return copy.finish()
     }
 
-    /// A secret without line ends and other control signs, as a field may carry it (RFC 9110 §5.5).
+    /// Reads a secret without control characters, as a field may carry it (RFC 9110 §5.5).
     mutating func fieldValue() throws(SessionImageError) -> Secret {
         let start = position
         let range = try range(atMost: Self.longestSecret)
@@ -93,7 +93,7 @@ struct ImageReader {
         return origin
     }
 
-    /// That these bytes come next.
+    /// Checks that the next bytes are `expected`.
     mutating func expect(_ expected: [UInt8]) throws(SessionImageError) {
         guard expected.count <= image.count - position else { throw SessionImageError(.foreign, at: position) }
         let start = position
@@ -121,21 +121,21 @@ struct ImageReader {
     }
 }
 
-/// Why bytes are no image of sessions.
+/// Reason why bytes are not an image of sessions.
 package struct SessionImageError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kinds.
+    /// Kind of the error.
     package enum Kind: Sendable, Equatable {
-        /// It ends too early.
+        /// The image ends too early.
         case cutOff
-        /// It is of another version, or something else altogether.
+        /// The image has another version, or another format.
         case foreign
-        /// A value that none of ours would be.
+        /// A value is invalid.
         case malformed
     }
 
-    /// The kind.
+    /// Kind of the error.
     package let kind: Kind
-    /// The number of bytes before the place.
+    /// Offset of the error in bytes.
     package let offset: Int
 
     init(_ kind: Kind, at offset: Int) {
@@ -143,12 +143,63 @@ package struct SessionImageError: Error, Sendable, Equatable, CustomStringConver
         self.offset = offset
     }
 
-    /// What is wrong.
+    /// Description of the error.
     package var description: String {
         switch kind {
-        case .cutOff: "it is cut off after \(offset) bytes"
-        case .foreign: "it is of another version"
-        case .malformed: "there is a value at byte \(offset) that no version writes"
+        case .cutOff: "it ends too early, after \(offset) bytes"
+        case .foreign: "it has another version"
+        case .malformed: "the value at byte \(offset) is invalid in every version"
         }
+    }
+}
+
+/// Writer of a session image: big-endian numbers, length-prefixed texts and secrets. Leaves no copy of a secret.
+struct ImageWriter: ~Copyable {
+    private var bytes = SecretBuilder(capacity: 1024)
+
+    mutating func append(byte: UInt8) { bytes.append(byte) }
+
+    mutating func append(_ number: UInt16) { append(UInt64(number), bytes: 2) }
+
+    mutating func append(_ number: UInt32) { append(UInt64(number), bytes: 4) }
+
+    mutating func append(_ number: Int64) { append(UInt64(bitPattern: number), bytes: 8) }
+
+    mutating func append(_ isSet: Bool) { append(byte: isSet ? 1 : 0) }
+
+    /// Appends a flag, and the number if there is one.
+    mutating func append(_ number: Int64?) {
+        append(number != nil)
+        if let number { append(number) }
+    }
+
+    mutating func append(_ text: String) {
+        append(UInt32(clamping: text.utf8.count))
+        bytes.append(text)
+    }
+
+    mutating func append(_ digest: [UInt8]) {
+        append(UInt32(clamping: digest.count))
+        bytes.append(digest)
+    }
+
+    mutating func append(_ secret: Secret) {
+        append(UInt32(clamping: secret.count))
+        bytes.append(secret)
+    }
+
+    mutating func append(_ origin: Origin) {
+        append(byte: origin.scheme == .https ? 1 : 0)
+        append(origin.host)
+        append(origin.port)
+    }
+
+    /// Appends bytes without their length.
+    mutating func append(raw: some Collection<UInt8>) { bytes.append(raw) }
+
+    consuming func finish() -> Secret { bytes.finish() }
+
+    private mutating func append(_ number: UInt64, bytes count: Int) {
+        for index in (0..<count).reversed() { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(index)))) }
     }
 }

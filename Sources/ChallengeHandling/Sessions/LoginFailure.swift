@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Why a login won no session. Shared by all exchanges that waited for it.
+/// Reason why a login established no session, shared by all exchanges that waited.
 public struct LoginFailure: Error, Sendable, Equatable {
-    /// The kinds; the raw value is the `code` of the local reply.
+    /// Kind of failure; the raw value is the `code` of the local reply.
     public enum Code: String, Sendable {
-        /// The server says that the account or the check is locked.
+        /// The server reports that the account or check is locked.
         case accountLocked = "account-locked"
-        /// The server tells that fewer attempts remain than are kept.
+        /// The server reports fewer remaining attempts than are kept.
         case attemptsKept = "attempts-kept"
-        /// Unknown: a time-out elsewhere, a lost connection, a 5xx, an answer that cannot be used. Nothing latches.
+        /// Unknown: an internal timeout, a lost connection, a 5xx, or an unusable response. No latch closes.
         case failed = "login-failed"
-        /// The credential was rejected before and has not changed: nothing was sent.
+        /// The credential was rejected before and has not changed, so nothing was sent.
         case latched = "login-latched"
-        /// No source knows the credential, or it lacks a field.
+        /// No source has the credential, or the credential lacks a field.
         case noCredential = "no-credential"
         /// The server rejected the credential just now; the latch is closed.
         case rejected = "login-rejected"
-        /// The server did not answer in time. Unknown; nothing latches.
+        /// The server did not answer in time. Unknown; no latch closes.
         case timedOut = "login-timeout"
-        /// The TLS handshake with the server failed. Unknown; nothing latches.
+        /// The TLS handshake with the server failed. Unknown; no latch closes.
         case upstreamTLS = "upstream-tls"
     }
 
-    /// The kind.
+    /// Kind of failure.
     public var code: Code
-    /// The challenge it concerns, by its name in the configuration.
+    /// Name of the challenge in the configuration.
     public var challenge: String
-    /// One or two sentences: what happened and what to do. No secret, nothing internal.
+    /// Description and remedy in one or two sentences, without secrets and internals.
     public var detail: String
-    /// When another try makes sense, in milliseconds since 1970, where the server said so.
+    /// Earliest time of another attempt in ms since 1970, if the server named one.
     public var retryAt: Int64?
-    /// What the operator learns beyond `detail`, for the log: it may name hosts and files. No secret.
+    /// Details for the operator's log, beyond `detail`; may name hosts and files, but no secret.
     public var cause: String
-    /// Whether a challenge handler chose to give no answer: then whoever comes next may try at once.
+    /// True if a challenge handler chose not to answer: the next exchange may try at once.
     public var isCancelled: Bool
 
-    /// The latch at which the login ended, closed before or just now.
+    /// Latch that stopped the login, closed before or just now.
     public var latch: LatchKey?
 
-    /// True if the server refuses the one scope that was asked for, and nothing is wrong with the login as such.
+    /// True if the server refuses the requested scope only, and the login as such is fine.
     public var concernsScope = false
 
-    /// A failure.
+    /// Creates a failure.
     public init(
         _ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "",
         isCancelled: Bool = false
@@ -55,6 +55,50 @@ public struct LoginFailure: Error, Sendable, Equatable {
         self.retryAt = retryAt
     }
 
-    /// Whether nothing is known about the credential, so that a later try by itself does no harm.
+    /// True if the credential's state is unknown, so that a later attempt does no harm.
     public var isUnknown: Bool { code == .failed || code == .timedOut || code == .upstreamTLS }
+}
+
+extension LoginFailure {
+    /// Creates the failure of a login whose request got no response; the credential's state is unknown.
+    init(_ error: SideRequestError, step: String, challenge: String) {
+        let reason = error.publicReason.isEmpty ? "" : ": \(error.publicReason)"
+        let (code, detail): (Code, String)
+        switch error.kind {
+        case .guarded(let failure):
+            self = failure
+            return
+        case .timedOut:
+            (code, detail) = (
+                .timedOut,
+                "The server did not answer \(step) in time. A later request tries again; check the server."
+            )
+        case .originNotAllowed:
+            (code, detail) = (
+                .failed,
+                "The address for \(step) is not in the configuration, so nothing was sent. Add it there."
+            )
+        case .tls:
+            (code, detail) = (.upstreamTLS, "The TLS handshake with the server for \(step) failed\(reason).")
+        case .unreachable:
+            (code, detail) = (
+                .failed, "The server could not be reached for \(step), or the connection was lost\(reason)."
+            )
+        case .badAnswer:
+            (code, detail) = (
+                .failed,
+                "The server's answer to \(step) is too large, or not HTTP. Check the address; the daemon's log has the cause."
+            )
+        }
+        self.init(code, challenge: challenge, detail: detail, cause: error.reason)
+    }
+}
+
+extension LoginFailure {
+    /// Returns the failure of a login of `challenge` that was cancelled while another one ran.
+    static func cancelledInQueue(_ challenge: String) -> LoginFailure {
+        LoginFailure(
+            .timedOut, challenge: challenge, detail: "The login was given up while it waited for another to end.",
+            isCancelled: true)
+    }
 }

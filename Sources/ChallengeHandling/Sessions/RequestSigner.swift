@@ -2,81 +2,87 @@
 // Copyright the Countersign authors
 
 public import HTTPTypes
-internal import Secrets
+public import Secrets
 
-/// Makes the fields of a session for each request, where they are not the same for all (Digest, Negotiate).
+/// Signer that makes a session's fields for each request, if they differ (Digest, Negotiate).
 ///
-/// Asked by all workers, for many requests at once.
+/// Used by all workers, for many requests at once.
 public protocol RequestSigner: AnyObject, Sendable {
-    /// The fields that it writes: a caller's own of these names give way.
+    /// Names of its fields: a caller's own fields of these names are dropped.
     var names: [HTTPField.Name] { get }
-    /// The fields of one request that is about to be sent, all others of which are written. Does no I/O. Throws where none can be made, which ends the
-    /// exchange.
+    /// Returns the fields of a request whose other fields are complete; does no I/O.
+    ///
+    /// Throws if no fields can be made, which ends the exchange.
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields
-    /// What the body of a request for `target` is to be fed to before `sign` is asked; `nil` where its fields do not depend
-    /// on the body.
+    /// Returns the digest that must process the body of a request for `target` before `sign`.
+    ///
+    /// Nil if the fields do not depend on the body.
     func bodyDigest(for target: String) -> (any RunningDigest)?
-    /// A view for one worker, which asks it in place of `sign`.
+    /// Returns a view for one worker, used in place of `sign`.
     func makeView() -> any SignerView
-    /// Takes note of the final answer to a request for `target` that it signed; `fields` has at least those of `learnsFrom`.
+    /// Learns from the final response to a signed request for `target`; `fields` includes at least `learnsFrom`.
     func learn(status: Int, fields: HTTPFields, target: String)
-    /// The fields of an answer that `learn` looks at; `nil`: all.
+    /// Response fields that `learn` reads; nil for all.
     var learnsFrom: [HTTPField.Name]? { get }
-    /// Whether the requests of others may use it up at any time, as they do the nonce of Digest, which then need not be said.
+    /// True if requests of others may exhaust the signer at any time, like a nonce of Digest.
+    ///
+    /// The end then needs no report.
     var wearsOut: Bool { get }
-    /// The bytes by which another process goes on with it, which the authenticator's `codec` reads; `nil` if it ends with this process.
+    /// State from which another process continues, read by the authenticator's `codec`; nil if there is none.
     var image: SignerImage? { get }
 }
 
 extension RequestSigner {
-    /// Most serve until they end.
+    /// False by default: signers serve until the session ends.
     public var wearsOut: Bool { false }
 
-    /// Most make their fields in no time.
+    /// Returns a view that calls `sign`, by default.
     public func makeView() -> any SignerView { WholeView(signer: self) }
 
-    /// Some look at any.
+    /// Nil by default: all fields.
     public var learnsFrom: [HTTPField.Name]? { nil }
 
-    /// Most end with their process.
+    /// Nil by default: the signer ends with its process.
     public var image: SignerImage? { nil }
 
-    /// Most protect no bodies.
+    /// Returns nil by default: the body is not signed.
     public func bodyDigest(for target: String) -> (any RunningDigest)? { nil }
 }
 
-/// What a signer made for one request.
+/// Fields that a signer made for one request.
 public struct SignedFields: Sendable {
     /// The fields.
     public var fields: [InjectedField]
-    /// What the answer is shown to; `nil` where a server has nothing to prove.
+    /// Check of the response; nil if the server has nothing to prove.
     public var check: (any AnswerCheck)?
 
-    /// Fields.
+    /// Creates signed fields.
     public init(_ fields: [InjectedField] = [], check: (any AnswerCheck)? = nil) {
         self.fields = fields
         self.check = check
     }
 }
 
-/// Knows whether the server that answered one request is the one that was asked.
+/// Check that a response comes from the server that was addressed.
 public protocol AnswerCheck: AnyObject, Sendable {
-    /// What is wrong with what the final answer proves, in words, without a full stop and without secrets; `nil` where it
-    /// proves nothing, or the right thing.
+    /// Returns the fault of a response's proof, without a full stop and without secrets.
+    ///
+    /// Nil if the proof is right, or if there is none.
     func fault(status: Int, fields: HTTPFields) -> String?
 }
 
-/// A signer as one thread uses it, which may so keep things from one request to the next without a lock.
+/// Signer for one thread, which can keep state between requests without a lock.
 public protocol SignerView: AnyObject {
-    /// As `RequestSigner.sign`, but shows each field to `write` in place of making secrets of them. `request.fields` must not be looked
-    /// at once something was written.
+    /// Signs like `RequestSigner.sign`, but passes each field to `write` instead of creating secrets.
+    ///
+    /// `request.fields` must not be read after the first call of `write`.
     func sign(
         _ request: SigningRequest, _ write: (_ name: HTTPField.Name, _ value: Span<UInt8>) -> Void
     ) throws(LoginFailure) -> (any AnswerCheck)?
 }
 
 extension SignedFields {
-    /// The fields that `view` makes for `request`.
+    /// Makes the fields for `request` with `view`.
     init(_ request: SigningRequest, by view: any SignerView) throws(LoginFailure) {
         var fields: [InjectedField] = []
         let check = try view.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }
@@ -84,7 +90,7 @@ extension SignedFields {
     }
 }
 
-/// Has the signer itself make the fields.
+/// View that calls the signer itself.
 private final class WholeView: SignerView {
     private let signer: any RequestSigner
 
@@ -96,5 +102,117 @@ private final class WholeView: SignerView {
         let signed = try signer.sign(request)
         for field in signed.fields { field.value.withBytes { write(field.name, $0) } }
         return signed.check
+    }
+}
+
+/// State of a signer besides the credential, for another process.
+///
+/// Only a signer of the same kind can read the bytes.
+public struct SignerImage: Sendable, Equatable {
+    /// Maximum number of bytes.
+    public static let limit = 256 * 1024
+
+    /// The bytes, beginning with an identifier of the kind: an authenticator with several schemes tries each of them.
+    public let bytes: Secret
+
+    /// Creates an image; nil beyond `limit` bytes.
+    public init?(_ bytes: Secret) {
+        guard bytes.count <= Self.limit else { return nil }
+        self.bytes = bytes
+    }
+}
+
+/// Decoder that recreates the signers of an authenticator's sessions after a restart.
+public struct SignerCodec: Sendable {
+    /// Decoder for authenticators without signers, or with signers that end with their process.
+    public static let none = SignerCodec { _, _ in nil }
+
+    private let decode: @Sendable (SignerImage, Credential) -> (any RequestSigner)?
+
+    /// Creates a decoder; `decode` may receive damaged images or images of another kind, and returns nil for them.
+    public init(decode: @escaping @Sendable (SignerImage, Credential) -> (any RequestSigner)?) {
+        self.decode = decode
+    }
+
+    /// Returns the signer of `image`; nil if none can be recreated with `credential`.
+    public func signer(of image: SignerImage, for credential: Credential) -> (any RequestSigner)? {
+        decode(image, credential)
+    }
+}
+
+/// Request that is about to be sent, passed to its signer. Valid during the call only.
+public struct SigningRequest {
+    /// Knowledge about a request's body.
+    public enum Body: Sendable {
+        /// There is no body.
+        case none
+        /// There is a body, which has not been read.
+        case unread
+        /// The requested digests of the complete body.
+        case digests([BodyDigest])
+    }
+
+    /// Method.
+    public var method: String
+    /// Server that receives the request.
+    public var origin: Origin
+    /// Request target, as sent.
+    public var target: String
+    /// Knowledge about the body.
+    public var body: Body
+    /// Fields as sent, without those of this signer and later ones, and without framing fields.
+    ///
+    /// Nil if another program writes the fields (auth requests), or for a login's own request.
+    public var fields: (any SigningFields)?
+
+    /// Creates a request, by default without a body.
+    public init(
+        method: String, origin: Origin, target: String, body: Body = .none, fields: (any SigningFields)? = nil
+    ) {
+        self.method = method
+        self.origin = origin
+        self.target = target
+        self.body = body
+        self.fields = fields
+    }
+}
+
+/// Fields of a request that is about to be signed, without a copy.
+public protocol SigningFields: AnyObject {
+    /// Calls `body` with each field, in the order of sending; the spans must not escape.
+    func forEach(_ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) -> Void)
+}
+
+extension SigningFields {
+    /// Returns the values of the fields of that name, in order.
+    public func values(of name: HTTPField.Name) -> [String] {
+        var values: [String] = []
+        let wanted = Array(name.canonicalName.utf8)
+        forEach { name, value in
+            guard name.count == wanted.count else { return }
+            for index in name.indices {
+                let byte = name[index]
+                let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+                guard wanted[index] == (isCapital ? byte | 0x20 : byte) else { return }
+            }
+            var bytes: [UInt8] = []
+            for index in value.indices { bytes.append(value[index]) }
+            values.append(String(decoding: bytes, as: UTF8.self))
+        }
+        return values
+    }
+}
+
+/// Digest of a request's body.
+public struct BodyDigest: Sendable, Equatable {
+    /// Digest algorithm.
+    public var algorithm: DigestAlgorithm
+    /// Bytes of the digest.
+    public var bytes: [UInt8]
+
+    /// Creates a digest.
+    public init(algorithm: DigestAlgorithm, bytes: [UInt8]) {
+        self.algorithm = algorithm
+        self.bytes = bytes
     }
 }

@@ -4,20 +4,20 @@
 public import HTTPTypes
 public import Secrets
 
-/// A field that a session adds to each request.
+/// Field that a session adds to each request.
 public struct InjectedField: Sendable, Equatable {
-    /// Its name, for example `Authorization`.
+    /// Name, for example `Authorization`.
     public let name: HTTPField.Name
-    /// Its whole value.
+    /// Complete value.
     public let value: Secret
 
-    /// A field.
+    /// Creates a field.
     public init(name: HTTPField.Name, value: Secret) {
         self.name = name
         self.value = value
     }
 
-    /// A field with a copy of `value`.
+    /// Creates a field with a copy of `value`.
     package init(name: HTTPField.Name, value: Span<UInt8>) {
         var copy = SecretBuilder(capacity: value.count)
         copy.append(value)
@@ -25,82 +25,100 @@ public struct InjectedField: Sendable, Equatable {
     }
 }
 
-/// What a conversation won, until it expires.
+/// Result of a login, valid until it expires.
 public struct Session: Sendable {
-    /// What is injected into each request that uses it.
+    /// Fields added to each request.
     public var fields: [InjectedField]
-    /// When it ends, in milliseconds since 1970; `nil` where the server did not say.
+    /// Expiry time in ms since 1970; nil if the server named none.
     public var expiresAt: Int64?
-    /// Whether the server has accepted it. One that it has not is tried by one exchange at a time, the first of those that
-    /// wait: anything but the same challenge again proves it, while 429 and 5xx say nothing; the challenge again closes the
-    /// latch of `use`.
-    public var isProven: Bool
-    /// Whose latch closes where the session is refused before it was proven.
+    /// True if the server has accepted the session.
+    ///
+    /// An unverified session is used by one exchange at a time, the first that waits. Any response but the same
+    /// challenge verifies it, while 429 and 5xx decide nothing; the same challenge closes the latch of `use`.
+    public var isVerified: Bool
+    /// Credential use whose latch closes if the session is refused before it is verified.
     public var use: CredentialUse?
-    /// What makes more fields for each request.
+    /// Signer of further fields for each request.
     public var signer: (any RequestSigner)?
-    /// The cookies that the login won.
+    /// Cookies that the login set.
     public var cookies: SessionCookies?
-    /// What connections are authenticated with.
+    /// Credential for connections.
     public var connection: ConnectionCredential?
-    /// The path at which an empty session's login looked; `nil` if it holds for every path.
-    package var lookedAt: String?
-    /// True if it can be won again ahead of its end, without a challenge.
+    /// Path that the login of an empty session probed; nil if the session holds for every path.
+    package var probedPath: String?
+    /// True if the session can be renewed before its end, without a challenge.
     public var isRenewedAhead = true
 
-    /// A session that the server has accepted, or will have no opinion about.
+    /// Creates a session that the server has accepted, or does not check.
     public init(fields: [InjectedField] = [], expiresAt: Int64? = nil, cookies: SessionCookies? = nil) {
         self.fields = fields
         self.expiresAt = expiresAt
         self.cookies = cookies
-        isProven = true
+        isVerified = true
     }
 
-    /// A session that the first answer to a request with it proves or refuses, and with it the credential of `use`.
-    public init(unproven use: CredentialUse, fields: [InjectedField] = [], signer: (any RequestSigner)? = nil) {
+    /// Creates an unverified session, whose first response verifies or refuses the credential of `use`.
+    public init(unverified use: CredentialUse, fields: [InjectedField] = [], signer: (any RequestSigner)? = nil) {
         self.fields = fields
         self.use = use
         self.signer = signer
-        isProven = false
+        isVerified = false
     }
 
-    /// The empty session of a login that found nothing asked for at `target`. It ends after a while, so that later requests
-    /// look again: soon, if the server was in trouble (`isBrief`).
+    /// Returns the empty session of a login that found no challenge at `target`.
+    ///
+    /// It ends after a minute, so that later requests look again; after 5 s if the server had a problem (`isBrief`).
     static func nothingAsked(at target: WebURL, now: Int64, isBrief: Bool = false) -> Session {
         var session = Session(expiresAt: now + (isBrief ? 5_000 : 60_000))
-        session.lookedAt = target.path
+        session.probedPath = target.path
         session.isRenewedAhead = false
         return session
     }
 
-    /// Whether it adds nothing to a request: where the login looked, nothing was asked for.
+    /// True if it adds nothing to a request, because its login found no challenge.
     public var isEmpty: Bool { fields.isEmpty && signer == nil && cookies == nil && connection == nil }
 }
 
 extension Session: Equatable {
-    /// Whether both say the same in the same way: signers and cookies are the same ones.
+    /// Compares fields, expiry and state, and the identity of signers and cookies.
     public static func == (left: Session, right: Session) -> Bool {
-        left.fields == right.fields && left.expiresAt == right.expiresAt && left.isProven == right.isProven
+        left.fields == right.fields && left.expiresAt == right.expiresAt && left.isVerified == right.isVerified
             && left.signer === right.signer && left.cookies === right.cookies && left.connection == right.connection
     }
 }
 
-/// What a session is held under.
+/// Key of a session.
 public struct SessionKey: Sendable, Hashable {
-    /// The upstream's origin.
+    /// Origin of the upstream.
     public var origin: Origin
-    /// The challenge's name in the configuration; for a MobileFirst upstream, the upstream's.
+    /// Name of the challenge in the configuration; for a MobileFirst upstream, the upstream's name.
     public var challenge: String
-    /// The credential's name; empty where several credentials take part.
+    /// Name of the credential; empty if several credentials are involved.
     public var credential: String
-    /// The scope asked for, its words sorted and joined by one space; empty where there is none.
+    /// Requested scope, its words sorted and joined by one space; empty if there is none.
     public var scope: String
 
-    /// A key.
+    /// Creates a key.
     public init(origin: Origin, challenge: String, credential: String, scope: String = "") {
         self.origin = origin
         self.challenge = challenge
         self.credential = credential
         self.scope = scope
+    }
+}
+
+/// Credential of a connection to the upstream, for schemes that authenticate connections (NTLM, MS-NTHT).
+///
+/// libcurl exchanges the messages. A connection with one credential carries no request of another.
+public struct ConnectionCredential: Sendable, Equatable {
+    /// User name: `user`, or `DOMAIN\user`.
+    public var username: Secret
+    /// Password.
+    public var password: Secret
+
+    /// Creates a credential.
+    public init(username: Secret, password: Secret) {
+        self.username = username
+        self.password = password
     }
 }

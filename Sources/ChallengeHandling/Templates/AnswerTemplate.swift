@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Secrets
+public import Secrets
 
-/// A JSON value whose strings are templates over the fields of a credential: `{ pin: "{pin}" }`.
+/// A JSON value whose strings are templates over a credential's fields: `{ pin: "{pin}" }`.
 ///
-/// Numbers, truth values and `null` stay as they are; so do the names of members.
+/// Numbers, booleans, `null`, and names of members are unchanged.
 public struct AnswerTemplate: Sendable, Hashable {
     /// A value with its strings parsed.
     private indirect enum Node: Sendable, Hashable {
@@ -16,10 +16,10 @@ public struct AnswerTemplate: Sendable, Hashable {
     }
 
     private let root: Node
-    /// The value as it was written, its strings with their braces.
+    /// The value as written, with unparsed strings.
     package let source: JSONValue
 
-    /// Parses the strings of `value`; throws `TemplateError.malformed`, which names the member.
+    /// Parses the strings of `value`. Throws `TemplateError.malformed`, which names the member.
     public init(_ value: JSONValue) throws(TemplateError) {
         root = try Self.parse(value, at: "")
         source = value
@@ -28,9 +28,9 @@ public struct AnswerTemplate: Sendable, Hashable {
     /// The fields that a credential must have.
     public var fieldNames: Set<String> { Self.fieldNames(root) }
 
-    /// The answer with the fields of `credential` in it. Throws where a field is missing or is no text.
-    public func render(_ credential: Credential) throws(TemplateError) -> SecretJSON {
-        SecretJSON(try Self.render(root, credential))
+    /// Returns the answer with the fields of `credential`. Throws if a field is missing or is not text.
+    public func render(_ credential: Credential) async throws(TemplateError) -> SecretJSON {
+        SecretJSON(try await Self.render(root, credential))
     }
 
     private static func parse(_ value: JSONValue, at path: String) throws(TemplateError) -> Node {
@@ -65,22 +65,24 @@ public struct AnswerTemplate: Sendable, Hashable {
         }
     }
 
-    private static func render(_ node: Node, _ credential: Credential) throws(TemplateError) -> JSONValue {
+    private static func render(_ node: Node, _ credential: Credential) async throws(TemplateError) -> JSONValue {
         switch node {
         case .array(let nodes):
             var elements: [JSONValue] = []
-            for node in nodes { elements.append(try render(node, credential)) }
+            for node in nodes { elements.append(try await render(node, credential)) }
             return .array(elements)
         case .object(let nodes):
             var members: [String: JSONValue] = [:]
-            for (name, node) in nodes.sorted(by: { $0.key < $1.key }) { members[name] = try render(node, credential) }
+            for (name, node) in nodes.sorted(by: { $0.key < $1.key }) {
+                members[name] = try await render(node, credential)
+            }
             return .object(members)
         case .text(let template):
-            // JSON is text: a byte that is no UTF-8 would silently become another password.
+            // JSON is text: invalid UTF-8 would silently become another password.
             for name in template.fieldNames where credential[name].map(isText) == false {
                 throw .fieldNotText(field: name, credential: credential.name)
             }
-            return .string(try template.render(credential).revealText())
+            return .string(try await template.render(credential).revealText())
         case .value(let value):
             return value
         }
@@ -89,4 +91,28 @@ public struct AnswerTemplate: Sendable, Hashable {
 
 private func isText(_ field: Secret) -> Bool {
     String(validating: field.revealBytes(), as: UTF8.self) != nil
+}
+
+/// A JSON value with secrets, such as the answer to a security check. It never prints.
+public struct SecretJSON: Sendable, Equatable {
+    /// The value as JSON text in UTF-8.
+    public let text: Secret
+
+    /// Creates a secret of a value made without a template. The value itself is not protected.
+    public init(_ value: JSONValue) {
+        text = Secret(value.serialized())
+    }
+
+    /// Creates an object of secret values, sorted by name.
+    public init(object members: [String: SecretJSON]) {
+        var bytes: [UInt8] = [UInt8(ascii: "{")]
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+            bytes += JSONValue.string(name).serialized()
+            bytes.append(UInt8(ascii: ":"))
+            bytes += value.text.revealBytes()
+        }
+        bytes.append(UInt8(ascii: "}"))
+        text = Secret(bytes)
+    }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Base 64 (RFC 4648): §4 with padding for fields and kept values, §5 without padding for JOSE.
+/// Base64 (RFC 4648): §4 with padding for fields and stored values, §5 without padding for JOSE.
 package enum Base64 {
-    /// The two alphabets.
+    /// Alphabets of base64.
     package enum Alphabet: Sendable {
-        /// `+` and `/`, padded with `=`.
+        /// With `+` and `/`, padded with `=`.
         case standard
-        /// `-` and `_`, without padding (RFC 7515 §2).
+        /// With `-` and `_`, without padding (RFC 7515 §2).
         case url
     }
 
-    /// The text of `bytes`.
+    /// Returns `bytes` in base64.
     package static func encode(_ bytes: some Collection<UInt8>, _ alphabet: Alphabet = .standard) -> String {
         let digits = alphabet == .standard ? standardDigits : urlDigits
         var text: [UInt8] = []
@@ -33,7 +33,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of `text` in either alphabet, padded or not; `nil` where it is no base 64.
+    /// Returns the bytes of base64 in either alphabet, padded or not; nil if the text is invalid.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var pending: UInt32 = 0
@@ -54,7 +54,7 @@ package enum Base64 {
                 bytes.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
             }
         }
-        // A single digit left over holds no byte, and padding only fills up to four.
+        // A single remaining digit holds no byte, and padding only completes a group of four.
         guard digits % 4 != 1, padding == 0 || (digits + padding) % 4 == 0, padding <= 2 else { return nil }
         return bytes
     }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// How much one JSON text may hold.
+/// Limits of one JSON text.
 package struct JSONLimits: Sendable {
-    /// Bytes of the text.
+    /// The size of the text in bytes.
     package var size: Int
-    /// Arrays and objects within each other.
+    /// The nesting depth of arrays and objects.
     package var depth = 32
-    /// Values in all.
+    /// The number of values.
     package var elements: Int
-    /// Bytes of a member's name.
+    /// The size of a member's name in bytes.
     package var name = 256
-    /// Characters of a number; those of a `Double` that is written out are fewer.
+    /// The length of a number in characters; a written-out `Double` is shorter.
     package var digits = 1024
 
-    /// Texts from outside: servers, callers, a session store.
+    /// Limits for texts from servers, callers, and a session store.
     package static let outside = JSONLimits(size: 65_536, elements: 10_000)
-    /// Texts from this machine, by whoever may configure the daemon: files, helpers, the daemon itself.
+    /// Limits for texts of this machine: files, helpers, and the daemon itself.
     package static let local = JSONLimits(size: 16 * 1024 * 1024, elements: 1_000_000)
 }
 
-/// Reads one JSON text in UTF-8 (RFC 8259), in one pass over its bytes: whatever the text, the time is linear in its length.
+/// Parser of one JSON text in UTF-8 (RFC 8259), in linear time and one pass.
 ///
-/// Two names of an object that are equal make no value, for two readers would take different ones of the two (RFC 8259 §4); so do
-/// numbers beyond those of a `Double`, halves of surrogate pairs, and texts that Swift would take long to compare (see `TextRuns`).
+/// It refuses objects with duplicate names, since readers differ in which value they use (RFC 8259 §4). It also refuses
+/// numbers beyond a `Double`, unpaired surrogates, and texts that Swift compares slowly (see `TextRuns`).
 struct JSONParser {
     private let bytes: [UInt8]
     private let limits: JSONLimits
     private var index = 0
     private var elements = 0
 
-    /// The value of a text; `nil` where it is none, or beyond the limits.
+    /// Parses a text; `nil` if it is invalid or exceeds the limits.
     static func value(of bytes: [UInt8], within limits: JSONLimits) -> JSONValue? {
         guard bytes.count <= limits.size else { return nil }
         var parser = JSONParser(bytes: bytes, limits: limits)
@@ -45,7 +45,7 @@ struct JSONParser {
         self.limits = limits
     }
 
-    /// The next byte that is no white space, which is skipped.
+    /// The next byte after white space, which is skipped.
     private var next: UInt8? {
         mutating get {
             while index < bytes.count {
@@ -111,7 +111,7 @@ struct JSONParser {
         return nil
     }
 
-    /// Returns whether the end stands here, and not a comma; `nil`: neither.
+    /// Reads a separator and returns whether it is the end. `nil` if it is neither the end nor a comma.
     private mutating func separator(or end: UInt8) -> Bool? {
         guard let found = next, found == end || found == UInt8(ascii: ",") else { return nil }
         index += 1
@@ -123,7 +123,7 @@ struct JSONParser {
     private mutating func string(atMost limit: Int) -> String? {
         index += 1
         var start = index
-        // What stands before the last escape; most strings have none.
+        // The text before the last escape; most strings have none.
         var text: [UInt8] = []
         while index < bytes.count {
             switch bytes[index] {
@@ -163,7 +163,7 @@ struct JSONParser {
         return true
     }
 
-    /// The scalar whose `u` stands at `index`, which is at its last digit after that.
+    /// Reads the scalar whose `u` is at `index`, and leaves `index` at its last digit.
     private mutating func escapedScalar() -> Unicode.Scalar? {
         guard let unit = codeUnit() else { return nil }
         guard (0xD800...0xDBFF).contains(unit) else { return Unicode.Scalar(unit) }
@@ -211,13 +211,13 @@ struct JSONParser {
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         if isWhole, let whole = Int64(text) { return .integer(whole) }
         guard let number = Double(text), number.isFinite else { return nil }
-        // One whose fraction is too fine for 64 bits is whole, and written it would be read as such.
+        // A number whose fraction is too fine for 64 bits is whole, and would be read as whole if written.
         return Int64(exactly: number).map { .integer($0) } ?? .double(number)
     }
 
     private func at(_ byte: UInt8) -> Bool { index < bytes.count && bytes[index] == byte }
 
-    /// Returns whether there was a digit.
+    /// Skips digits and returns whether there were any.
     private mutating func skipDigits() -> Bool {
         let start = index
         while index < bytes.count, bytes[index] &- 0x30 < 10 { index += 1 }

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// An absolute `http` or `https` address, split as far as requests need it: origin and request target.
+internal import Basics
+
+/// An absolute `http` or `https` address, split into origin and request target.
 ///
-/// The target is kept as it was written: no decoding, no removal of dot segments, so that what goes out is what came
-/// in. Only `resolving` a reference removes dot segments, as RFC 3986 §5.2.4 says.
+/// The target is stored as written, without decoding or removal of dot segments, so a request's target is forwarded
+/// unchanged. Only `resolving` a reference removes dot segments (RFC 3986 §5.2.4).
 public struct WebURL: Sendable, Hashable {
-    /// Where it points.
+    /// The origin.
     public let origin: Origin
-    /// The path, beginning with `/`.
+    /// The path, with its leading `/`.
     public let path: String
-    /// What follows the `?`, if there is one.
+    /// The text after the `?`, if there is one.
     public let query: String?
 
-    /// An address from its parts; an empty path becomes `/`.
+    /// Creates an address from its parts; an empty path becomes `/`.
     public init(origin: Origin, path: String, query: String? = nil) {
         self.origin = origin
         self.path = path.isEmpty ? "/" : path
         self.query = query
     }
 
-    /// Parses an absolute address. `nil` for another scheme, user info, no host, a bad port, or a byte that no URI
-    /// holds (RFC 3986 §2). A fragment is dropped.
+    /// Parses an absolute address, without its fragment. `nil` for another scheme, user info, no host, an invalid port,
+    /// or a byte that no URI holds (RFC 3986 §2).
     public init?(_ text: some StringProtocol) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3C && $0 != 0x3E && $0 != 0x5C })
         else { return nil }
@@ -41,13 +43,13 @@ public struct WebURL: Sendable, Hashable {
             query: question.map { String(reference[reference.index(after: $0)...]) })
     }
 
-    /// Path and query, as a request line carries them (RFC 9112 §3.2.1).
+    /// Path and query as in a request line (RFC 9112 §3.2.1).
     public var target: String { query.map { "\(path)?\($0)" } ?? path }
 
-    /// The address without what follows its `?`.
+    /// The address without its query.
     package var withoutQuery: WebURL { query == nil ? self : WebURL(origin: origin, path: path) }
 
-    /// The address that `reference` means on this page (RFC 3986 §5.2), or `nil` where it is none that we speak.
+    /// Resolves `reference` against this address (RFC 3986 §5.2). `nil` if the result is not a supported address.
     public func resolving(_ reference: String) -> WebURL? {
         if reference.schemeEnd != nil, let absolute = WebURL(reference) { return absolute }
         if reference.hasPrefix("//") { return WebURL("\(origin.scheme.rawValue):\(reference)") }
@@ -71,7 +73,7 @@ public struct WebURL: Sendable, Hashable {
         return WebURL("\(origin)\(merged)\(query.map { "?\($0)" } ?? "")")
     }
 
-    /// This address with `suffix` after its path (no slash is added or removed but a double one), without a query.
+    /// Returns this address with `suffix` appended to its path, without a query. Exactly one slash separates them.
     public func appending(path suffix: String) -> WebURL {
         let base = path.hasSuffix("/") ? String(path.dropLast()) : path
         return WebURL(origin: origin, path: suffix.hasPrefix("/") ? base + suffix : "\(base)/\(suffix)")
@@ -84,7 +86,7 @@ public struct WebURL: Sendable, Hashable {
         if authority.hasPrefix("[") {
             guard let bracket = authority.firstIndex(of: "]") else { return nil }
             let address = authority[authority.index(after: authority.startIndex)..<bracket]
-            // Of anything else the origin would read as another host: of `[8]` as the IPv4 address 8.
+            // Anything else would become another host in the origin: `[8]` would read as the IPv4 address 8.
             guard IPv6Address(address) != nil else { return nil }
             let rest = authority[authority.index(after: bracket)...]
             if rest.isEmpty { return (String(address), nil) }
@@ -94,35 +96,27 @@ public struct WebURL: Sendable, Hashable {
         if let colon = authority.firstIndex(of: ":") {
             host = authority[..<colon]
             let digits = authority[authority.index(after: colon)...]
-            // "host:" is the default port (RFC 3986 §3.2.3).
+            // "host:" means the default port (RFC 3986 §3.2.3).
             if !digits.isEmpty {
                 guard let number = portNumber(digits) else { return nil }
                 port = number
             }
         }
-        let allowed = host.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                return true
-            default:
-                return false
-            }
-        }
-        // One dot at the end is dropped; more, or one at the start, make empty labels, which no name has (RFC 1035 §2.3.1).
+        let allowed = host.utf8.allSatisfy { $0.isAlphanumeric || ".-_".utf8.contains($0) }
+        // One trailing dot is dropped. More, or a leading one, make empty labels, which no name has (RFC 1035 §2.3.1).
         let labels = (host.hasSuffix(".") ? host.dropLast() : host).utf8.split(
             separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return !allowed || labels.contains(where: \.isEmpty) ? nil : (String(host), port)
     }
 
     private static func portNumber(_ digits: Substring) -> UInt16? {
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = UInt16(digits),
+        guard !digits.isEmpty, digits.utf8.allSatisfy(\.isDigit), let number = UInt16(digits),
             number > 0
         else { return nil }
         return number
     }
 
-    /// RFC 3986 §5.2.4.
+    /// Returns `path` without dot segments (RFC 3986 §5.2.4).
     private static func removingDotSegments(_ path: some StringProtocol) -> String {
         var output: [Substring] = []
         let segments = String(path).utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -149,8 +143,60 @@ extension WebURL: CustomStringConvertible {
 }
 
 extension String {
-    /// Where `://` stands first.
+    /// The index of the first `://`.
     fileprivate var schemeEnd: Index? {
         utf8.indices.first { utf8[$0] == UInt8(ascii: ":") && utf8[$0...].starts(with: "://".utf8) }
     }
+}
+
+/// Scheme, host and port, to which a secret is bound (RFC 6454 §4).
+public struct Origin: Sendable, Hashable {
+    /// Supported scheme of requests.
+    public enum Scheme: String, Sendable, Hashable {
+        /// Plain HTTP, default port 80.
+        case http
+        /// HTTP over TLS, default port 443.
+        case https
+
+        /// The default port.
+        public var defaultPort: UInt16 { self == .http ? 80 : 443 }
+    }
+
+    /// The scheme.
+    public let scheme: Scheme
+    /// The host in lower case, without a trailing dot. An IPv6 address has no brackets and is written as in RFC 5952.
+    public let host: String
+    /// The port.
+    public let port: UInt16
+
+    /// Creates an origin with the canonical form of `host`.
+    public init(scheme: Scheme, host: String, port: UInt16? = nil) {
+        var canonical = host.lowercased()
+        if canonical.hasSuffix("."), canonical.count > 1 { canonical.removeLast() }
+        if canonical.utf8.contains(UInt8(ascii: ":")), let address = IPv6Address(canonical[...]) {
+            canonical = address.description
+        }
+        self.scheme = scheme
+        self.host = canonical
+        self.port = port ?? scheme.defaultPort
+    }
+
+    /// Host and port as in a `Host` field, without the default port (RFC 9110 §7.2).
+    public var authority: String {
+        let name = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        return port == scheme.defaultPort ? name : "\(name):\(port)"
+    }
+
+    /// True if the host is this machine by a local name or a loopback address.
+    public var isLoopback: Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }
+        let octets = host.split(separator: ".", omittingEmptySubsequences: false)
+        // Only the usual form: some parsers read a leading 0 as octal, and 08 as a name to resolve.
+        return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0).map(String.init) == String($0) }
+    }
+}
+
+extension Origin: CustomStringConvertible {
+    /// `https://host:port` without the default port.
+    public var description: String { "\(scheme.rawValue)://\(authority)" }
 }

@@ -4,19 +4,19 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// Passes the security checks that a resource names itself: at an address for answers (`answer-url`, `…/authenticate` of the
-/// composite dialect), or by a GET of the resource with the answers in `Authorization`.
+/// Login for security checks that a resource names itself. Answers go to an address for answers (`answer-url`,
+/// `…/authenticate` of the composite dialect), or in `Authorization` of a GET of the resource.
 ///
-/// The original clients of Worklight 6.x and MobileFirst 7.x send the challenged request itself with the answers. Servers then
-/// carry it out or tell of the login in its place, and nothing says which; so here no answer rides on an unsafe request, and
-/// the caller's own is sent once, after the login (RFC 9110 §9.2.1).
+/// The original clients of Worklight 6.x and MobileFirst 7.x send the challenged request itself with the answers.
+/// Servers then either execute it or answer about the login instead, and nothing tells which. So here no answer is sent
+/// with an unsafe request, and the caller's own request is sent once, after the login (RFC 9110 §9.2.1).
 ///
-/// Its session is the cookies that the server sets meanwhile, and in the composite dialect the value that `WL-Instance-Id` is to
-/// carry.
+/// Its session consists of the cookies that the server sets meanwhile, and in the composite dialect of the value for
+/// `WL-Instance-Id`.
 public struct ResourceCheckLogin: SessionLogin {
-    /// So many times the server may challenge in one login.
+    /// The number of challenges allowed in one login.
     private static let rounds = 8
-    /// Longer answers do not go into a field; the servers' own scripts have that number.
+    /// Longer answers do not go into a field. The limit is that of the servers' own scripts.
     private static let longestField = 900
 
     private let name: String
@@ -26,8 +26,9 @@ public struct ResourceCheckLogin: SessionLogin {
     private let challenge: ExaminedResponse?
     private let target: WebURL?
 
-    /// A login for `challenge`; without one, `address` is asked for the challenge first, or `target`, the address of a request that
-    /// waits. `name` stands in failures that belong to no single check. `answerURL` is where answers go.
+    /// Creates a login for `challenge`. Without one, `address` is asked for the challenge first, or `target`, the
+    /// address of a waiting request. `name` is used in failures that belong to no single check. Answers go to
+    /// `answerURL`.
     public init(
         name: String, handlers: [any SecurityCheckChallengeHandler], answerURL: WebURL?, address: WebURL,
         challenge: ExaminedResponse?, target: WebURL? = nil
@@ -37,7 +38,7 @@ public struct ResourceCheckLogin: SessionLogin {
             challenge: challenge, target: target)
     }
 
-    /// The same with handlers under names of the configuration.
+    /// Creates a login with handlers under their configured names.
     init(
         name: String, checks: [HandledCheck], answerURL: WebURL?, address: WebURL, challenge: ExaminedResponse?,
         target: WebURL?
@@ -51,15 +52,15 @@ public struct ResourceCheckLogin: SessionLogin {
         self.target = occasion.target
     }
 
-    /// Wins a session, or says why not.
-    public func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    /// Answers challenges until all checks have passed, and returns the session.
+    public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let place = challenge?.url ?? target ?? address
-        var talk = Talk(login: self, url: place, conversation: conversation)
+        var client = Client(login: self, url: place, conversation: conversation)
         var response: SideResponse
         if let challenge {
             response = SideResponse(status: challenge.status, fields: challenge.fields, body: challenge.body ?? [])
         } else if target != nil {
-            guard let found = try await talk.look() else {
+            guard let found = try await client.fetchTarget() else {
                 return .nothingAsked(at: place, now: conversation.now(), isBrief: true)
             }
             response = found
@@ -67,18 +68,18 @@ public struct ResourceCheckLogin: SessionLogin {
                 status: found.status, fields: found.fields, body: found.body, url: place)
             let detector = ResourceCheckDetector(checks: checks.map(\.securityCheck))
             guard detector.examine(examined, hasSession: false) == .challenged() else {
-                talk.report("no challenge that this answers, so there is nothing to add yet")
+                client.report("no challenge that this answers, so there is nothing to add yet")
                 return .nothingAsked(at: place, now: conversation.now())
             }
         } else {
-            response = try await talk.send(SideRequest(method: .get, url: address), "GET \(address.path)")
+            response = try await client.send(SideRequest(method: .get, url: address), "GET \(address.path)")
         }
-        talk.keep(response)
+        client.storeCookies(of: response)
         var dialogue = SecurityCheckDialogue(
             name: name,
             handlers: checks + [
                 HandledCheck(
-                    DeviceRealmHandler(challengeName: name, application: Self.application(in: talk.url.path)))
+                    DeviceRealmHandler(challengeName: name, application: Self.application(in: client.url.path)))
             ], conversation: conversation)
         for _ in 0...Self.rounds {
             let message = ResourceCheckMessage(
@@ -89,28 +90,30 @@ public struct ResourceCheckLogin: SessionLogin {
                 throw await dialogue.failed(message.failures, serverWait: retryAt)
             }
             guard let message, !message.challenges.isEmpty else {
-                if !talk.wasChallenged, (200...299).contains(response.status) {
-                    talk.report("no challenge, so there is nothing to add yet")
+                if !client.wasChallenged, (200...299).contains(response.status) {
+                    client.report("no challenge, so there is nothing to add yet")
                     return Session()
                 }
-                guard talk.isPassed(response.status) else { throw talk.unexpected(response.status, retryAt) }
-                return talk.session
+                guard client.isPassed(response.status) else { throw client.unexpected(response.status, retryAt) }
+                return client.session
             }
-            let answers = try await dialogue.answers(to: talk.taken(message.challenges), serverWait: retryAt)
-            response = try await talk.answer(answers, in: message.dialect)
-            talk.keep(response)
+            let answers = try await dialogue.answers(
+                to: client.pendingChallenges(in: message.challenges), serverWait: retryAt)
+            response = try await client.answer(answers, in: message.dialect)
+            client.storeCookies(of: response)
         }
         throw LoginFailure(
             .failed, challenge: name, detail: "The server challenged \(Self.rounds + 1) times in one login.")
     }
 
-    /// Application and environment in an address of these servers: `…/apps/services/api/APPLICATION/ENVIRONMENT/…`.
+    /// Returns application and environment in an address of these servers:
+    /// `…/apps/services/api/APPLICATION/ENVIRONMENT/…`.
     static func application(in path: String) -> (name: String, environment: String) {
         guard let api = api(in: path) else { return ("countersign", "Linux") }
         return (api[api.endIndex - 2], api[api.endIndex - 1])
     }
 
-    /// The segments of such an address up to its environment; `nil` where it is none.
+    /// Returns the segments of such an address up to its environment; `nil` for other addresses.
     private static func api(in path: String) -> ArraySlice<String>? {
         let segments = path.split(separator: "/").map(String.init)
         for index in segments.indices.dropLast(4)
@@ -122,19 +125,19 @@ public struct ResourceCheckLogin: SessionLogin {
 }
 
 extension ResourceCheckLogin {
-    /// What is said to the server in one login, and what it has given meanwhile.
-    private struct Talk {
+    /// The requests of one login, with the cookies and values that they return.
+    private struct Client {
         let login: ResourceCheckLogin
         let url: WebURL
         let conversation: Conversation
         private var jar = CookieJar()
         private var instance: String?
-        /// True if the server has challenged in this login.
+        /// True if the server has sent a challenge in this login.
         private(set) var wasChallenged = false
-        /// Whether the answers went to the challenged address itself.
+        /// True if the answers went to the challenged address itself.
         private var hasAnsweredRealms = false
-        /// True if the address that takes answers in a body is not there.
-        private var lacksAddress = false
+        /// True if the address for answers in a body does not exist.
+        private var lacksAuthenticateAddress = false
 
         init(login: ResourceCheckLogin, url: WebURL, conversation: Conversation) {
             self.login = login
@@ -151,14 +154,14 @@ extension ResourceCheckLogin {
 
         private static let instanceField = HTTPField.Name("WL-Instance-Id") ?? .from
 
-        mutating func keep(_ response: SideResponse) {
+        mutating func storeCookies(of response: SideResponse) {
             for value in response.fields[values: .setCookie] {
                 _ = jar.store(value, from: url, now: conversation.now())
             }
         }
 
-        /// The challenges that want an answer: that against forged requests wants its value back in a field, and no more.
-        mutating func taken(_ challenges: [String: JSONValue]) -> [String: JSONValue] {
+        /// Returns the challenges that need an answer. The anti-XSRF realm only needs its value in a field.
+        mutating func pendingChallenges(in challenges: [String: JSONValue]) -> [String: JSONValue] {
             wasChallenged = true
             var challenges = challenges
             if let value = challenges.removeValue(forKey: ClientRealms.antiXSRF).flatMap(ClientRealms.instance) {
@@ -177,14 +180,15 @@ extension ResourceCheckLogin {
                 return try await send(.json(.post, address, body), "POST \(address.path)")
             case .composite:
                 let fits = answers.text.count <= ResourceCheckLogin.longestField
-                if let address = login.answerURL ?? (fits && (lacksAddress || isSafe) ? nil : authenticate) {
+                if let address = login.answerURL ?? (fits && (lacksAuthenticateAddress || isSafe) ? nil : authenticate)
+                {
                     var request = SideRequest.json(.post, address, answers)
                     request.fields[.authorization] = "wl-authorization-in-body"
                     let response = try await send(request, "POST \(address.path)")
                     guard login.answerURL == nil, fits, [404, 405, 501].contains(response.status) else {
                         return response
                     }
-                    lacksAddress = true
+                    lacksAuthenticateAddress = true
                 }
                 guard login.answerURL == nil, fits else { throw addressMissing }
                 hasAnsweredRealms = true
@@ -194,15 +198,16 @@ extension ResourceCheckLogin {
             }
         }
 
-        /// True if the challenged request was safe, so that its address may be asked for as it came (RFC 9110 §9.2.1).
+        /// True if the challenged request was safe (RFC 9110 §9.2.1). Its address may then be requested unchanged.
         private var isSafe: Bool { login.challenge.map { $0.method == .get || $0.method == .head } ?? false }
 
-        /// Asks for the address of a request that waits; `nil` if the server is in trouble, which the request itself will be told.
-        func look() async throws(LoginFailure) -> SideResponse? {
+        /// Requests the address of a waiting request. `nil` if the server is in trouble, which the request itself will
+        /// report.
+        func fetchTarget() async throws(LoginFailure) -> SideResponse? {
             let step = "GET \(url.path)"
             do throws(SideRequestError) {
                 var request = SideRequest(method: .get, url: url)
-                request.isLook = true
+                request.allowsPartialBody = true
                 let response = try await conversation.sideRequests.send(request)
                 report("\(step): \(response.status)")
                 return response.status >= 500 || response.status == 429 ? nil : response
@@ -233,8 +238,8 @@ extension ResourceCheckLogin {
             return response
         }
 
-        /// Whether a status without a word about any check says that all have passed. Past its realms a server may well refuse a
-        /// request that came without its body.
+        /// Returns whether a status without any check means that all have passed. After its realms have passed, a
+        /// server may still refuse a request that lacks its body.
         func isPassed(_ status: Int) -> Bool {
             if (200...299).contains(status) { return true }
             return hasAnsweredRealms && (400...499).contains(status) && ![401, 403, 407, 408, 429].contains(status)
@@ -244,11 +249,11 @@ extension ResourceCheckLogin {
             LoginFailure(
                 .failed, challenge: login.name,
                 detail:
-                    "The server answered the login with status \(status), which says nothing of its security checks.",
+                    "The server answered the login with status \(status), which says nothing about its security checks.",
                 retryAt: retryAt)
         }
 
-        /// Where answers go that are too long for a field.
+        /// The address for answers that are too long for a field.
         private var authenticate: WebURL? {
             ResourceCheckLogin.api(in: url.path).map { api in
                 WebURL(origin: url.origin, path: "/" + (api + ["authenticate"]).joined(separator: "/"))
@@ -259,7 +264,7 @@ extension ResourceCheckLogin {
             LoginFailure(
                 .failed, challenge: login.name,
                 detail:
-                    "The answer has nowhere to go. Set `answer-url` of the challenge to the address that takes answers."
+                    "There is no address for the answer. Set `answer-url` of the challenge to the one that accepts answers."
             )
         }
 

@@ -1,66 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ArgumentParser
 internal import ChallengeHandling
 internal import Glibc
+internal import Settings
+internal import System
 
-/// A caller of the daemon's admin socket: one request, one answer, blocking.
+/// Options by which a command finds the running daemon.
+struct AdminOptions: ParsableArguments {
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("The admin socket. Default: the one in the configuration.", valueName: "path"))
+    var socket: String?
+
+    /// Returns a client of the admin socket. Throws if the configuration has no Unix socket.
+    func client() throws -> AdminClient {
+        if let socket { return AdminClient(path: socket) }
+        let settings = try configuration.load()
+        for address in AdminAddresses.of(settings) {
+            if case .unix(let path, _) = address { return AdminClient(path: path) }
+        }
+        throw Failure(
+            "\(configuration.config): admin.address names no Unix socket; add unix:PATH, which this command needs",
+            code: EX_CONFIG)
+    }
+}
+
+/// Blocking client of the daemon's admin socket: one request, one answer.
 struct AdminClient {
-    /// An answer.
+    /// Answer of the daemon.
     struct Answer {
         let status: Int
         let body: JSONValue
     }
 
     let path: String
-    /// How long an answer is waited for.
-    var patience = Duration.seconds(30)
+    /// Timeout of the answer.
+    var timeout = Duration.seconds(30)
 
     init(path: String) { self.path = path }
 
-    /// Sends one request; throws a `Failure` where nobody answers.
+    /// Sends one request and returns its answer. Throws a `Failure` if the daemon does not answer.
     func send(_ method: String, _ target: String) throws(Failure) -> Answer {
         let descriptor = try connect()
         defer { close(descriptor) }
         let request = Array("\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".utf8)
-        let sent = unsafe request.withUnsafeBytes {
-            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        guard DescriptorIO.sendAll(request.span, on: descriptor) else { throw unavailable("it closed the connection") }
+        guard let answer = parse(DescriptorIO.receiveAll(from: descriptor, atMost: 16_777_216)) else {
+            throw unavailable("its answer is not a valid response")
         }
-        guard sent == request.count else { throw unavailable("it closed the connection") }
-        let answer = receive(descriptor)
-        guard let answer = parse(answer) else { throw unavailable("its answer cannot be read") }
         return answer
     }
 
     private func connect() throws(Failure) -> Int32 {
-        guard let address = SocketAddress.unix(path) else {
-            throw Failure("\(path): too long for a socket's path", code: EX_USAGE)
+        guard let address = SocketAddress(unixPath: path) else {
+            throw Failure("\(path): too long for the path of a Unix socket", code: EX_USAGE)
         }
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw unavailable("no descriptor is left") }
-        // None at all would be no limit.
-        let limited = min(max(patience, .milliseconds(1)), .seconds(30)).components
-        var limit = timeval(
-            tv_sec: Int(limited.seconds), tv_usec: suseconds_t(limited.attoseconds / 1_000_000_000_000))
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let failure = SocketAddress.connect(descriptor, to: address)
-        if failure == 0 { return descriptor }
-        close(descriptor)
-        if failure == EACCES {
-            throw Failure("\(path): this user may not speak to the daemon; try sudo", code: EX_NOPERM)
+        do throws(SystemError) {
+            let socket = Descriptor(owning: try Sockets.makeStream(AF_UNIX))
+            Sockets.setTimeouts(socket.number, receive: min(timeout, .seconds(30)))
+            try address.connect(socket.number)
+            return socket.release()
+        } catch {
+            if error.code == EACCES {
+                throw Failure("\(path): this user may not connect to the daemon; try sudo", code: EX_NOPERM)
+            }
+            throw unavailable(error.description)
         }
-        throw unavailable(unsafe String(cString: strerror(failure)))
-    }
-
-    private func receive(_ descriptor: Int32) -> [UInt8] {
-        var answer: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while answer.count < 16_777_216 {
-            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
-            guard count > 0 else { break }
-            answer += buffer[..<count]
-        }
-        return answer
     }
 
     private func parse(_ answer: [UInt8]) -> Answer? {

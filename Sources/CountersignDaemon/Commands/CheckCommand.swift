@@ -3,24 +3,27 @@
 
 internal import ArgumentParser
 internal import Curl
+internal import Glibc
 internal import Settings
 internal import SettingsReading
+internal import System
 
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Read a configuration and print every problem of it.",
-        discussion: "Each problem is a line FILE:LINE:COL: key.path: message. Ends with 0, or with 78 for an error.")
+        commandName: "check", abstract: "Read a configuration and print every problem in it.",
+        discussion:
+            "Each problem is a line FILE:LINE:COL: key.path: message. Exits with 0, or with 78 if there is an error.")
 
     @OptionGroup var configuration: ConfigurationOptions
 
     func run() throws {
         let libcurl = CurlFeatures.installed
-        Process.say(libcurl.summary)
-        for sentence in libcurl.missing() { Process.complain(sentence) }
+        Process.print(libcurl.summary)
+        for sentence in libcurl.missing() { Process.printError(sentence) }
         var (settings, problems) = Settings.load(
             path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
             kinds: OwnHandlers.kinds)
-        OpenFiles.raiseLimit()
+        OpenFileLimit.raise()
         if let limits = settings?.limits, let shortage = OpenFiles.shortage(for: limits) {
             problems.append(
                 Problem(
@@ -28,9 +31,77 @@ struct CheckCommand: ParsableCommand {
                     severity: .warning))
         }
         let report = CheckReport(file: configuration.config, problems: problems)
-        for line in report.lines { Process.complain(line) }
-        Process.say(report.summary)
+        for line in report.lines { Process.printError(line) }
+        Process.print(report.summary)
         if report.hasErrors || settings == nil { throw ExitCode(EX_CONFIG) }
         if !libcurl.missing().isEmpty { throw ExitCode(EX_UNAVAILABLE) }
+    }
+}
+
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Print a configuration as the daemon reads it.",
+        discussion: """
+            With --effective, every default is filled in and ${NAME} is replaced, except in text that goes into requests. The \
+            output has the same effect as the file, and `check` accepts it. Credentials are named; no secret is read. Problems in \
+            the file go to standard error. Exits with 0, or with 78 if there is an error.
+            """)
+
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Flag(name: .long, help: "Fill in every default.")
+    var effective = false
+
+    @Flag(name: .long, help: "Print one JSON object, which is also a valid configuration.")
+    var json = false
+
+    func run() throws {
+        let report = EffectiveReport(
+            path: configuration.config, isEffective: effective, environment: Process.environment,
+            handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
+        for problem in report.problems { Process.printError(problem.description) }
+        guard let lines = json ? report.jsonLines : report.lines else { throw ExitCode(EX_CONFIG) }
+        for line in lines { Process.print(line) }
+    }
+}
+
+struct MatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "match", abstract: "Print the location pattern that matches a URI best.",
+        discussion: """
+            Of several patterns that match the URI, the most specific wins. Prints `none` and exits with 1 if no pattern \
+            matches. Quote the patterns, so that the shell does not expand their asterisks.
+            """)
+
+    @Argument(help: "The URI, for example https://app.example.com/accounts.")
+    var uri: String
+
+    @Argument(
+        help: ArgumentHelp("Location patterns: [scheme://][user[:password]@]host[:port][/path].", valueName: "pattern"))
+    var patterns: [String]
+
+    func run() throws {
+        let report = MatchReport(uri: uri, patterns: patterns)
+        if case .invalid(let message) = report { throw Failure(message, code: EX_USAGE) }
+        Process.print(report.line)
+        if report.exitCode != 0 { throw ExitCode(report.exitCode) }
+    }
+}
+
+/// The option `--config FILE` of most commands.
+struct ConfigurationOptions: ParsableArguments {
+    /// Path of the package's configuration file.
+    static let defaultPath = "/etc/countersign/countersign.yaml"
+
+    @Option(name: .long, help: ArgumentHelp("The configuration file.", valueName: "file"))
+    var config = ConfigurationOptions.defaultPath
+
+    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error.
+    func load() throws -> Settings {
+        let (settings, problems) = Settings.load(
+            path: config, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
+        for problem in problems { Process.printError(problem.description) }
+        guard let settings else { throw ExitCode(EX_CONFIG) }
+        return settings
     }
 }

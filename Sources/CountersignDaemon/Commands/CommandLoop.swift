@@ -4,12 +4,15 @@
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import EventLoop
+internal import SharedSessions
+internal import System
 
-/// A loop with a client on it, for a command.
+/// An event loop with a client on its own thread, for a command.
 struct CommandLoop: Sendable {
     private let thread: EventLoopThread
     private let runtime: LoopBound<ClientRuntime>
 
+    /// Starts the thread. Throws if libcurl or the thread cannot be started.
     static func start(services: ClientServices) async throws -> CommandLoop {
         let (stream, continuation) = AsyncStream<LoopBound<ClientRuntime>>.makeStream()
         let thread = try EventLoopThread(name: "login") { loop in
@@ -22,6 +25,7 @@ struct CommandLoop: Sendable {
         throw CompositionError("libcurl cannot be initialised")
     }
 
+    /// Returns the side requests of `login`, as a login of the daemon has them.
     func sideRequests(for login: Authenticator, at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
@@ -31,7 +35,7 @@ struct CommandLoop: Sendable {
         }
     }
 
-    /// Side requests in nobody's name.
+    /// Returns side requests without a login.
     func anonymousRequests(at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
@@ -40,7 +44,7 @@ struct CommandLoop: Sendable {
         }
     }
 
-    /// A connection as the transfers of `plan` make it.
+    /// Connects to `origin` as a transfer of `plan` would, and returns the result.
     func probe(_ origin: Origin, of plan: UpstreamPlan, checks: Bool) async -> ConnectionProbe {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
@@ -51,40 +55,51 @@ struct CommandLoop: Sendable {
         }
     }
 
-    /// What a session engine tells first; after `limit` that it says nothing.
-    func firstNews(
-        of plan: RedisEnginePlan, credentials: any CredentialProvider, within limit: Duration
-    ) async -> EngineNews {
+    /// Returns the first event of a session store, or a disconnection after `limit` without one.
+    func firstEvent(
+        of plan: RedisStorePlan, credentials: any CredentialProvider, within limit: Duration
+    ) async -> StoreEvent {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
                 let loop = runtime.value.loop
                 guard let driver = try? runtime.value.connections() else {
-                    continuation.resume(returning: .away(reason: "libcurl cannot be initialised"))
+                    continuation.resume(returning: .disconnected(reason: "libcurl cannot be initialised"))
                     return
                 }
-                let engine = RedisEngine(
-                    plan, loop: loop, driver: driver, credentials: credentials, wallClock: Process.wallClock)
+                let store = RedisStore(
+                    plan, loop: loop, driver: driver, credentials: credentials, wallClock: SystemClock.wallClock)
                 let timer = LazyTimer(loop: loop)
-                let end: (EngineNews) -> Void = { news in
-                    guard engine.listener != nil else { return }
-                    engine.listener = nil
+                let end: (StoreEvent) -> Void = { event in
+                    guard store.onEvent != nil else { return }
+                    store.onEvent = nil
                     timer.cancel()
                     timer.onExpiry = nil
-                    // Not from within its own call.
-                    let bound = LoopBound(engine, to: loop)
-                    loop.execute { bound.value.end() }
-                    continuation.resume(returning: news)
+                    // The store must not be closed from within its own callback.
+                    let bound = LoopBound(store, to: loop)
+                    loop.execute { bound.value.close() }
+                    continuation.resume(returning: event)
                 }
-                engine.listener = end
-                timer.onExpiry = { end(.away(reason: "it says nothing within \(limit)")) }
+                store.onEvent = end
+                timer.onExpiry = { end(.disconnected(reason: "no answer within \(limit)")) }
                 timer.arm(at: loop.now + LoopDelay(limit))
-                engine.begin()
+                store.connect()
             }
         }
     }
 
+    /// Stops the loop and waits for the end of its thread.
     func stop() {
         thread.loop.stop()
         thread.join()
+    }
+}
+
+/// Bridge from a synchronous command to `async` code.
+enum Blocking {
+    /// Runs `work` on the thread pool. Blocks the calling thread, the main one, until `work` ends.
+    static func run<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
+        let result = Promise<Value>()
+        Task { result.fulfill(await work()) }
+        return result.wait()
     }
 }

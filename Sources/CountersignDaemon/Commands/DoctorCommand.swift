@@ -9,32 +9,33 @@ internal import Curl
 internal import Glibc
 internal import Settings
 internal import SettingsReading
+internal import System
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Look at all that a configuration needs, and say what to fix.",
+        commandName: "doctor", abstract: "Check everything that a configuration needs, and say what to fix.",
         discussion: """
-            Looks at this machine (listeners, directories, credentials, limits), and for each upstream at its name, each of its \
-            addresses, TLS with its certificates, the clocks, what a request without a login meets and which challenge would \
-            answer that, the credentials by name, and the latches. Sends one anonymous GET, and no secret unless --login says \
-            so. Run it as root or as the daemon's user. Ends with 0 if nothing has failed, with 78 for what is to be configured, 77 for \
-            permissions, 69 for what cannot be reached.
+            Checks this machine (listeners, directories, credentials, limits). For each upstream, checks its name, its addresses, \
+            TLS and certificates, the clocks, the answer to a request without a login and the challenge that would take it, the \
+            credentials by name, and the latches. Sends one anonymous GET to each upstream; sends no secret unless --login is \
+            given. Run it as root or as the daemon's user. Exits with 0 if no check failed, 78 if the configuration is wrong, 77 \
+            if a permission is missing, 69 if something cannot be reached.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Argument(help: "The upstreams to look at; without any all.")
+    @Argument(help: "The upstreams to check. Default: all.")
     var upstreams: [String] = []
 
-    @Option(name: .long, help: "The path that is asked for at each upstream, below that of its url.")
+    @Option(name: .long, help: "The path to request at each upstream, below the path of its url.")
     var path = ""
 
     @Flag(
         name: .long,
-        help: "Run the logins too, as `login` does. That sends the credentials, and a wrong one costs an attempt.")
+        help: "Run the logins too, as `login` does. This sends the credentials, and a wrong one costs an attempt.")
     var login = false
 
-    @Flag(name: .long, help: "As one JSON object.")
+    @Flag(name: .long, help: "Print one JSON object.")
     var json = false
 
     func run() throws {
@@ -42,43 +43,44 @@ struct DoctorCommand: ParsableCommand {
             path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
             kinds: OwnHandlers.kinds)
         guard let settings = loaded else {
-            for problem in problems { Process.complain(problem.description) }
+            for problem in problems { Process.printError(problem.description) }
             throw ExitCode(EX_CONFIG)
         }
         if let unknown = upstreams.first(where: { settings.upstream(named: $0) == nil }) {
             let names = settings.upstreams.map(\.name).joined(separator: ", ")
             throw Failure("there is no upstream \(unknown); there are: \(names)", code: EX_USAGE)
         }
-        OpenFiles.raiseLimit()
+        OpenFileLimit.raise()
         var report = DoctorReport()
         let local =
-            [configured(problems)] + ListenerDiagnosis(settings: settings).run()
+            [fileDiagnosis(problems)] + ListenerDiagnosis(settings: settings).run()
             + LocalDiagnosis(settings: settings, environment: Process.environment).run()
-        tell(local, to: &report)
-        try look(at: settings, &report)
+        add(local, to: &report)
+        try diagnoseUpstreams(settings, &report)
         if json {
-            Process.say(String(decoding: report.json.serialized(), as: UTF8.self))
+            Process.print(String(decoding: report.json.serialized(), as: UTF8.self))
         } else {
-            Process.say(report.summary)
+            Process.print(report.summary)
         }
         if report.exitCode != EX_OK { throw ExitCode(report.exitCode) }
     }
 
-    private func tell(_ found: [Diagnosis], to report: inout DoctorReport) {
+    /// Adds findings to the report, and prints them unless the report is JSON.
+    private func add(_ found: [Diagnosis], to report: inout DoctorReport) {
         var part = report.diagnoses.last?.part
         report.add(found)
         guard !json else { return }
         for diagnosis in found {
-            if diagnosis.part != part { Process.say(diagnosis.part) }
+            if diagnosis.part != part { Process.print(diagnosis.part) }
             part = diagnosis.part
-            for line in diagnosis.lines { Process.say(line) }
+            for line in diagnosis.lines { Process.print(line) }
         }
     }
 
-    private func configured(_ problems: [Problem]) -> Diagnosis {
+    private func fileDiagnosis(_ problems: [Problem]) -> Diagnosis {
         let libcurl = CurlFeatures.installed
         if let missing = libcurl.missing().first {
-            return .failed("local", "libcurl", missing, "install another libcurl")
+            return .failed("local", "libcurl", missing, "install a libcurl that has this feature")
         }
         if let first = problems.first {
             return .warning(
@@ -86,67 +88,70 @@ struct DoctorCommand: ParsableCommand {
                 "\(configuration.config): \(first.message)\(problems.count > 1 ? ", and \(problems.count - 1) more" : "")",
                 "run: countersign check --config \(configuration.config)")
         }
-        return .good("local", "file", "\(configuration.config), read without a problem")
+        return .good("local", "file", "\(configuration.config) has no problems")
     }
 
     // MARK: Upstreams
 
-    private func look(at settings: Settings, _ report: inout DoctorReport) throws {
+    private func diagnoseUpstreams(_ settings: Settings, _ report: inout DoctorReport) throws {
         let state = try state()
         defer { if state.isTemporary, let path = state.path { TemporaryFolder.remove(path) } }
-        let world: World
+        let context: DaemonContext
         let plans: [UpstreamPlan]
         do {
-            world = try World(
-                settings: settings, stateDirectory: state.path, observer: Silence(), asker: LoginCommand.asker)
-            plans = try ProxyComposition(settings: settings, material: world.material).upstreams()
+            context = try DaemonContext(
+                settings: settings, stateDirectory: state.path, observer: SilentObserver(), asker: LoginCommand.asker)
+            plans = try ProxyComposition(settings: settings, material: context.material).upstreams()
         } catch let error as CompositionError {
-            tell(
-                [.failed("local", "tls", error.description, "correct the configuration", code: EX_CONFIG)], to: &report)
+            add(
+                [.failed("local", "tls", error.description, "fix the configuration", code: EX_CONFIG)], to: &report)
             return
         } catch let error as StateError {
-            tell(
+            add(
                 [.failed("local", "state", error.reason, "run this as the daemon's user", code: EX_NOPERM)], to: &report
             )
             return
         }
         if let sessions = settings.sessions {
             let found = Blocking.run { () -> [Diagnosis]? in
-                guard let loop = try? await CommandLoop.start(services: world.services) else { return nil }
+                guard let loop = try? await CommandLoop.start(services: context.services) else { return nil }
                 defer { loop.stop() }
-                return await EngineDiagnosis(settings: sessions, loop: loop, world: world).run()
+                return await SessionStoreDiagnosis(settings: sessions, loop: loop, context: context).run()
             }
-            tell(found ?? [], to: &report)
+            add(found ?? [], to: &report)
         }
         for plan in plans where upstreams.isEmpty || upstreams.contains(plan.name) {
-            let pins = settings.upstream(named: plan.name)?.tls.pins ?? []
             let path = path
             let found = Blocking.run { () -> [Diagnosis]? in
-                guard let loop = try? await CommandLoop.start(services: world.services) else { return nil }
+                guard let loop = try? await CommandLoop.start(services: context.services) else { return nil }
                 defer { loop.stop() }
-                return await UpstreamDiagnosis(plan: plan, path: path, pins: pins, loop: loop, world: world).run()
+                return await UpstreamDiagnosis(plan: plan, path: path, loop: loop, context: context).run()
             }
-            tell(
-                found ?? [.failed("upstream \(plan.name)", "libcurl", "cannot be initialised", "free some memory")],
+            add(
+                found ?? [
+                    .failed(
+                        "upstream \(plan.name)", "libcurl", "cannot be initialised",
+                        "check the free memory of this machine")
+                ],
                 to: &report)
-            tell(try logins(of: plan, settings, world), to: &report)
+            add(try logins(of: plan, settings, context), to: &report)
         }
     }
 
-    private func logins(of plan: UpstreamPlan, _ settings: Settings, _ world: World) throws -> [Diagnosis] {
+    private func logins(of plan: UpstreamPlan, _ settings: Settings, _ context: DaemonContext) throws -> [Diagnosis] {
         let part = "upstream \(plan.name)"
         guard !plan.logins.isEmpty else { return [] }
         guard login else {
             return [
-                .note(part, "login", "not tried; --login does that, and spends an attempt if the credential is wrong")
+                .note(part, "login", "not tried; --login tries it, and costs an attempt if the credential is wrong")
             ]
         }
-        let runs = try LoginRuns(settings: settings, challenge: nil, world: world)
+        let runs = try LoginRuns(settings: settings, challenge: nil, context: context)
         let name = plan.name
         return Blocking.run {
             await runs.results(at: name).reduce(into: []) { found, ended in
                 switch ended.result {
-                case .success: found.append(.good(part, "login", "\(ended.challenge): a session was won"))
+                case .success: found.append(.good(part, "login", "\(ended.challenge): a session was established"))
                 case .failure(let failure):
                     found.append(
                         .failed(part, "login", "\(ended.challenge): \(failure.code.rawValue): \(failure.detail)", ""))
@@ -155,18 +160,18 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    /// The state directory, and whether it is one that goes with this process: a look makes none.
+    /// Returns the state directory, and true if it is a temporary one. A diagnosis creates no state directory.
     private func state() throws -> (path: String?, isTemporary: Bool) {
-        // What a login brings is to be kept: a rejection above all.
+        // The outcome of a login must be stored, a rejection above all.
         if login { return (nil, false) }
         let path = try StateDirectory.locate(environment: Process.environment, uid: getuid())
-        if unsafe access(path, R_OK | W_OK | X_OK) == 0 { return (path, false) }
+        if FileSystem.allows(path, R_OK | W_OK | X_OK) { return (path, false) }
         return (try TemporaryFolder.make("doctor"), true)
     }
 }
 
-/// Tells nobody.
-private struct Silence: LoginObserver {
+/// An observer that ignores all logins.
+private struct SilentObserver: LoginObserver {
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {}
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
     func loginEnded(

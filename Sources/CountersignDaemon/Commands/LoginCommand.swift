@@ -2,49 +2,137 @@
 // Copyright the Countersign authors
 
 internal import ArgumentParser
+internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
+internal import EventLoop
 internal import Glibc
+internal import HTTPTypes
+internal import Settings
 
 struct LoginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login", abstract: "Run a login now and print the conversation, redacted.",
         discussion: """
-            Without a name, runs all logins of the configuration. Ends with 0 only when every session was won. Keeps the \
-            latches as the daemon does: a rejected credential is not sent again. Shows each step and each request with the \
-            time that it took; of a request method, origin, path and status.
+            Without a name, runs all logins of the configuration. Exits with 0 only if every session was established. Obeys \
+            latches as the daemon does: a rejected credential is not sent again. Prints each step and each request with its \
+            duration; of a request it prints method, origin, path and status.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Argument(help: "The challenge; for a MobileFirst upstream also the upstream's name.")
+    @Argument(help: "The challenge, or the name of an upstream with `mobilefirst`.")
     var challenge: String?
 
-    @Flag(name: .long, help: "As one JSON list of logins, each with its steps.")
+    @Flag(name: .long, help: "Print one JSON list of logins, each with its steps.")
     var json = false
 
     func run() throws {
         let settings = try configuration.load()
         let transcript = LoginTranscript(isPrinted: !json)
-        let world = try World(settings: settings, observer: transcript, asker: Self.asker)
-        let runs = try LoginRuns(settings: settings, challenge: challenge, world: world)
+        let context = try DaemonContext(settings: settings, observer: transcript, asker: Self.asker)
+        let runs = try LoginRuns(settings: settings, challenge: challenge, context: context)
         guard !runs.isEmpty else {
-            let names = runs.known.joined(separator: ", ")
+            let names = runs.names.joined(separator: ", ")
             throw Failure(
                 challenge.map { "there is no login \($0); there are: \(names)" } ?? "the configuration has no login",
                 code: EX_USAGE)
         }
         let failed = Blocking.run {
-            await runs.results(told: transcript).reduce(into: false) { failed, ended in
+            await runs.results(transcript: transcript).reduce(into: false) { failed, ended in
                 if case .failure = ended.result { failed = true }
             }
         }
-        if json { Process.say(String(decoding: transcript.document.serialized(), as: UTF8.self)) }
+        if json { Process.print(String(decoding: transcript.document.serialized(), as: UTF8.self)) }
         if failed { throw ExitCode(EX_UNAVAILABLE) }
     }
 
-    /// Who is asked for what nobody wants to store.
+    /// The prompt for secrets that are not stored: the terminal, or else systemd's password agents.
     static var asker: any SecretAsker {
         isatty(STDIN_FILENO) == 1 ? TerminalPrompt() : PasswordAgents(environment: Process.environment)
+    }
+}
+
+/// The logins that `countersign login` runs on an event loop of its own.
+struct LoginRuns {
+    private struct Run: Sendable {
+        let authenticator: Authenticator
+        let scope: Scope
+        let plan: UpstreamPlan
+    }
+
+    /// The names by which a login can be chosen.
+    private(set) var names: [String] = []
+    private var runs: [Run] = []
+    private let context: DaemonContext
+
+    /// The logins of `settings`, or only those named `challenge`.
+    init(settings: Settings, challenge: String?, context: DaemonContext) throws {
+        self.context = context
+        let composition = ProxyComposition(settings: settings, material: context.material)
+        for plan in try composition.upstreams().flatMap(\.forEverybody) { add(plan, meaning: challenge) }
+    }
+
+    /// Adds the logins of `plan`, or only those named `challenge`. A login of several users is added once.
+    private mutating func add(_ plan: UpstreamPlan, meaning challenge: String?) {
+        for login in plan.logins.all
+        where login.refusal == nil && !runs.contains(where: { $0.authenticator.key == login.key }) {
+            names += [login.name] + login.checks.map(\.name)
+            let asked = login.checks.filter {
+                challenge == nil || challenge == $0.name || challenge == login.name
+            }
+            guard challenge == nil || challenge == login.name || !asked.isEmpty else { continue }
+            // As in `login(check)` of IBM's clients, the check's own name is the scope that demands the check.
+            let scope = login.defaultScope.union(Scope(asked.map(\.check)))
+            runs.append(Run(authenticator: login, scope: scope, plan: plan))
+        }
+    }
+
+    /// True if no login was chosen.
+    var isEmpty: Bool { runs.isEmpty }
+
+    /// A login that has ended.
+    struct Ended: Sendable {
+        let upstream: String
+        let challenge: String
+        let result: Result<Session, LoginFailure>
+    }
+
+    /// Runs the logins one after the other, or only those at `upstream`.
+    func results(at upstream: String? = nil, transcript: LoginTranscript? = nil) -> AsyncStream<Ended> {
+        let runs = runs.filter { upstream == nil || $0.plan.name == upstream }
+        let services = context.services
+        return AsyncStream { stream in
+            let task = Task {
+                guard let loop = try? await CommandLoop.start(services: services) else {
+                    let reason = "libcurl, or a thread for it, cannot be started on this machine."
+                    let failure = LoginFailure(.failed, challenge: "", detail: reason)
+                    stream.yield(Ended(upstream: "", challenge: "", result: .failure(failure)))
+                    stream.finish()
+                    return
+                }
+                for run in runs {
+                    var sideRequests = await loop.sideRequests(for: run.authenticator, at: run.plan)
+                    if let transcript {
+                        sideRequests = TranscribedSideRequests(requests: sideRequests, transcript: transcript)
+                    }
+                    let key = run.authenticator.key
+                    let login = run.authenticator.login(LoginOccasion(scope: run.scope))
+                    services.observer.loginBegan(key, LoginCause(.command))
+                    var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
+                    if case .success(let session) = result, session.isEmpty {
+                        let detail =
+                            "The server demanded no login at the requested address, so no login was run. Set `at` to a "
+                            + "protected path, or send a request for one through the daemon."
+                        result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
+                    }
+                    services.observer.loginEnded(key, result, LoginCause(.command), after: duration)
+                    stream.yield(Ended(upstream: run.plan.name, challenge: key.challenge, result: result))
+                }
+                loop.stop()
+                stream.finish()
+            }
+            stream.onTermination = { _ in task.cancel() }
+        }
     }
 }

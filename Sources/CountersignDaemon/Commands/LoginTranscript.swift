@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import HTTPTypes
 internal import Synchronization
+internal import System
 
-/// A login as it goes, step by step and request by request, with times: printed at once, or kept for one JSON document.
+/// Steps and requests of logins with their times, printed at once or collected as JSON.
 ///
-/// Steps are redacted by construction; of a request there is method, origin and path, never its query, fields or body.
+/// Steps are redacted by construction. Of a request only method, origin and path are recorded, never its query, fields or body.
 final class LoginTranscript: LoginObserver {
     private struct State {
         var began = ContinuousClock.now
@@ -19,28 +21,28 @@ final class LoginTranscript: LoginObserver {
     private let isPrinted: Bool
     private let state = Mutex(State())
 
-    /// `isPrinted`: for people, at once; else for `document`.
+    /// A transcript that is printed if `isPrinted`, and collected for `document` otherwise.
     init(isPrinted: Bool) { self.isPrinted = isPrinted }
 
-    /// All logins that are over.
+    /// All logins that have ended, as JSON.
     var document: JSONValue { state.withLock { .array($0.logins) } }
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
         state.withLock { $0 = State(logins: $0.logins) }
         let credential = key.credential.isEmpty ? "" : " by \(key.credential)"
-        if isPrinted { Process.say("\(key.challenge)\(credential) at \(key.origin)") }
+        if isPrinted { Process.print("\(key.challenge)\(credential) at \(key.origin)") }
     }
 
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
-        note(["text": .string(step.text)], step.text)
+        record(["text": .string(step.text)], step.text)
     }
 
-    /// A request of the login is over, with that status or for that reason without one.
+    /// Records the end of a side request: its status, or the error without one.
     func requestEnded(_ request: SideRequest, _ outcome: Result<Int, SideRequestError>, after duration: Duration) {
-        let place = "\(request.url.origin)\(request.url.path)"
-        let took = duration.wholeMilliseconds
+        let url = "\(request.url.origin)\(request.url.path)"
+        let took = duration.milliseconds
         var object: [String: JSONValue] = [
-            "method": .string(request.method.rawValue), "url": .string(place), "took_ms": .integer(took),
+            "method": .string(request.method.rawValue), "url": .string(url), "took_ms": .integer(took),
         ]
         let text: String
         switch outcome {
@@ -51,13 +53,13 @@ final class LoginTranscript: LoginObserver {
             object["error"] = .string(error.reason)
             text = "no answer, \(error.reason)"
         }
-        note(object, "\(request.method.rawValue) \(place): \(text) (\(took) ms)")
+        record(object, "\(request.method.rawValue) \(url): \(text) (\(took) ms)")
     }
 
     func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
-        let took = duration.wholeMilliseconds
+        let took = duration.milliseconds
         var object: [String: JSONValue] = [
             "challenge": .string(key.challenge), "credential": .string(key.credential),
             "origin": .string("\(key.origin)"), "took_ms": .integer(took),
@@ -65,21 +67,21 @@ final class LoginTranscript: LoginObserver {
         switch result {
         case .success(let session):
             let names = session.fields.map(\.name.rawName)
-            let left = session.expiresAt.map { max(0, $0.saturatingSubtract(Process.wallClock())) / 1000 }
-            object["outcome"] = session.isProven ? "won" : "unproven"
+            let left = session.expiresAt.map { max(0, $0.saturatingSubtract(SystemClock.wallClock())) / 1000 }
+            object["outcome"] = session.isVerified ? "succeeded" : "unverified"
             object["injects"] = .array(names.map { .string($0) })
             object["cookies"] = .bool(session.cookies != nil)
             object["expires_in"] = left.map { .integer($0) } ?? .null
             let use = session.summary
-            let life = left.map { "; it ends in \($0) s" } ?? ""
-            let made = session.isProven ? "session won" : "session made, which no server has judged yet,"
-            say("\(made) in \(took) ms: \(use)\(life)")
+            let expiry = left.map { "; expires in \($0) s" } ?? ""
+            let established = session.isVerified ? "session established" : "unverified session established"
+            printLine("\(established) in \(took) ms: \(use)\(expiry)")
         case .failure(let failure):
             object["outcome"] = .string(failure.code.rawValue)
             object["detail"] = .string(failure.detail)
             if !failure.cause.isEmpty { object["cause"] = .string(failure.cause) }
-            say("\(failure.code.rawValue) after \(took) ms: \(failure.detail)")
-            if !failure.cause.isEmpty { say("cause: \(failure.cause)") }
+            printLine("\(failure.code.rawValue) after \(took) ms: \(failure.detail)")
+            if !failure.cause.isEmpty { printLine("cause: \(failure.cause)") }
         }
         state.withLock { state in
             object["steps"] = .array(state.steps)
@@ -87,27 +89,27 @@ final class LoginTranscript: LoginObserver {
         }
     }
 
-    private func note(_ object: [String: JSONValue], _ text: String) {
+    private func record(_ object: [String: JSONValue], _ text: String) {
         guard !isPrinted else {
-            say(text)
+            printLine(text)
             return
         }
         state.withLock { state in
             var object = object
-            object["at_ms"] = .integer((ContinuousClock.now - state.began).wholeMilliseconds)
+            object["at_ms"] = .integer((ContinuousClock.now - state.began).milliseconds)
             state.steps.append(.object(object))
         }
     }
 
-    private func say(_ text: String) {
+    private func printLine(_ text: String) {
         guard isPrinted else { return }
-        let stamp = "\((ContinuousClock.now - state.withLock { $0.began }).wholeMilliseconds)"
-        Process.say("  \(String(repeating: " ", count: max(0, 6 - stamp.count)))\(stamp) ms  \(text)")
+        let stamp = "\((ContinuousClock.now - state.withLock { $0.began }).milliseconds)"
+        Process.print("  \(String(repeating: " ", count: max(0, 6 - stamp.count)))\(stamp) ms  \(text)")
     }
 }
 
-/// Side requests that a transcript is told of.
-struct NarratedSideRequests: SideRequests {
+/// Side requests whose outcomes are recorded in a transcript.
+struct TranscribedSideRequests: SideRequests {
     let requests: any SideRequests
     let transcript: LoginTranscript
 
@@ -125,7 +127,7 @@ struct NarratedSideRequests: SideRequests {
 }
 
 extension Session {
-    /// What it does to requests.
+    /// The effect of the session on requests.
     fileprivate var summary: String {
         var parts: [String] = []
         if !fields.isEmpty { parts.append("it injects \(fields.map(\.name.rawName).joined(separator: ", "))") }
@@ -136,8 +138,4 @@ extension Session {
         if connection != nil { parts.append("it authenticates connections") }
         return parts.joined(separator: ", ")
     }
-}
-
-extension Duration {
-    fileprivate var wholeMilliseconds: Int64 { Int64(self / .milliseconds(1)) }
 }

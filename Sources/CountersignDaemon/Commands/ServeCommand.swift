@@ -3,6 +3,8 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
+internal import Credentials
+internal import Glibc
 internal import Proxy
 internal import Systemd
 
@@ -10,13 +12,13 @@ struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the daemon.",
         discussion: """
-            SIGHUP reads the configuration again, SIGTERM finishes the exchanges under way and ends. Under systemd it \
-            tells when it is ready.
+            On SIGHUP it reloads the configuration; on SIGTERM it finishes the exchanges under way and exits. Under systemd it \
+            notifies the service manager when it is ready.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Flag(name: .long, help: "Only read the configuration, as `check` does.")
+    @Flag(name: .long, help: "Only read the configuration and print its problems.")
     var check = false
 
     func run() throws {
@@ -36,29 +38,93 @@ struct ServeCommand: ParsableCommand {
         } catch let error as StateError {
             throw failure(error.reason, code: EX_UNAVAILABLE)
         } catch let code as ExitCode {
-            tell("\(configuration.config) has errors; countersign check shows them.")
+            notify("\(configuration.config) has errors; countersign check shows them.")
             throw code
         }
     }
 
     private func failure(_ text: String, code: Int32) -> Failure {
-        tell(text)
+        notify(text)
         return Failure(text, code: code)
     }
 
-    /// `systemctl status` shows the last sentence of a service that has failed, too.
-    private func tell(_ reason: String) {
+    /// Sends the reason to the service manager: `systemctl status` shows it after the failure.
+    private func notify(_ reason: String) {
         ServiceNotifier().send(.status("Not started: \(reason.onOneLine)"))
     }
 }
 
-/// An end with one line on standard error and an exit code of sysexits.h.
-struct Failure: Error, CustomStringConvertible {
-    let description: String
-    let code: Int32
+struct ReloadCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reload",
+        abstract: "Tell the running daemon to reload its configuration, and report the result.",
+        discussion: """
+            Sends SIGHUP and waits. Exits with 0 if the new configuration is in force, with 78 if the daemon refused it and \
+            keeps the old one. The unit runs this command as ExecReload=, so `systemctl reload` fails if the reload fails.
+            """)
 
-    init(_ description: String, code: Int32) {
-        self.description = description
-        self.code = code
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "The daemon's process. Default: $MAINPID, or else the daemon that runs with this configuration.",
+            valueName: "number"))
+    var process: Int32?
+
+    @Option(name: .long, help: ArgumentHelp("How long to wait: 500ms, 10s, 5m.", valueName: "duration"))
+    var timeout = "60s"
+
+    func run() throws {
+        guard let limit = WaitCommand.duration(timeout) else {
+            throw Failure("\(timeout): not a valid duration (use 500ms, 10s or 5m)", code: EX_USAGE)
+        }
+        let directory = RuntimeDirectory.locate(environment: Process.environment)
+        let daemon = try process ?? Process.environment["MAINPID"].flatMap { Int32($0) } ?? find(in: directory)
+        guard daemon > 1, let before = ReloadRecord.of(daemon, in: directory) else {
+            throw Failure(
+                "process \(daemon) is not a running daemon, or its runtime directory is not \(directory)",
+                code: EX_UNAVAILABLE)
+        }
+        guard kill(daemon, SIGHUP) == 0 else {
+            if errno == EPERM { throw Failure("this user may not signal process \(daemon); try sudo", code: EX_NOPERM) }
+            throw Failure("process \(daemon) has ended", code: EX_UNAVAILABLE)
+        }
+        let record = try wait(for: daemon, after: before, in: directory, limit: limit)
+        if let refusal = record.refusal {
+            throw Failure("reload refused, the old configuration stays in force: \(refusal)", code: EX_CONFIG)
+        }
+    }
+
+    /// Returns the process of the only daemon with this configuration. Throws if there is none, or several.
+    private func find(in directory: String) throws -> Int32 {
+        let candidates = ReloadRecord.processes(in: directory).filter {
+            ReloadRecord.of($0, in: directory)?.configuration == configuration.config
+        }
+        switch candidates.count {
+        case 1: return candidates[0]
+        case 0:
+            throw Failure("no daemon runs with \(configuration.config) (looked in \(directory))", code: EX_UNAVAILABLE)
+        default:
+            let list = candidates.map(String.init).joined(separator: ", ")
+            throw Failure(
+                "several daemons run with \(configuration.config): choose one by --process (\(list))", code: EX_USAGE)
+        }
+    }
+
+    private func wait(
+        for daemon: Int32, after before: ReloadRecord, in directory: String, limit: Duration
+    ) throws -> ReloadRecord {
+        let end = ContinuousClock.now + limit
+        while true {
+            if let record = ReloadRecord.of(daemon, in: directory), record.count > before.count { return record }
+            guard ReloadRecord.isRunning(daemon) else {
+                throw Failure("process \(daemon) has ended", code: EX_UNAVAILABLE)
+            }
+            guard ContinuousClock.now < end else {
+                throw Failure("process \(daemon) has not reported a result after \(timeout)", code: EX_UNAVAILABLE)
+            }
+            usleep(5_000)
+        }
     }
 }

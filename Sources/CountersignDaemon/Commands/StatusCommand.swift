@@ -6,40 +6,40 @@ internal import ChallengeHandling
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show how the running daemon and its logins stand.",
+        commandName: "status", abstract: "Show the state of the running daemon and its logins.",
         discussion: """
-            Ends with 0 if it is ready, with 69 if not or if it does not run. With --live it only asks whether the daemon's \
-            loops turn, whatever upstreams and logins do: for a supervisor that starts it anew where not.
+            Exits with 0 if the daemon is ready, with 69 if it is not ready or not running. With --live, only tests that the \
+            daemon's event loops run, whatever the state of upstreams and logins: for a supervisor that restarts a hung daemon.
             """)
 
     @OptionGroup var admin: AdminOptions
 
-    @Flag(name: .long, help: "Print nothing; end with 0 if the daemon lives.")
+    @Flag(name: .long, help: "Print nothing; exit with 0 if the daemon is alive.")
     var live = false
 
-    @Flag(name: .long, help: "As one JSON object.")
+    @Flag(name: .long, help: "Print one JSON object.")
     var json = false
 
     func validate() throws {
-        if live, json { throw ValidationError("--live prints nothing: leave out one of --live and --json") }
+        if live, json { throw ValidationError("--live prints nothing: use either --live or --json") }
     }
 
     func run() throws {
-        if live { return try checkLife() }
+        if live { return try checkLiveness() }
         let answer = try admin.client().send("GET", "/status")
         if json {
-            Process.say(String(decoding: answer.body.serialized(), as: UTF8.self))
+            Process.print(String(decoding: answer.body.serialized(), as: UTF8.self))
         } else {
-            for line in StatusLines.lines(of: answer.body) { Process.say(line) }
+            for line in StatusLines.lines(of: answer.body) { Process.print(line) }
         }
         if answer.body["status"]?.stringValue != "ready" { throw ExitCode(EX_UNAVAILABLE) }
     }
 
-    private func checkLife() throws {
+    private func checkLiveness() throws {
         var client = try admin.client()
-        client.patience = .seconds(5)
+        client.timeout = .seconds(5)
         guard try client.send("GET", "/livez").status == 200 else {
-            throw Failure("a worker's loop does not turn", code: EX_UNAVAILABLE)
+            throw Failure("the event loop of a worker is stuck", code: EX_UNAVAILABLE)
         }
     }
 }
@@ -54,44 +54,44 @@ struct SessionsCommand: ParsableCommand {
 
         @OptionGroup var admin: AdminOptions
 
-        @Flag(name: .long, help: "As one JSON object.")
+        @Flag(name: .long, help: "Print one JSON object.")
         var json = false
 
         func run() throws {
             let upstreams = try admin.client().send("GET", "/status").body["upstreams"] ?? .null
             if json {
-                Process.say(String(decoding: upstreams.serialized(), as: UTF8.self))
+                Process.print(String(decoding: upstreams.serialized(), as: UTF8.self))
             } else {
-                for line in StatusLines.logins(of: upstreams) { Process.say(line) }
+                for line in StatusLines.logins(of: upstreams) { Process.print(line) }
             }
         }
     }
 
     struct Drop: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Drop the sessions of a challenge, or all; the next request wins a new one.")
+            abstract: "Drop the sessions of one challenge, or all; the next request logs in again.")
 
         @OptionGroup var admin: AdminOptions
 
-        @Argument(help: "The challenge, or the upstream of a MobileFirst server.")
+        @Argument(help: "The challenge, or the name of an upstream with `mobilefirst`.")
         var name: String?
 
         func run() throws {
             let query = name.map { "?name=\($0)" } ?? ""
             let answer = try admin.client().send("POST", "/sessions/drop\(query)")
-            Process.say("dropped \(answer.body["dropped"]?.integerValue ?? 0)")
+            Process.print("dropped \(answer.body["dropped"]?.integerValue ?? 0)")
         }
     }
 }
 
 struct UnlatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unlatch", abstract: "Let a rejected credential be sent once more.",
-        discussion: "For when the upstream's side was mended. A changed credential needs no unlatching.")
+        commandName: "unlatch", abstract: "Allow a rejected credential to be sent once more.",
+        discussion: "Use it after the problem was fixed at the upstream. A changed credential needs no unlatching.")
 
     @OptionGroup var admin: AdminOptions
 
-    @Argument(help: "The challenge whose latch to open.")
+    @Argument(help: "The challenge whose latches to open.")
     var name: String
 
     func run() throws {
@@ -100,7 +100,59 @@ struct UnlatchCommand: ParsableCommand {
             throw Failure(answer.body["detail"]?.stringValue ?? "refused", code: EX_UNAVAILABLE)
         }
         let opened = answer.body["opened"]?.integerValue ?? 0
-        Process.say("opened \(opened)")
-        if opened == 0 { throw Failure("no latch of \(name) is closed", code: EX_UNAVAILABLE) }
+        Process.print("opened \(opened)")
+        if opened == 0 { throw Failure("\(name) has no closed latch", code: EX_UNAVAILABLE) }
+    }
+}
+
+/// Text form of the daemon's status report.
+enum StatusLines {
+    /// Returns the lines of the whole report.
+    static func lines(of report: JSONValue) -> [String] {
+        var lines = ["status    \(text(report["status"])) (version \(text(report["version"])))"]
+        for reason in values(report["reasons"]) { lines.append("reason    \(text(reason))") }
+        for (name, value) in (report["figures"]?.objectValue ?? [:]).sorted(by: { $0.key < $1.key }) {
+            lines.append("figure    \(name) \(value.integerValue ?? 0)")
+        }
+        lines += logins(of: report["upstreams"] ?? .null)
+        if let sessionStore = report["session_store"] {
+            let seconds = sessionStore["for_seconds"]?.integerValue ?? 0
+            let reason = sessionStore["detail"]?.stringValue.map { " (\($0))" } ?? ""
+            lines.append("store     \(text(sessionStore["state"])) for \(seconds) s\(reason)")
+        }
+        for latch in values(report["latches"]) {
+            lines.append("latch     \(text(latch["challenge"])): \(text(latch["detail"]))")
+        }
+        return lines
+    }
+
+    /// Returns a line for each login of each upstream.
+    static func logins(of upstreams: JSONValue) -> [String] {
+        var lines: [String] = []
+        for (upstream, logins) in (upstreams.objectValue ?? [:]).sorted(by: { $0.key < $1.key }) {
+            for login in values(logins) {
+                var line = "session   \(upstream)/\(text(login["challenge"]))"
+                if let name = login["credential"]?.stringValue, !name.isEmpty { line += " by \(name)" }
+                if let scope = login["scope"]?.stringValue, !scope.isEmpty { line += " [\(scope)]" }
+                let asks = values(login["asks"]).map { text($0) }
+                if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }
+                line += ": \(text(login["state"]))"
+                if let seconds = login["held_seconds"]?.integerValue { line += " for \(seconds) s" }
+                if login["taken_over"] == .bool(true) { line += ", taken over" }
+                if let count = login["renewals"]?.integerValue, count > 0 { line += ", renewed \(count) times" }
+                if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(seconds) s" }
+                if let seconds = login["expires_in"]?.integerValue { line += ", expires in \(seconds) s" }
+                if let count = login["waiters"]?.integerValue { line += ", \(count) requests wait" }
+                if let code = login["code"]?.stringValue { line += " (\(code))" }
+                lines.append(line)
+            }
+        }
+        return lines
+    }
+
+    private static func text(_ value: JSONValue?) -> String { value?.stringValue ?? "?" }
+
+    private static func values(_ value: JSONValue?) -> [JSONValue] {
+        if case .array(let values)? = value { values } else { [] }
     }
 }

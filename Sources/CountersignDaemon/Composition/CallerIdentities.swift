@@ -5,21 +5,22 @@ internal import ChallengeHandling
 internal import Glibc
 internal import Settings
 
-/// The callers who are told apart at an upstream, because a challenge there chooses its credential by the caller, and the settings as they are
-/// for each: with one credential for every challenge.
+/// Groups of callers with different credentials at an upstream (`by-user`).
+///
+/// Each group has settings in which every challenge has exactly one credential.
 struct CallerIdentities {
-    /// The callers of certain users, to whom all challenges have the same credentials.
+    /// Users for whom all challenges use the same credentials.
     struct Identity {
         var users: Set<UInt32>
         var settings: Settings
     }
 
-    /// For whoever has no identity of their own.
+    /// Settings of the users without an identity of their own.
     let others: Settings
-    /// The others than these.
+    /// Users with credentials of their own.
     let named: [Identity]
 
-    /// Throws where a user is none of this machine's, or has two credentials.
+    /// The identities at `upstream`. Throws if a user does not exist on this machine or has two credentials.
     init(of upstream: UpstreamSettings, in settings: Settings) throws(CompositionError) {
         var choices: [(challenge: String, byUser: [UInt32: String], others: String)] = []
         var users: [UInt32] = []
@@ -35,7 +36,7 @@ struct CallerIdentities {
                 }
                 if !users.contains(uid) { users.append(uid) }
             }
-            choices.append((challenge.name, credentials, byUser.others ?? CredentialsByUser.nobody))
+            choices.append((challenge.name, credentials, byUser.others ?? CredentialsByUser.noCredential))
         }
         let common = choices.map(\.others)
         var groups: [(credentials: [String], users: Set<UInt32>)] = []
@@ -56,7 +57,7 @@ struct CallerIdentities {
 
 extension ChallengeSettings {
     fileprivate func reaches(_ upstream: UpstreamSettings) -> Bool {
-        switch place {
+        switch location {
         case .upstream(let name): name == upstream.name
         case .locations(let patterns):
             patterns.contains { pattern in
@@ -68,7 +69,7 @@ extension ChallengeSettings {
 }
 
 extension Settings {
-    /// The same with these credentials for the challenges of those names.
+    /// Returns a copy in which the challenges named `names` use `credentials`.
     fileprivate func choosing(_ credentials: [String], for names: [String]) -> Settings {
         var settings = self
         for (name, credential) in zip(names, credentials) {

@@ -8,7 +8,7 @@ internal import Secrets
 internal import Settings
 internal import Synchronization
 
-/// From the section `credentials` to sources. What people have typed outlives a reload.
+/// Credential sources made of the section `credentials`. Typed answers survive a reload.
 final class CredentialComposition: CredentialProvider {
     private let asker: any SecretAsker
     private let state: String?
@@ -17,7 +17,9 @@ final class CredentialComposition: CredentialProvider {
     private let passphrases = Mutex<[String: AskedPassphrase]>([:])
     private let store: Mutex<CredentialStore>
 
-    /// The sources of `settings`; people are asked by `asker`. `state`: root also uses files of the owner of this directory.
+    /// The sources of `settings`.
+    ///
+    /// `asker` prompts for secrets. If `state` is given, root also uses files of the owner of that directory.
     init(
         _ settings: CredentialSettings, asker: any SecretAsker, oneTimePasswords: any OneTimePasswords,
         state: String? = nil, needed: [String: [String]] = [:]
@@ -30,7 +32,7 @@ final class CredentialComposition: CredentialProvider {
         replace(settings, needed: needed)
     }
 
-    /// Takes the sources of other settings; `needed`: the fields that each credential has to have.
+    /// Replaces the sources by those of other settings. `needed` lists the required fields of each credential.
     func replace(_ settings: CredentialSettings, needed: [String: [String]]) {
         let made = CredentialStore(
             sources: sources(settings), asked: settings.asked, answers: answers, oneTimePasswords: oneTimePasswords,
@@ -38,7 +40,7 @@ final class CredentialComposition: CredentialProvider {
         store.withLock { $0 = made }
     }
 
-    /// Has these credentials' answers asked for anew, and whatever nobody answered.
+    /// Forgets the typed answers of these credentials, and all prompts that were declined.
     func forgetAnswers(of credentials: Set<String>) {
         for name in credentials { answers.forget(name) }
         answers.forgetRefusals()
@@ -52,10 +54,10 @@ final class CredentialComposition: CredentialProvider {
 
     func advice(onMissing name: String) -> String { store.withLock { $0 }.advice(onMissing: name) }
 
-    /// The states of the files that credentials come from.
+    /// States of the files that credentials are read from.
     var files: FileStates { store.withLock { $0 }.files }
 
-    /// The credential as it is now, as far as that can be told without asking anybody.
+    /// Returns the credential's present value if a lookup without a prompt can find it.
     func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
         let store = store.withLock { $0 }
         return try await store.watched(named: name)
@@ -69,7 +71,8 @@ final class CredentialComposition: CredentialProvider {
             case .environment: EnvironmentSource(environment: environment)
             case .environmentFile(let path): EnvironmentFileSource(path: path, trust: trust)
             case .exec(let command):
-                ExecSource(command: command, environment: environment, complaint: Self.logged(command.first ?? ""))
+                ExecSource(
+                    command: command, environment: environment, onErrorOutput: Self.warning(from: command.first ?? ""))
             case .keyring(let path, let keyFile, let asks):
                 KeyringSource(
                     path: path,
@@ -90,7 +93,7 @@ final class CredentialComposition: CredentialProvider {
         }
     }
 
-    private static func logged(_ program: String) -> @Sendable (String) -> Void {
+    private static func warning(from program: String) -> @Sendable (String) -> Void {
         let logger = Logger(label: "credentials")
         return { text in
             logger.warning(

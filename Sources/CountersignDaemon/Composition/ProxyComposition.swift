@@ -3,22 +3,24 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
+internal import Curl
 internal import HTTPTypes
 internal import HTTPWire
 internal import Proxy
+internal import Secrets
 internal import Settings
 
-/// From settings to the proxy's plan.
+/// Composition of the proxy's plan from settings.
 struct ProxyComposition {
-    /// The most callers of the admin listener, for whom there is room beside `limits.callers`.
+    /// Maximum number of callers of the admin listener, in addition to `limits.callers`.
     private static let adminCallers = 64
 
     let settings: Settings
     let material: LoginMaterial
-    /// The sockets that the service manager opened, by name.
+    /// Sockets that the service manager opened, by name.
     var inherited: [String: [Int32]] = [:]
 
-    /// The plan; `admin` answers on the admin listeners. Throws a problem in words.
+    /// Returns the plan; `admin` answers requests of the admin listeners. Throws if the settings do not fit this machine.
     func plan(
         admin: any LocalService, accessLog: (any AccessRecorder)? = nil
     ) throws(CompositionError) -> ProxyPlan {
@@ -39,16 +41,16 @@ struct ProxyComposition {
             accessLog: accessLog)
     }
 
-    /// The upstreams alone, for commands that open no listener. Reads the files of `tls`; throws where one cannot be used.
+    /// Returns the upstreams, with the files of `tls`. Throws if a file cannot be used.
     func upstreams() throws(CompositionError) -> [UpstreamPlan] {
         var plans: [UpstreamPlan] = []
         for upstream in settings.upstreams {
-            plans.append(try plan(upstream, connections: try ConnectionSettings(upstream)))
+            plans.append(try plan(upstream, connections: try upstream.loadedConnections()))
         }
         return plans
     }
 
-    /// The way to one upstream, and the logins that stand ready there. Throws where `by-user` names nobody of this machine.
+    /// Returns the plan of one upstream with its logins. Throws if `by-user` names a user who does not exist on this machine.
     func plan(
         _ upstream: UpstreamSettings, connections: ConnectionSettings
     ) throws(CompositionError) -> UpstreamPlan {
@@ -57,10 +59,8 @@ struct ProxyComposition {
             (users: identity.users, plan: plan(upstream, connections, identity.settings, []))
         }
         var common = plan(upstream, connections, callers.others, identities)
-        // Once for all callers.
-        common.check = upstream.check.map {
-            UpstreamCheckPlan(path: $0.path, statuses: $0.statuses, period: $0.period)
-        }
+        // One health check serves all callers.
+        common.check = upstream.check
         return common
     }
 
@@ -71,14 +71,11 @@ struct ProxyComposition {
         let (logins, origins) = LoginSite(upstream.protected, settings.challenges, material).authenticators()
         return UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
-            timeouts: .init(
-                connect: upstream.timeouts.connect, response: upstream.timeouts.response, idle: upstream.timeouts.idle,
-                login: upstream.timeouts.login),
-            replay: ReplayTiers(memory: upstream.replay.memory, disk: upstream.replay.disk),
-            forwarding: ForwardingPolicy(upstream), logins: logins, loginOrigins: origins, identities: identities)
+            timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
+            loginOrigins: origins, identities: identities)
     }
 
-    /// The rules by which a listener lets requests in, and sends them on.
+    /// Returns the rules by which a listener accepts and routes requests.
     func plan(_ listener: ListenerSettings) throws(CompositionError) -> ListenerPlan {
         var routes: [Router.Route] = []
         for route in listener.routes {
@@ -89,11 +86,11 @@ struct ProxyComposition {
                     upstream: route.upstream, stripsPrefix: route.stripPrefix))
         }
         return ListenerPlan(
-            name: "\(listener.address)", service: listener.isAuthority ? .authority : .proxy,
+            name: "\(listener.address)", service: listener.answersAuthRequests ? .authRequests : .proxy,
             router: Router(routes: routes, fallback: listener.upstream),
             hosts: HostPolicy(
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
-            users: try UserNumbers.uids(listener.users), browsers: BrowserRule(listener.browsers),
+            users: try UserNumbers.uids(listener.users), browsers: listener.browsers,
             headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head),
             callers: listener.callers)
     }
@@ -103,7 +100,7 @@ struct ProxyComposition {
         case .systemd(let name):
             guard let descriptors = inherited[name], !descriptors.isEmpty else {
                 throw CompositionError(
-                    "systemd:\(name): no socket of that name was passed; is the .socket unit active?")
+                    "systemd:\(name): no socket of this name was passed; is the .socket unit active?")
             }
             return descriptors.map { .inherited(descriptor: $0, name: name) }
         case .tcp(let host, let port):
@@ -118,44 +115,32 @@ struct ProxyComposition {
     }
 }
 
-extension BrowserRule {
-    fileprivate init(_ policy: BrowserPolicy) {
-        self =
-            switch policy {
-            case .allow: .allow
-            case .origins(let origins): .origins(Set(origins))
-            case .refuse: .refuse
-            }
-    }
-}
-
-extension ForwardingPolicy {
-    /// The policy of an upstream's settings.
-    fileprivate init(_ upstream: UpstreamSettings) {
-        self.init()
-        host =
-            switch upstream.host {
-            case .pass: .pass
-            case .upstream: .upstream
-            }
-        callerCredentials =
-            switch upstream.callerCredentials {
-            case .keep: .keep
-            case .refuse: .refuse
-            case .replace: .replace
-            }
-        caller =
-            switch upstream.forwarded {
-            case .forwarded: .forwarded
-            case .none: .none
-            case .xForwarded: .xForwarded
-            }
-    }
-}
-
-/// Settings that are right in themselves but not on this machine.
+/// Error of settings that are valid but cannot be applied on this machine.
 struct CompositionError: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
+}
+
+extension ConnectionSettings {
+    /// Reads the files of `tls`. Throws if a file cannot be used, and names its key below `name`.
+    mutating func loadFiles(of name: String) throws(CompositionError) {
+        do {
+            let material = try TLSMaterial(tls)
+            authorities = material.authorities.map { Blob($0.span) }
+            certificate = material.certificate.map { Blob($0.span) }
+            key = material.key.map { $0.withBytes { Blob($0) } }
+        } catch {
+            throw CompositionError("\(name).\(error.key): \(error.reason)")
+        }
+    }
+}
+
+extension UpstreamSettings {
+    /// Returns the connection settings with the files of `tls`. Throws if a file cannot be used.
+    func loadedConnections() throws(CompositionError) -> ConnectionSettings {
+        var connections = connections
+        try connections.loadFiles(of: "upstreams.\(name).tls")
+        return connections
+    }
 }

@@ -4,15 +4,16 @@
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
-internal import Glibc
 internal import Logging
 internal import Synchronization
+internal import System
 
-/// Watches the files that credentials come from, and has sessions won anew whose credential has another value now: with the
-/// new one before the server refuses the old one, while the old session still serves.
+/// Watcher of the files that credentials are read from.
 ///
-/// It looks at the files' states every two seconds (which also notices what inotify does not tell: replaced directories,
-/// links that point elsewhere, other machines' file systems) and reads them only where those have changed.
+/// If a credential has a new value, its sessions are replaced before the server refuses the old value, while they are still in use.
+///
+/// The watcher polls the files' states every two seconds, and reads the files only if a state has changed. Unlike inotify, polling also
+/// notices replaced directories, changed links, and changes on network file systems.
 final class CredentialWatch: Sendable {
     private static let period = Duration.seconds(2)
 
@@ -22,69 +23,74 @@ final class CredentialWatch: Sendable {
     }
 
     private let sources: CredentialComposition
-    private let ledger: CredentialLedger
+    private let versions: CredentialVersions
     private let roster: WorkerRoster
     private let replaceOutdated: @Sendable (Set<SessionKey>) -> Void
-    private let alsoNamed: @Sendable () -> Set<String>
-    private let alsoRead: @Sendable () async -> Void
+    private let otherNames: @Sendable () -> Set<String>
+    private let refreshOthers: @Sendable () async -> Void
     private let logger = Logger(label: "credentials")
     private let state = Mutex(State())
+    /// Counted down at the end of the watch.
+    private let ended = CountDownLatch()
 
-    /// A watch on `sources`; `replaceOutdated` is told of sessions that are to be won anew, again and again until they are. `alsoNamed`:
-    /// the credentials that are watched beside those that logins have used. `alsoRead` looks up what no login uses, whenever the files
-    /// have changed.
+    /// A watch on the files of `sources`.
+    ///
+    /// `replaceOutdated` is called with the sessions to replace, repeatedly until they are replaced. `otherNames` returns credentials to
+    /// watch in addition to those that logins have used. `refreshOthers` is called after each change of the files.
     init(
-        sources: CredentialComposition, ledger: CredentialLedger, roster: WorkerRoster,
-        alsoNamed: @escaping @Sendable () -> Set<String> = { [] },
-        alsoRead: @escaping @Sendable () async -> Void = {},
+        sources: CredentialComposition, credentialVersions versions: CredentialVersions, roster: WorkerRoster,
+        otherNames: @escaping @Sendable () -> Set<String> = { [] },
+        refreshOthers: @escaping @Sendable () async -> Void = {},
         replaceOutdated: @escaping @Sendable (Set<SessionKey>) -> Void
     ) {
         self.sources = sources
-        self.ledger = ledger
+        self.versions = versions
         self.roster = roster
         self.replaceOutdated = replaceOutdated
-        self.alsoNamed = alsoNamed
-        self.alsoRead = alsoRead
+        self.otherNames = otherNames
+        self.refreshOthers = refreshOthers
     }
 
-    /// Looks from now on, on a thread of its own, for as long as the watch is there. Throws where there can be no thread.
+    deinit { ended.countDown() }
+
+    /// Starts polling on a thread that ends with this object. Throws if the thread cannot be started.
     func start() throws(ThreadError) {
         try startThread { [weak self] in
-            while self != nil {
-                self?.look()
-                poll(nil, 0, Int32(Self.period / .milliseconds(1)))
+            while let ended = self?.ended {
+                self?.poll()
+                if ended.wait(within: Self.period) { return }
             }
         }
     }
 
-    /// Has the credentials read at the next look, whatever their files say: the sources are others.
-    func startOver() {
+    /// Forgets the files' states, so that the next poll reads all credentials: the sources have changed.
+    func forgetFiles() {
         state.withLock { $0.files = nil }
     }
 
-    private func look() {
+    private func poll() {
         let files = sources.files
-        // Not on the pool of the runtime: it wants priorities for its threads, which the unit forbids.
+        // Not on the runtime's thread pool: the unit forbids the thread priorities that it needs.
         let loop = roster.loop
         let reads = state.withLock { state in
             guard loop != nil, !state.isReading, state.files != files else { return false }
-            // Before they are read: what changes from here on is seen at the next look.
+            // Stored before the files are read, so that the next poll notices later changes.
             state.files = files
             state.isReading = true
             return true
         }
         if reads { Task(executorPreference: loop) { await self.read() } }
-        let outdated = ledger.outdated
+        let outdated = versions.outdated
         if !outdated.isEmpty { replaceOutdated(outdated) }
     }
 
-    /// Reads what the logins have used.
+    /// Looks up all watched credentials and logs their changes.
     private func read() async {
-        for name in ledger.names.union(alsoNamed()).sorted() {
+        for name in versions.names.union(otherNames()).sorted() {
             do throws(CredentialError) {
-                let number = ledger.beginLooking()
+                let number = versions.beginLookup()
                 guard case .known(let credential) = try await sources.watched(named: name) else { continue }
-                guard ledger.saw(name, as: credential, number: number) else { continue }
+                guard versions.recordLookup(of: name, as: credential, number: number) else { continue }
                 logger.notice(
                     credential == nil ? "credential removed" : "credential changed",
                     metadata: ["credential": "\(name)"])
@@ -93,7 +99,7 @@ final class CredentialWatch: Sendable {
                     "credential cannot be read", metadata: ["credential": "\(name)", "reason": "\(error.reason)"])
             }
         }
-        await alsoRead()
+        await refreshOthers()
         state.withLock { $0.isReading = false }
     }
 }

@@ -9,29 +9,33 @@ internal import Logging
 internal import Proxy
 internal import Settings
 internal import SettingsReading
+internal import SharedSessions
+internal import System
 internal import Systemd
 
-/// The daemon: starts the proxy, tells the service manager, and answers signals on the main thread until it is to
-/// end.
+/// The daemon: runs the proxy, notifies the service manager, and handles signals on the main thread.
 final class Daemon {
-    /// How long a drain may take before what is left is turned away; the unit's TimeoutStopSec is longer.
-    private static let drainTime = Duration.seconds(25)
+    /// Timeout of a drain, shorter than TimeoutStopSec of the unit. Exchanges that are left are then turned away.
+    private static let drainTimeout = Duration.seconds(25)
 
-    /// How long those who are turned away have to take that.
-    private static let farewellTime = Duration.seconds(2)
+    /// Timeout of the replies to exchanges that are turned away.
+    private static let closingTimeout = Duration.seconds(2)
 
-    /// How long all logouts together may take.
-    private static let logoutTime = Duration.seconds(5)
+    /// Timeout of all logouts together.
+    private static let logoutTimeout = Duration.seconds(5)
+
+    /// Timeout of the last writes of the state.
+    private static let stateTimeout = Duration.seconds(3)
 
     private let path: String
     private let output: LogOutput
     private let logger: Logger
     private let notifier = ServiceNotifier()
     private let sockets: ListenSockets
-    /// What the service manager has kept for this process.
+    /// Descriptors that the service manager stored for this process.
     private let stored: [Int32]
     private var settings: Settings
-    private let world: World
+    private let context: DaemonContext
     private let proxy: ProxyServer
     private let pulse: WorkerPulse
     private let status: DaemonStatus
@@ -39,69 +43,69 @@ final class Daemon {
     private let logins: LoginLog
     /// The access log in force, if there is one.
     private var access: AccessWriter?
-    private let keeper: SessionKeeper
-    /// Where ``ReloadRecord`` goes.
+    private let persister: SessionPersister
+    /// Directory of the ``ReloadRecord``.
     private let runtimeDirectory = RuntimeDirectory.locate(environment: Process.environment)
     private var reloads = 0
-    /// Why the last reload was refused; nil where it was not.
+    /// The reason why the last reload was refused; `nil` if it succeeded.
     private var refusal: String?
-    /// What the service manager was told last.
-    private var told = ""
+    /// The status text that was last sent to the service manager.
+    private var sentStatus = ""
 
-    /// Prepares everything that can fail before the first caller comes.
+    /// Prepares everything that can fail before the first caller is accepted.
     ///
-    /// `observer` is told of logins besides the log; `stateDirectory` takes the place of the usual one.
+    /// `observer` replaces the login log, and `stateDirectory` the usual directory.
     init(
         settings: Settings, path: String, observer: (any LoginObserver)? = nil, stateDirectory: String? = nil
     ) throws {
-        OpenFiles.raiseLimit()
-        // Before any thread is there: it changes the environment.
-        (sockets, stored) = try ListenSockets.take(stored: SessionKeeper.name)
+        OpenFileLimit.raise()
+        // Before any thread is started, because it changes the environment.
+        (sockets, stored) = try ListenSockets.take(stored: SessionPersister.name)
         self.settings = settings
         self.path = path
         output = try LogOutput(
-            format: LogFormat(settings.log.format), level: Logger.Level(settings.log.level),
+            format: settings.log.format, level: settings.log.level,
             environment: Process.environment)
         output.bootstrap()
         logger = Logger(label: "daemon")
         try DaemonSignals.block()
         logins = LoginLog(settings.audit)
-        world = try World(settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins)
+        context = try DaemonContext(settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins)
         proxy = try ProxyServer(
-            services: world.services, workers: WorkerCount.resolve(settings.workers),
+            services: context.services, workers: WorkerCount.resolve(settings.workers),
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
             logger: Logger(label: "exchange"))
         pulse = proxy.pulse
-        status = DaemonStatus(world: world, readings: proxy.readings, pulse: pulse)
-        watch = world.services.ledger.map { [status, world] ledger in
+        status = DaemonStatus(context: context, readings: proxy.readings, pulse: pulse)
+        watch = context.services.credentialVersions.map { [status, context] credentialVersions in
             CredentialWatch(
-                sources: world.sources, ledger: ledger, roster: world.services.roster,
-                alsoNamed: { world.latchedCredentials },
-                alsoRead: { await world.fleetKeys?.refresh(from: world.sources) },
+                sources: context.sources, credentialVersions: credentialVersions, roster: context.services.roster,
+                otherNames: { context.latchedCredentials },
+                refreshOthers: { await context.sharingKeys?.refresh(from: context.sources) },
                 replaceOutdated: { status.replaceOutdated($0) })
         }
-        keeper = SessionKeeper(world: world, notifier: notifier, logger: logger)
+        persister = SessionPersister(context: context, notifier: notifier, logger: logger)
     }
 
-    /// Serves until SIGTERM or SIGINT, and returns when all is closed.
+    /// Serves until SIGTERM or SIGINT, then drains, and returns when everything is closed.
     func run() throws {
         let first = try plan(settings)
-        serve(first, settings)
-        keeper.takeUp(stored)
-        try world.share(settings)
+        publish(first, settings)
+        persister.restore(stored)
+        try context.share(settings)
         try proxy.apply(first)
-        status.accepts(true)
-        tellOpenFiles(settings.limits)
+        status.setAccepting(true)
+        warnOfFileShortage(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
-        record()
-        tell(.ready)
-        StartUpMemory.giveBack()
-        status.keepSessions()
+        writeReloadRecord()
+        notify(.ready)
+        ProcessMemory.dropCodePages()
+        status.maintainSessions()
         try watch?.start()
-        try keeper.begin()
+        try persister.start()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
-        // By the clock, not by how long nobody has wished anything: reloads in a row would keep the watchdog waiting.
+        // By the clock, not by the time since the last signal: consecutive reloads would delay the watchdog.
         let period = watchdog?.beat ?? WorkerPulse.period
         var next = ContinuousClock.now + period
         var isRunning = true
@@ -112,7 +116,7 @@ final class Daemon {
             case .terminate: isRunning = false
             }
             if isRunning, .now >= next {
-                beat(watchdog)
+                runPeriodicTasks(watchdog)
                 next = .now + period
             }
         }
@@ -120,66 +124,68 @@ final class Daemon {
     }
 
     private func plan(_ settings: Settings) throws -> ProxyPlan {
-        AdminAddresses.prepare(settings)
+        AdminAddresses.makeDirectory(for: settings)
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
         let composition = ProxyComposition(
-            settings: settings, material: world.material, inherited: inherited)
+            settings: settings, material: context.material, inherited: inherited)
         return try composition.plan(
             admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
     }
 
-    /// From now on this is what is served.
-    private func serve(_ plan: ProxyPlan, _ settings: Settings) {
+    /// Passes the upstreams of `plan` to everything that reports, stores or shares their sessions.
+    private func publish(_ plan: ProxyPlan, _ settings: Settings) {
         access = plan.accessLog as? AccessWriter
         let upstreams = plan.upstreams.flatMap(\.forEverybody)
-        status.serves(upstreams)
-        keeper.serves(upstreams, of: settings)
-        world.services.fleet?.serves(FleetPlan(settings, upstreams))
+        status.setUpstreams(upstreams)
+        persister.setUpstreams(upstreams, of: settings)
+        context.sharing?.serve(SharingPlan(settings, upstreams))
     }
 
-    private func tellOpenFiles(_ limits: LimitSettings) {
+    private func warnOfFileShortage(_ limits: LimitSettings) {
         guard let shortage = OpenFiles.shortage(for: limits) else { return }
-        logger.warning("limits.callers cannot be held", metadata: ["reason": "\(shortage)"])
+        logger.warning("limits.callers cannot be reached", metadata: ["reason": "\(shortage)"])
     }
 
     // MARK: Signals
 
-    private func beat(_ watchdog: Watchdog?) {
-        status.keepSessions()
+    private func runPeriodicTasks(_ watchdog: Watchdog?) {
+        status.maintainSessions()
         status.sample()
-        proxy.tellRepetitions()
-        logins.tellRepetitions(now: Process.wallClock())
-        // What responses change of a session (its cookies, the count of a nonce) is no change of what is held.
-        keeper.touch()
+        proxy.logRepetitions()
+        logins.logRepetitions(now: SystemClock.wallClock())
+        // Responses change the contents of a session (cookies, a nonce count) without an event of the gate.
+        persister.scheduleWrite()
         let period = watchdog?.beat ?? WorkerPulse.period
         let isSteady = pulse.isSteady(period: period)
         pulse.ping()
         if !isSteady {
-            logger.critical("a worker's loop does not turn; the watchdog is not told")
-            told = "A worker's loop does not turn: whoever it serves waits, and the watchdog will end this process."
-            notifier.send(.status(told))
+            logger.critical("the event loop of a worker is stuck; the watchdog is not notified")
+            sentStatus =
+                "The event loop of a worker is stuck: its callers wait, and the watchdog will end this process."
+            notifier.send(.status(sentStatus))
         } else {
             if watchdog != nil { notifier.send(.watchdog) }
-            if sentence != told { tell() }
+            if statusText != sentStatus { notify() }
         }
     }
 
     private func reload() {
-        notifier.send(.reloading(monotonicMicroseconds: DaemonSignals.monotonicMicroseconds()))
-        refusal = takeUpConfiguration()?.onOneLine
+        notifier.send(.reloading(monotonicMicroseconds: SystemClock.monotonicNanoseconds() / 1000))
+        refusal = applyConfiguration()?.onOneLine
+        status.recordReload(isSuccessful: refusal == nil)
         if let refusal {
-            logger.error("reload refused, the old configuration stays", metadata: ["reason": "\(refusal)"])
+            logger.error("reload refused, the old configuration stays in force", metadata: ["reason": "\(refusal)"])
         } else {
             logger.notice("reloaded", metadata: ["listeners": "\(listenerList)"])
         }
-        tell(.ready)
+        notify(.ready)
         reloads += 1
-        record()
+        writeReloadRecord()
     }
 
-    /// Puts the configuration as it is now in force, or nothing of it: then says why.
-    private func takeUpConfiguration() -> String? {
+    /// Loads the configuration and puts all of it in force, or nothing. Returns the reason of a refusal.
+    private func applyConfiguration() -> String? {
         let (loaded, problems) = Settings.load(
             path: path, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
         for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
@@ -187,81 +193,86 @@ final class Daemon {
         do {
             let plan = try plan(loaded)
             try proxy.apply(plan)
-            serve(plan, loaded)
+            publish(plan, loaded)
         } catch {
             return "\(error)"
         }
         proxy.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
-        tellOpenFiles(loaded.limits)
-        world.reload(loaded)
-        watch?.startOver()
-        status.keepSessions()
-        for key in loaded.keysOfStart(otherThanIn: settings) {
-            logger.warning("comes into force at the next start", metadata: ["key": "\(key)"])
+        warnOfFileShortage(loaded.limits)
+        context.reload(loaded)
+        watch?.forgetFiles()
+        status.maintainSessions()
+        for key in loaded.keysNeedingRestart(since: settings) {
+            logger.warning("takes effect at the next start", metadata: ["key": "\(key)"])
         }
         settings = loaded
-        output.level = Logger.Level(loaded.log.level)
+        output.level = loaded.log.level
         logins.isAuditing = loaded.audit == .journal
         return nil
     }
 
-    /// The first error, and how many more there are.
+    /// Returns the first error and the number of further errors.
     private static func reason(_ problems: [Problem]) -> String {
         let errors = problems.filter { $0.severity == .error }
         guard let first = errors.first else { return "the configuration cannot be read" }
         return errors.count == 1 ? "\(first)" : "\(first) (and \(errors.count - 1) more)"
     }
 
-    private func record() {
+    private func writeReloadRecord() {
         ReloadRecord(configuration: path, count: reloads, refusal: refusal).write(of: getpid(), in: runtimeDirectory)
     }
 
-    /// Tells the service manager how things stand, and `states` with it.
-    private func tell(_ states: NotifyState...) {
-        told = sentence
-        notifier.send(states + [.status(told)])
+    /// Sends `states` and the status text to the service manager.
+    private func notify(_ states: NotifyState...) {
+        sentStatus = statusText
+        notifier.send(states + [.status(sentStatus)])
     }
 
     private func drain() {
-        status.accepts(false)
+        status.setAccepting(false)
         notifier.send(.stopping, .status("Finishing the exchanges under way."))
         logger.notice("draining")
-        // Whoever waits for an answer would hold up the end.
+        // Logins that wait for a prompt would delay the end.
         PasswordAgents.withdrawAll()
-        let flag = DrainFlag()
-        proxy.drain { flag.raise() }
-        if !flag.wait(atMost: Self.drainTime) {
-            logger.warning("exchanges were cut off by the end of the drain")
+        let drained = CountDownLatch()
+        proxy.drain { drained.countDown() }
+        if !drained.wait(within: Self.drainTimeout) {
+            logger.warning("exchanges were cut off at the end of the drain")
             proxy.turnAway()
-            _ = flag.wait(atMost: Self.farewellTime)
+            _ = drained.wait(within: Self.closingTimeout)
         }
-        leaveSessions()
-        world.services.fleet?.end()
+        handOverSessions()
+        context.sharing?.end()
         proxy.stop()
-        logins.tellRepetitions(now: Process.wallClock(), all: true)
+        if !context.state.finish(within: Self.stateTimeout) {
+            logger.warning("the state was not written before the end; check the disk of the state directory")
+        }
+        logins.logRepetitions(now: SystemClock.wallClock(), all: true)
         ReloadRecord.remove(of: getpid(), in: runtimeDirectory)
         logger.notice("stopped")
         access?.flush()
         output.flush()
     }
 
-    /// Hands the sessions over, or ends them at their servers where that is configured and no other process will use them.
-    private func leaveSessions() {
+    /// Hands the sessions over to the next process, or logs out.
+    ///
+    /// A logout must be configured, and takes place only if no other process will use the session.
+    private func handOverSessions() {
         let pending = status.pendingLogouts
-        let isHandedOver = (pending.isEmpty || !ServiceJob.current.isStop) && keeper.finish()
+        let isHandedOver = (pending.isEmpty || !ServiceJob.current.isStop) && persister.finish()
         guard !isHandedOver, !pending.isEmpty else { return }
-        keeper.forget()
-        let all = Countdown(pending.count)
-        world.services.roster.logOut(pending) { all.countDown() }
-        if !all.wait(atMost: Self.logoutTime) { logger.warning("logouts were cut off by the end of their time") }
+        persister.forget()
+        let all = CountDownLatch(pending.count)
+        context.services.roster.logOut(pending) { all.countDown() }
+        if !all.wait(within: Self.logoutTimeout) { logger.warning("logouts were cut off by their timeout") }
     }
 
     private var listenerList: String { settings.listeners.map { "\($0.address)" }.joined(separator: ", ") }
 
-    /// How things stand, for whoever looks at `systemctl status`.
-    private var sentence: String {
-        if let refusal { return "Reload refused, the old configuration stays: \(refusal)" }
+    /// The status text that `systemctl status` shows.
+    private var statusText: String {
+        if let refusal { return "Reload refused, the old configuration stays in force: \(refusal)" }
         let serving = "Serving \(settings.upstreams.map(\.name).joined(separator: ", ")) at \(listenerList)."
-        return (status.trouble.map { "\(serving) \($0)" } ?? serving).onOneLine
+        return (status.problem.map { "\(serving) \($0)" } ?? serving).onOneLine
     }
 }

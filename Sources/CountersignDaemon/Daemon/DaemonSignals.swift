@@ -2,12 +2,13 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import System
 
-/// Signals as values: blocked in every thread, taken one by one by the main thread.
+/// Signals of the daemon, blocked in every thread and received by the main thread.
 enum DaemonSignals {
-    /// What the operator or the service manager wants.
-    enum Wish: Equatable {
-        /// The time is up and nobody wants anything.
+    /// Request of the operator or the service manager.
+    enum Request: Equatable {
+        /// No signal within the time limit.
         case none
         /// SIGHUP.
         case reload
@@ -15,41 +16,27 @@ enum DaemonSignals {
         case terminate
     }
 
-    /// Blocks them; to be called before any thread is started, so that all inherit it.
+    /// Blocks the signals. Must be called before any thread is started, so that all threads inherit the mask.
     static func block() throws {
-        var set = wanted()
-        // A write to a connection that is gone is an error to be read, not a reason to die.
+        // A write to a closed connection then fails with an error, and does not end the process.
         signal(SIGPIPE, SIG_IGN)
-        // The same for a file that reaches RLIMIT_FSIZE.
+        // Likewise a write to a file that has reached RLIMIT_FSIZE.
         signal(SIGXFSZ, SIG_IGN)
-        guard unsafe pthread_sigmask(SIG_BLOCK, &set, nil) == 0 else {
-            throw CompositionError("the signals cannot be blocked")
+        do throws(SystemError) {
+            try handled.block()
+        } catch {
+            throw CompositionError("the signals cannot be blocked: \(error)")
         }
     }
 
-    /// Waits for the next one, at most so long.
-    static func wait(atMost limit: Duration) -> Wish {
-        var set = wanted()
-        let (seconds, attoseconds) = limit.components
-        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-        switch unsafe sigtimedwait(&set, nil, &time) {
+    /// Waits for the next signal, at most for `limit`.
+    static func wait(atMost limit: Duration) -> Request {
+        switch handled.wait(within: limit) {
         case SIGHUP: return .reload
         case SIGTERM, SIGINT: return .terminate
         default: return .none
         }
     }
 
-    /// CLOCK_MONOTONIC in microseconds, as RELOADING wants it (sd_notify(3)).
-    static func monotonicMicroseconds() -> UInt64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000
-    }
-
-    private static func wanted() -> sigset_t {
-        var set = sigset_t()
-        unsafe sigemptyset(&set)
-        for signal in [SIGHUP, SIGTERM, SIGINT] { unsafe sigaddset(&set, signal) }
-        return set
-    }
+    private static let handled = SignalSet([SIGHUP, SIGTERM, SIGINT])
 }

@@ -7,52 +7,64 @@ internal import ChallengeHandling
 internal import Credentials
 internal import Proxy
 internal import Synchronization
+internal import System
 
-/// The answers of the admin listener: put together at each question from what the proxy and the logins know.
+/// Source of the admin listener's answers.
+///
+/// Each answer is composed from the present state of the proxy and the logins.
 final class DaemonStatus: Sendable {
     private struct State: Sendable {
         var isAccepting = false
         var upstreams: [UpstreamPlan] = []
+        var reload: ReloadReading
     }
 
-    private let world: World
+    private let context: DaemonContext
     private let readings: WorkerReadings
     private let history = ProxyHistory()
-    private let startedAt = Process.wallClock()
+    private let startedAt: Int64
     private let pulse: WorkerPulse
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(world: World, readings: WorkerReadings, pulse: WorkerPulse) {
+    init(context: DaemonContext, readings: WorkerReadings, pulse: WorkerPulse) {
+        let startedAt = SystemClock.wallClock()
+        self.startedAt = startedAt
+        state = Mutex(State(reload: ReloadReading(startedAt: startedAt)))
         self.pulse = pulse
-        self.world = world
+        self.context = context
         self.readings = readings
     }
 
-    /// Whether the listeners accept.
-    func accepts(_ isAccepting: Bool) { state.withLock { $0.isAccepting = isAccepting } }
+    /// Records if the listeners accept callers.
+    func setAccepting(_ isAccepting: Bool) { state.withLock { $0.isAccepting = isAccepting } }
 
-    /// The upstreams served from now on.
-    func serves(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
+    /// Replaces the upstreams that are served.
+    func setUpstreams(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
 
-    /// Sees to the sessions that are won at the start and kept; asked for again and again.
-    func keepSessions() {
-        world.services.roster.keep(state.withLock { $0.upstreams })
-        world.services.roster.refreshSnapshots()
+    /// Records the outcome of a reload, for the metrics.
+    func recordReload(isSuccessful: Bool) {
+        state.withLock { $0.reload.record(isSuccessful: isSuccessful, now: SystemClock.wallClock()) }
     }
 
-    /// Has sessions won anew whose credential has changed.
+    /// Establishes and renews the sessions that are held without a request. Called periodically.
+    func maintainSessions() {
+        context.services.roster.maintainSessions(of: state.withLock { $0.upstreams })
+        context.services.roster.refreshSnapshots()
+    }
+
+    /// Replaces the sessions `keys`, whose credentials have changed.
     func replaceOutdated(_ keys: Set<SessionKey>) {
-        world.services.roster.replaceOutdated(keys, at: state.withLock { $0.upstreams })
+        context.services.roster.replaceOutdated(keys, at: state.withLock { $0.upstreams })
     }
 
-    /// What the admin service asks for.
+    /// Functions that the admin service calls.
     var sources: AdminService.Sources {
         AdminService.Sources(
             report: { self.report() },
             ask: { self.readings.ask($0) },
             metrics: { self.metrics() },
             page: { self.page() },
-            unlatch: { self.world.unlatch($0) },
+            unlatch: { self.context.unlatch($0, whenStored: $1) },
             dropSessions: { name in
                 let meant = Set(
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
@@ -61,56 +73,57 @@ final class DaemonStatus: Sendable {
             })
     }
 
-    /// What is to be ended at its server before the process ends.
+    /// The logouts that are configured for held sessions, without shared ones.
     var pendingLogouts: [PendingLogout] {
-        // What other hosts use is not this one's to end.
-        let own = world.services.gate.read { $0.sessions.allHeld }.filter {
-            !(world.services.fleet?.shares($0.key) ?? false)
+        // Other nodes also use a shared session, so a single node does not end it.
+        let own = context.services.gate.read { $0.sessions.allHeld }.filter {
+            !(context.services.sharing?.isShared($0.key) ?? false)
         }
         return PendingLogout.all(of: own, at: state.withLock { $0.upstreams })
     }
 
-    /// Drops sessions, and has them ended at their servers, for which nobody waits. Returns how many.
+    /// Drops sessions and returns their number. Logs out at their servers without waiting.
     private func drop(where which: @Sendable (SessionKey) -> Bool) -> Int {
-        let held = world.services.gate.read { $0.sessions.allHeld }.filter { which($0.key) }
-        let dropped = world.services.gate.change { $0.sessions.drop(where: which) }
-        world.services.fleet?.drop(dropped)
-        world.services.roster.refreshSnapshots()
-        world.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
+        let held = context.services.gate.read { $0.sessions.allHeld }.filter { which($0.key) }
+        let dropped = context.services.gate.change { $0.sessions.drop(where: which) }
+        context.services.sharing?.dropSessions(of: dropped)
+        context.services.roster.refreshSnapshots()
+        context.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
         return dropped.count
     }
 
-    /// Has what the workers do sampled; asked for again and again.
+    /// Requests readings of the workers and adds them to the history. Called periodically.
     func sample() {
-        readings.ask { [self] in history.take(readings.latest, now: Process.wallClock()) }
+        readings.ask { [self] in history.add(readings.latest, now: SystemClock.wallClock()) }
     }
 
     private func page() -> StatusPage {
         let report = metrics()
-        history.take(report.proxy, now: report.health.now)
+        history.add(report.proxy, now: report.health.now)
         return StatusPage(
-            report: report, conversations: world.conversations.conversations, intervals: history.intervals)
+            report: report, conversations: context.conversations.conversations, intervals: history.intervals)
     }
 
     private func metrics() -> MetricsReport {
         MetricsReport(
-            health: report(), proxy: readings.latest, logins: world.loginMeter.reading,
-            replay: world.services.replay.map { ReplayReading($0) }, process: .now(startedAt: startedAt))
+            health: report(), proxy: readings.latest, logins: context.loginMeter.reading,
+            replay: context.services.replay.map { ReplayReading($0) }, process: .now(startedAt: startedAt),
+            reload: state.withLock { $0.reload })
     }
 
-    /// The first login that fails, with what to do, and how many more; nil where none does.
-    var trouble: String? {
+    /// The first failing login with its remedy, and the number of others; `nil` if none fails.
+    var problem: String? {
         let upstreams = state.withLock { $0.upstreams }
-        let standings = world.services.gate.read { $0.sessions.standings(now: Process.wallClock()) }
+        let states = context.services.gate.read { $0.sessions.states(now: SystemClock.wallClock()) }
         var failing: [String: String] = [:]
         for login in upstreams.flatMap(\.logins.all) {
-            for case (let key, .failing(let failure)) in standings where login.key.isSibling(of: key) {
+            for case (let key, .failing(let failure)) in states where login.key.isSibling(of: key) {
                 failing[login.name] = failure.detail
             }
         }
         guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else {
-            guard let fleet = world.services.fleet?.figures, !fleet.isEngineThere else { return nil }
-            return "The session engine is away, this host logs in by itself: \(fleet.reason)"
+            guard let sharing = context.services.sharing?.statistics, !sharing.isStoreReachable else { return nil }
+            return "The session store is away, this node logs in on its own: \(sharing.reason)"
         }
         let more = failing.count > 1 ? " (\(failing.count - 1) more: countersign status)" : ""
         return "\(name): \(detail)\(more)"
@@ -118,24 +131,24 @@ final class DaemonStatus: Sendable {
 
     private func report() -> HealthReport {
         let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
-        // Nobody may be there to ask for a login that has failed: whoever looks at readiness does.
-        world.services.roster.recover(upstreams)
-        let now = Process.wallClock()
-        let standings = world.services.gate.read { $0.sessions.standings(now: now) }
+        // Without callers no request retries a failed login, so a readiness check does.
+        context.services.roster.recover(upstreams)
+        let now = SystemClock.wallClock()
+        let states = context.services.gate.read { $0.sessions.states(now: now) }
         var logins: [HealthReport.Login] = []
-        var told: Set<String> = []
+        var reported: Set<String> = []
         for upstream in upstreams {
-            // What stands at several places, or in front of several users, is told of once.
+            // A login at several locations, or for several users, is reported once.
             for login in upstream.logins.all
-            where login.refusal == nil && told.insert("\(upstream.name) \(login.key)").inserted {
-                // A resource may have asked for further scopes of the same login.
-                let keys = standings.keys.filter(login.key.isSibling)
+            where login.refusal == nil && reported.insert("\(upstream.name) \(login.key)").inserted {
+                // Resources may have demanded further scopes of this login.
+                let keys = states.keys.filter(login.key.isSibling)
                 for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
                     logins.append(
                         HealthReport.Login(
                             upstream: upstream.name, challenge: login.name, credential: key.credential,
                             scope: key.scope, asks: login.asks,
-                            standing: standings[key] ?? .cold))
+                            sessionState: states[key] ?? .cold))
                 }
             }
         }
@@ -145,7 +158,7 @@ final class DaemonStatus: Sendable {
             "exchanges": Int(clamping: proxy.begunExchanges), "tunnels": proxy.tunnels,
             "local_replies": Int(clamping: proxy.replies.values.reduce(0, &+)),
         ]
-        if let replay = world.services.replay {
+        if let replay = context.services.replay {
             counts["replay_bytes_on_disk"] = replay.figures.bytesInUse
             counts["replay_budget_bytes"] = replay.limit
             counts["replayed_bytes_from_memory"] = replay.figures.bytesFromMemory
@@ -156,10 +169,10 @@ final class DaemonStatus: Sendable {
         for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
             isAccepting: isAccepting, upstreams: names, logins: logins,
-            latches: world.presentLatches(now: now), figures: counts, now: now, version: Version.text)
+            latches: context.presentLatches(now: now), figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
-        report.checks = world.services.checks.all
-        report.fleet = world.services.fleet?.figures
+        report.checks = context.services.checks.all
+        report.sharing = context.services.sharing?.statistics
         return report
     }
 }

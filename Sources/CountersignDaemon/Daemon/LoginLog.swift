@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Logging
 internal import Proxy
+internal import Settings
 internal import Synchronization
+internal import System
 
-/// Logs each login once, at its end, as the audit record where that is wanted: who led to it, which challenge, which
-/// credential by name, and how it ended. Its steps only for who asked for `debug`.
+/// Observer that logs each login once, at its end.
+///
+/// If configured, the entry goes to the audit record. An entry has the cause, the challenge, the name of the credential, and the outcome. Steps are logged at level `debug`.
 final class LoginLog: LoginObserver {
-    /// What is told apart of logins in which nothing is sent.
+    /// Identity of logins in which nothing is sent, for counting repetitions.
     private struct Kind: Hashable {
         var key: SessionKey
         var code: LoginFailure.Code
@@ -18,37 +22,38 @@ final class LoginLog: LoginObserver {
     }
 
     private struct State {
-        /// How many steps the logins under way have told.
+        /// Numbers of steps of the logins under way.
         var steps: [SessionKey: Int] = [:]
-        /// The sessions that were last won without anybody being asked.
+        /// Sessions that were last established without a request to a server.
         var quiet: Set<SessionKey> = []
         var repetitions = Repetitions<Kind>()
-        var unproven = UnprovenLogins()
+        var unverified = UnverifiedLogins()
     }
 
-    /// What the end of a login is worth.
-    private enum News {
+    /// End of a login that deserves a log line.
+    private enum Event {
         case failed(LoginFailure)
         case succeeded(LoginSuccess)
     }
 
-    /// So many sessions are remembered as won without anybody being asked.
-    private static let mostQuiet = 1024
+    /// Maximum size of `State.quiet`.
+    private static let maximumQuiet = 1024
 
     private let logger: Logger
     private let auditor: Logger
     private let auditing: Atomic<Bool>
     private let state = Mutex(State())
 
-    /// A log that writes to `logger`, and to `auditor` what is audited. That one has a level of its own: what the log leaves
-    /// out, the record keeps.
+    /// A log that writes to `logger`, and audit records to `auditor`.
+    ///
+    /// `auditor` has a level of its own, so that the audit record is complete at any level of the log.
     init(logger: Logger, auditor: Logger, isAuditing: Bool) {
         self.logger = logger
         self.auditor = auditor
         auditing = Atomic(isAuditing)
     }
 
-    /// Whether there is an audit record. A reload may change it.
+    /// True if there is an audit record. A reload can change this value.
     var isAuditing: Bool {
         get { auditing.load(ordering: .relaxed) }
         set { auditing.store(newValue, ordering: .relaxed) }
@@ -69,17 +74,17 @@ final class LoginLog: LoginObserver {
     func loginEnded(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {
-        guard let news = news(key, result, cause, duration) else { return }
+        guard let event = event(key, result, cause, duration) else { return }
         var metadata = metadata(key, cause)
-        metadata["took_ms"] = .stringConvertible(Int(duration / .milliseconds(1)))
-        switch news {
+        metadata["took_ms"] = .stringConvertible(duration.milliseconds)
+        switch event {
         case .succeeded(let success):
             metadata["outcome"] = "\(success.rawValue)"
             switch success {
-            case .notAsked: write("login found nothing to answer", .info, metadata)
+            case .notAsked: write("login without a challenge to answer", .info, metadata)
             case .ready: write("session ready without a login", .info, metadata)
-            case .unproven: logger.debug("login ends, not judged yet", metadata: metadata)
-            case .won: write("login won", .info, metadata)
+            case .unverified: logger.debug("login ends, session unverified", metadata: metadata)
+            case .succeeded: write("login succeeded", .info, metadata)
             }
         case .failed(let failure):
             metadata["outcome"] = "\(failure.code.rawValue)"
@@ -90,12 +95,12 @@ final class LoginLog: LoginObserver {
     }
 
     func sessionAccepted(_ key: SessionKey) {
-        guard let login = state.withLock({ $0.unproven.take(key) }) else { return }
+        guard let login = state.withLock({ $0.unverified.take(key) }) else { return }
         var metadata = metadata(key, login.cause)
-        metadata["outcome"] = "\(LoginSuccess.won.rawValue)"
+        metadata["outcome"] = "\(LoginSuccess.succeeded.rawValue)"
         let duration = login.duration
-        metadata["took_ms"] = .stringConvertible(Int(duration / .milliseconds(1)))
-        write("login won", .info, metadata)
+        metadata["took_ms"] = .stringConvertible(duration.milliseconds)
+        write("login succeeded", .info, metadata)
     }
 
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {
@@ -106,10 +111,10 @@ final class LoginLog: LoginObserver {
         write("logout failed", .warning, metadata(key).merging(["reason": "\(failure.detail)"]) { $1 })
     }
 
-    func sessionShared(_ key: SessionKey) { write("session of another host taken up", .info, metadata(key)) }
+    func sessionShared(_ key: SessionKey) { write("session of another node taken over", .info, metadata(key)) }
 
-    /// Writes how many logins have ended as one that was told, where that is due; to be called now and then.
-    func tellRepetitions(now: Int64, all: Bool = false) {
+    /// Logs the numbers of repeated login failures that are due. Must be called periodically.
+    func logRepetitions(now: Int64, all: Bool = false) {
         for held in state.withLock({ $0.repetitions.due(now: now, all: all) }) {
             var metadata = metadata(held.kind.key)
             metadata["outcome"] = "\(held.kind.code.rawValue)"
@@ -120,34 +125,36 @@ final class LoginLog: LoginObserver {
         }
     }
 
-    /// What the end of a login is worth a line for; `nil`: nothing. Not where nothing was sent, for the same reason as before: each
-    /// request to a latched credential looks whether it has changed; and fixed fields are looked up every few seconds.
-    private func news(
+    /// Returns the end of a login if it deserves a line; `nil` otherwise.
+    ///
+    /// A login in which nothing was sent gets no line if it ends as the one before: each request to a latched credential tests if the
+    /// credential has changed, and fixed fields are looked up every few seconds.
+    private func event(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, _ duration: Duration
-    ) -> News? {
+    ) -> Event? {
         state.withLock { state in
             let isSilent = state.steps.removeValue(forKey: key) == 0
-            _ = state.unproven.take(key)
+            _ = state.unverified.take(key)
             switch result {
             case .success(let session):
                 _ = state.repetitions.forget { $0.key == key }
                 let success = LoginSuccess(session, isSilent: isSilent)
                 switch success {
-                case .unproven:
-                    state.unproven.enter(key, cause, after: duration)
+                case .unverified:
+                    state.unverified.add(key, cause, after: duration)
                     return .succeeded(success)
-                case .won:
+                case .succeeded:
                     state.quiet.remove(key)
                     return .succeeded(success)
                 case .notAsked, .ready:
-                    if state.quiet.count >= Self.mostQuiet { state.quiet.removeAll() }
+                    if state.quiet.count >= Self.maximumQuiet { state.quiet.removeAll() }
                     return state.quiet.insert(key).inserted ? .succeeded(success) : nil
                 }
             case .failure(let failure):
                 state.quiet.remove(key)
                 guard isSilent else { return .failed(failure) }
                 let kind = Kind(key: key, code: failure.code, reason: failure.detail)
-                return state.repetitions.happened(kind, now: Process.wallClock()) ? .failed(failure) : nil
+                return state.repetitions.happened(kind, now: SystemClock.wallClock()) ? .failed(failure) : nil
             }
         }
     }
@@ -168,5 +175,14 @@ final class LoginLog: LoginObserver {
         if let user = cause?.user { metadata["caller_uid"] = .stringConvertible(user) }
         if let exchange = cause?.exchange { metadata["exchange_id"] = "\(exchange)" }
         return metadata
+    }
+}
+
+extension LoginLog {
+    /// The daemon's log, with an audit record if `audit` is the journal.
+    convenience init(_ audit: AuditDestination) {
+        var auditor = Logger(label: "audit")
+        auditor.logLevel = .info
+        self.init(logger: Logger(label: "login"), auditor: auditor, isAuditing: audit == .journal)
     }
 }

@@ -2,18 +2,19 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import System
 
-/// What became of the reloads of a running daemon: a small file in the runtime directory, from which `countersign reload` learns
-/// how its own ended.
+/// Outcome of a running daemon's reloads, in a small file for `countersign reload`.
 ///
-/// A file and not a call at the admin listener, because that may be closed to changes, and because a configuration with
-/// errors does not tell where it is. One for each process: those of a demonstration and of the service may meet there.
+/// The file is in the runtime directory. A request to the admin listener could not replace this file: that listener may refuse changes, and
+/// a configuration with errors does not say where it listens. Each process has a file of its own, because a demonstration and the service
+/// may use the same directory.
 struct ReloadRecord: Equatable {
-    /// The configuration that the daemon reads, as it was named.
+    /// The path of the daemon's configuration, as given to the daemon.
     var configuration: String
-    /// How many reloads are over.
+    /// The number of finished reloads.
     var count: Int
-    /// Why the last one was refused; nil where it was not.
+    /// The reason why the last reload was refused; `nil` if it succeeded.
     var refusal: String?
 
     /// The lines of the file.
@@ -27,7 +28,7 @@ struct ReloadRecord: Equatable {
         self.refusal = refusal
     }
 
-    /// What the file holds; nil where that is no record.
+    /// The record in the text of a file; `nil` if the text is not a record.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         guard lines.count == 2 || lines.count == 3, let count = Int(lines[1]) else { return nil }
@@ -39,58 +40,47 @@ struct ReloadRecord: Equatable {
 extension ReloadRecord {
     private static let prefix = "reload."
 
-    /// The record of a process; nil where there is none.
+    /// Returns the record of a process; `nil` if there is none.
     static func of(_ process: pid_t, in directory: String) -> ReloadRecord? {
-        guard let file = unsafe fopen(path(of: process, in: directory), "re") else { return nil }
-        defer { unsafe fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe fread(&bytes, 1, bytes.count, file)
-        return ReloadRecord(String(decoding: bytes[..<count], as: UTF8.self))
+        let bytes = try? FileSystem.contents(of: path(of: process, in: directory), limit: 65_536)
+        return bytes.flatMap { ReloadRecord(String(decoding: $0, as: UTF8.self)) }
     }
 
-    /// The processes with a record that still run.
+    /// Returns the running processes that have a record.
     static func processes(in directory: String) -> [pid_t] {
-        guard let stream = unsafe opendir(directory) else { return [] }
-        defer { unsafe closedir(stream) }
         var found: [pid_t] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
-                unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard name.hasPrefix(prefix), let process = pid_t(name.dropFirst(prefix.count)) else { continue }
+        for name in DirectoryListing.names(in: directory) ?? [] where name.hasPrefix(prefix) {
+            guard let process = pid_t(name.dropFirst(prefix.count)) else { continue }
             if isRunning(process) { found.append(process) }
         }
         return found.sorted()
     }
 
-    /// Whether there is such a process.
+    /// True if the process exists.
     static func isRunning(_ process: pid_t) -> Bool { kill(process, 0) == 0 || errno == EPERM }
 
-    /// Puts it in the place of the one before, at once. Where that fails nobody learns how a reload ended but from the log.
+    /// Replaces the record of the process atomically. After a failure, only the log has the outcome of a reload.
     func write(of process: pid_t, in directory: String) {
         let path = Self.path(of: process, in: directory)
         let temporary = path + "~"
-        let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return }
-        let bytes = Array(text.utf8)
-        let written = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-        close(descriptor)
-        guard written == bytes.count, unsafe rename(temporary, path) == 0 else {
-            unsafe unlink(temporary)
-            return
+        do throws(SystemError) {
+            try FileSystem.write(Array(text.utf8), to: temporary, mode: 0o600)
+            try FileSystem.rename(temporary, to: path)
+        } catch {
+            try? FileSystem.remove(temporary)
         }
     }
 
-    /// Removes that of a process.
+    /// Removes the record of a process.
     static func remove(of process: pid_t, in directory: String) {
-        unsafe unlink(path(of: process, in: directory))
+        try? FileSystem.remove(path(of: process, in: directory))
     }
 
     private static func path(of process: pid_t, in directory: String) -> String { "\(directory)/\(prefix)\(process)" }
 }
 
 extension String {
-    /// The text without line breaks and other signs that steer.
+    /// The text with each control character replaced by a space.
     var onOneLine: String {
         String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
     }

@@ -7,17 +7,17 @@ internal import Credentials
 internal import Curl
 internal import Settings
 
-/// What is to be said of a TLS handshake and of the certificates in it.
+/// Diagnosis of a TLS handshake and its certificates.
 struct CertificateDiagnosis {
-    /// A certificate that ends so soon is to be renewed.
-    private static let soon: Int64 = 14
+    /// Remaining days at which a certificate should be renewed.
+    private static let renewalDays: Int64 = 14
 
     let part: String
-    /// The pins of the configuration.
+    /// The configured pins.
     let pins: [String]
     let now: Int64
 
-    /// The handshake, then each certificate of the chain.
+    /// Returns the diagnosis of the handshake, then of each certificate of the chain.
     func diagnoses(of probe: ConnectionProbe, chain: [ShownCertificate]) -> [Diagnosis] {
         var found: [Diagnosis] = []
         if let failure = probe.failure {
@@ -27,7 +27,7 @@ struct CertificateDiagnosis {
                     part, "tls", "\(failure.words)\(cause)",
                     failure.remedy.isEmpty ? "see the certificates below" : failure.remedy))
         } else {
-            found.append(.good(part, "tls", "the chain is trusted, and the name is right"))
+            found.append(.good(part, "tls", "the chain is trusted, and the name matches"))
         }
         for (index, certificate) in chain.enumerated() {
             found.append(diagnosis(of: certificate, isServers: index == 0))
@@ -46,18 +46,19 @@ struct CertificateDiagnosis {
         let days = (facts.end - now) / 86_400_000
         if now >= facts.end {
             return .failed(
-                part, check, "\(detail): expired \((now - facts.end) / 86_400_000) days ago", "have it renewed")
+                part, check, "\(detail): expired \((now - facts.end) / 86_400_000) days ago", "renew the certificate")
         }
         if now < facts.begin {
-            return .failed(part, check, "\(detail): not valid yet", "compare the clocks, or have it replaced")
+            return .failed(part, check, "\(detail): not valid yet", "compare the clocks, or replace the certificate")
         }
         if isServers, !pins.isEmpty, !pins.contains(pin) {
             return .failed(
-                part, check, "\(detail): the key is none of `tls.pin`",
-                "if it was changed on purpose, set tls.pin: \(pin)", code: EX_CONFIG)
+                part, check, "\(detail): its key matches no `tls.pin`",
+                "if the key was changed on purpose, set tls.pin: \(pin)", code: EX_CONFIG)
         }
         detail += ": \(days) days left"
-        return days < Self.soon ? .warning(part, check, detail, "have it renewed in time") : .good(part, check, detail)
+        return days < Self.renewalDays
+            ? .warning(part, check, detail, "renew the certificate in time") : .good(part, check, detail)
     }
 
     private func pin(of facts: CertificateFacts) -> String {

@@ -3,28 +3,28 @@
 
 internal import ChallengeHandling
 
-/// What one look of `countersign doctor` has found.
+/// Finding of one check of `countersign doctor`.
 struct Diagnosis: Sendable, Equatable {
-    /// How it stands.
+    /// State of what was checked.
     enum State: String, Sendable {
         case good = "ok"
         /// Neither good nor bad.
         case note
-        /// It works, and something is to be seen to.
+        /// Works, but should be looked into.
         case warning
         case failed
     }
 
-    /// What was looked at: `local`, or an upstream.
+    /// The checked part: `local`, or an upstream.
     var part: String
-    /// Which look it was.
+    /// The name of the check.
     var check: String
     var state: State
-    /// What was found.
+    /// The finding.
     var detail: String
-    /// What to do; empty where there is nothing.
+    /// The remedy; empty if none is needed.
     var remedy = ""
-    /// The exit code that a failure asks for.
+    /// The exit code for a failure.
     var code = EX_UNAVAILABLE
 
     static func good(_ part: String, _ check: String, _ detail: String) -> Diagnosis {
@@ -46,25 +46,25 @@ struct Diagnosis: Sendable, Equatable {
     }
 }
 
-/// All that was found.
+/// All findings.
 struct DoctorReport {
     private(set) var diagnoses: [Diagnosis] = []
 
     mutating func add(_ more: [Diagnosis]) { diagnoses += more }
 
-    /// The exit code: what is wrong here comes before what is wrong elsewhere.
+    /// The exit code. Failures of this machine take precedence over failures elsewhere.
     var exitCode: Int32 {
         let codes = Set(diagnoses.filter { $0.state == .failed }.map(\.code))
         return [EX_CONFIG, EX_NOPERM].first(where: codes.contains) ?? (codes.isEmpty ? EX_OK : EX_UNAVAILABLE)
     }
 
-    /// How it stands as a whole.
+    /// The worst state of all findings.
     private var state: Diagnosis.State {
         let states = Set(diagnoses.map(\.state))
         return states.contains(.failed) ? .failed : states.contains(.warning) ? .warning : .good
     }
 
-    /// The last line.
+    /// The last line of the output.
     var summary: String {
         let (failed, warnings) = (count(.failed), count(.warning))
         if failed == 0, warnings == 0 { return "all is well" }
@@ -74,7 +74,7 @@ struct DoctorReport {
 
     private func count(_ state: Diagnosis.State) -> Int { diagnoses.count { $0.state == state } }
 
-    /// For programs.
+    /// The report as JSON.
     var json: JSONValue {
         [
             "status": .string(state.rawValue), "summary": .string(summary),
@@ -91,7 +91,7 @@ struct DoctorReport {
 }
 
 extension Diagnosis {
-    /// For people: the finding, and below it what to do. Text of servers cannot pass for more.
+    /// The finding as text, with the remedy on a second line. Text of servers is escaped.
     var lines: [String] {
         let word = (state == .failed ? "FAILED" : state.rawValue).padded(to: 8)
         var text = ""
@@ -103,7 +103,7 @@ extension Diagnosis {
 }
 
 extension String {
-    /// With spaces behind it, and at least one.
+    /// Returns the text padded with spaces to `width`, at least one.
     fileprivate func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(width == 0 ? 0 : 1, width - utf8.count))
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import CLinux
 internal import Glibc
 internal import Proxy
 internal import Settings
+internal import System
 
-/// Looks whether the listeners of a configuration can be opened, or are by a countersign that runs.
+/// Diagnosis of the listeners: free, or already open in a running countersign.
 struct ListenerDiagnosis {
     private static let part = "local"
 
@@ -17,7 +17,7 @@ struct ListenerDiagnosis {
             + AdminAddresses.of(settings).map { diagnosis($0, mayAsk: true) }
     }
 
-    /// Returns whether this user's requests are let in: those that are not would stand in the daemon's log as refused.
+    /// True if the listener accepts requests of this user. Others would be logged by the daemon as refused.
     private static func mayAsk(_ listener: ListenerSettings) -> Bool {
         let own = listener.users.map { (try? UserNumbers.uids($0)) ?? [] }
         let routes = listener.routes.map { (try? UserNumbers.uids($0.users)) ?? nil }
@@ -29,7 +29,7 @@ struct ListenerDiagnosis {
     private func diagnosis(_ address: ListenAddress, mayAsk: Bool) -> Diagnosis {
         switch address {
         case .systemd(let name):
-            return .note(Self.part, "listener", "systemd:\(name): the service manager has it")
+            return .note(Self.part, "listener", "systemd:\(name): opened by the service manager")
         case .tcp(let host, let port):
             let lookup = NameLookup(host: host, port: port)
             guard let there = lookup.addresses.first else {
@@ -37,28 +37,30 @@ struct ListenerDiagnosis {
                     Self.part, "listener", "\(address): \(lookup.failure ?? "no address")", "check the host",
                     code: EX_CONFIG)
             }
-            switch occupant(at: there.bytes, there.family, mayAsk: mayAsk) {
+            switch occupant(at: there.address, mayAsk: mayAsk) {
             case .countersign: return held(address)
-            case .somebody: return heldBySomebody(address)
-            case .nobody, .other: break
+            case .unknown: return heldByUnknown(address)
+            case .none, .other: break
             }
             return open(.tcp(host: host, port: port), address)
         case .unix(let path, _):
-            if let bytes = SocketAddress.unix(path) {
-                switch occupant(at: bytes, AF_UNIX, mayAsk: mayAsk) {
+            if let socket = SocketAddress(unixPath: path) {
+                switch occupant(at: socket, mayAsk: mayAsk) {
                 case .countersign: return held(address)
-                case .somebody: return heldBySomebody(address)
-                case .nobody, .other: break
+                case .unknown: return heldByUnknown(address)
+                case .none, .other: break
                 }
             }
             let folder = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-            guard unsafe access(folder, W_OK | X_OK) == 0 else {
-                let isMissing = errno == ENOENT
-                let words = unsafe String(cString: strerror(errno))
-                // The runtime directory comes with the unit.
-                if isMissing { return .note(Self.part, "listener", "\(address): \(folder) is not there yet") }
+            do throws(SystemError) {
+                try FileSystem.checkAccess(folder, W_OK | X_OK)
+            } catch {
+                // The unit creates the runtime directory.
+                if error.code == ENOENT {
+                    return .note(Self.part, "listener", "\(address): \(folder) does not exist yet")
+                }
                 return .failed(
-                    Self.part, "listener", "\(address): \(folder): \(words)", "run this as the daemon's user",
+                    Self.part, "listener", "\(address): \(folder): \(error)", "run this as the daemon's user",
                     code: EX_NOPERM)
             }
             return .good(Self.part, "listener", "\(address) is free")
@@ -69,8 +71,10 @@ struct ListenerDiagnosis {
         .good(Self.part, "listener", "\(address) is held by a running countersign")
     }
 
-    private func heldBySomebody(_ address: ListenAddress) -> Diagnosis {
-        .note(Self.part, "listener", "\(address) is held; only those under its `users` can ask by whom")
+    private func heldByUnknown(_ address: ListenAddress) -> Diagnosis {
+        .note(
+            Self.part, "listener",
+            "\(address) is in use; only users listed in its `users` can find out by which program")
     }
 
     private func open(_ point: ListenPoint, _ address: ListenAddress) -> Diagnosis {
@@ -79,46 +83,36 @@ struct ListenerDiagnosis {
             return .good(Self.part, "listener", "\(address) is free")
         } catch {
             return .failed(
-                Self.part, "listener", error.reason, "free it, or choose another address (ss -ltnp shows who has it)")
+                Self.part, "listener", error.reason,
+                "free it, or choose another address (ss -ltnp shows which program uses it)")
         }
     }
 
-    // MARK: Who answers there
+    // MARK: Program at an address
 
-    /// Who listens at an address.
+    /// Program that listens at an address.
     private enum Occupant {
-        case nobody
+        case none
         case countersign
-        /// A program that is no countersign.
+        /// A program other than countersign.
         case other
         /// A program that was not asked.
-        case somebody
+        case unknown
     }
 
-    /// Who listens there: a countersign says so, when it is asked for itself (`Max-Forwards: 0`, RFC 9110 §7.6.2).
-    private func occupant(at address: [UInt8], _ family: Int32, mayAsk: Bool) -> Occupant {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return .nobody }
+    /// Returns the program that listens at an address.
+    ///
+    /// A countersign identifies itself in the answer to `Max-Forwards: 0` (RFC 9110 §7.6.2).
+    private func occupant(at address: SocketAddress, mayAsk: Bool) -> Occupant {
+        guard let descriptor = try? Sockets.makeStream(address.family) else { return .none }
         defer { _ = close(descriptor) }
-        var limit = timeval(tv_sec: 2, tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            unsafe setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-        }
-        guard SocketAddress.connect(descriptor, to: address) == 0 else { return .nobody }
-        guard mayAsk else { return .somebody }
+        Sockets.setTimeouts(descriptor, receive: .seconds(2), send: .seconds(2))
+        guard (try? address.connect(descriptor)) != nil else { return .none }
+        guard mayAsk else { return .unknown }
         let question = Array(
             "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\nConnection: close\r\n\r\n".utf8)
-        let sent = unsafe question.withUnsafeBytes {
-            unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        guard sent == question.count else { return .other }
-        var answer: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while answer.count < 16_384 {
-            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
-            guard count > 0 else { break }
-            answer += buffer[..<count]
-        }
+        guard DescriptorIO.sendAll(question.span, on: descriptor) else { return .other }
+        let answer = DescriptorIO.receiveAll(from: descriptor, atMost: 16_384)
         let text = String(decoding: answer, as: UTF8.self)
         return text.contains("\r\nProxy-Status: countersign\r\n") || text.contains("Proxy-Status: countersign;")
             ? .countersign : .other

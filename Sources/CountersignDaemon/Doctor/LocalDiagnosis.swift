@@ -5,8 +5,9 @@ internal import ChallengeHandling
 internal import Credentials
 internal import Glibc
 internal import Settings
+internal import System
 
-/// Looks at what the daemon needs on this machine. Changes nothing.
+/// Diagnosis of everything that the daemon needs on this machine. Changes nothing.
 struct LocalDiagnosis {
     private static let part = "local"
 
@@ -23,34 +24,36 @@ struct LocalDiagnosis {
         do throws(StateError) {
             return directory(
                 try StateDirectory.locate(environment: environment, uid: getuid()), "state",
-                "STATE_DIRECTORY names another")
+                "STATE_DIRECTORY overrides the path")
         } catch {
             return .failed(Self.part, "state", error.reason, "set STATE_DIRECTORY", code: EX_CONFIG)
         }
     }
 
     private func runtime() -> Diagnosis {
-        directory(RuntimeDirectory.locate(environment: environment), "runtime", "RUNTIME_DIRECTORY names another")
+        directory(RuntimeDirectory.locate(environment: environment), "runtime", "RUNTIME_DIRECTORY overrides the path")
     }
 
-    private func directory(_ path: String, _ check: String, _ other: String) -> Diagnosis {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else {
+    private func directory(_ path: String, _ check: String, _ hint: String) -> Diagnosis {
+        let owner: uid_t
+        do throws(SystemError) {
+            owner = try FileSystem.status(of: path).st_uid
+        } catch {
             let parent = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-            if errno == ENOENT, unsafe access(parent, W_OK | X_OK) == 0 {
-                return .note(Self.part, check, "\(path) is not there yet; the daemon makes it")
+            if error.code == ENOENT, FileSystem.allows(parent, W_OK | X_OK) {
+                return .note(Self.part, check, "\(path) does not exist yet; the daemon creates it")
             }
             return .failed(
-                Self.part, check, "\(path): \(Self.words(errno)), and this user cannot make it",
-                "make it, or let the service manager do that; \(other)", code: EX_NOPERM)
+                Self.part, check, "\(path): \(error), and this user cannot create it",
+                "create it, or let the service manager create it; \(hint)", code: EX_NOPERM)
         }
-        guard unsafe access(path, R_OK | W_OK | X_OK) == 0 else {
+        guard FileSystem.allows(path, R_OK | W_OK | X_OK) else {
             return .failed(
                 Self.part, check,
-                "\(path): this user (\(getuid())) may not write there, it belongs to \(status.st_uid)",
-                "run this as the daemon's user, or give it the directory; \(other)", code: EX_NOPERM)
+                "\(path): this user (uid \(getuid())) may not write there, the owner is uid \(owner)",
+                "run this as the daemon's user, or change the owner of the directory; \(hint)", code: EX_NOPERM)
         }
-        return .good(Self.part, check, "\(path) can be written")
+        return .good(Self.part, check, "\(path) is writable")
     }
 
     // MARK: Sources of credentials
@@ -71,32 +74,40 @@ struct LocalDiagnosis {
                 let count = try EnvironmentFileSource(path: path, trust: trust).open()
                 return [.good(Self.part, "source", "env: \(path) has \(count) fields")]
             } catch {
-                let remedy = "make it a file of variables that only the daemon's user can read"
+                let remedy = "write variables to this file, and let only the daemon's user read it"
                 return [.failed(Self.part, "source", "env: \(error.reason)", remedy, code: EX_CONFIG)]
             }
         case .systemd:
             guard let path = environment["CREDENTIALS_DIRECTORY"] else {
-                return [.note(Self.part, "source", "systemd: no credentials are passed here, only within the unit")]
+                return [
+                    .note(
+                        Self.part, "source", "systemd: credentials are passed only within the unit, not to this command"
+                    )
+                ]
             }
-            guard unsafe access(path, R_OK | X_OK) == 0 else {
+            do throws(SystemError) {
+                try FileSystem.checkAccess(path, R_OK | X_OK)
+            } catch {
                 return [
                     .failed(
-                        Self.part, "source", "systemd: \(path): \(Self.words(errno))", "run this as the daemon's user",
+                        Self.part, "source", "systemd: \(path): \(error)", "run this as the daemon's user",
                         code: EX_NOPERM)
                 ]
             }
-            return [.good(Self.part, "source", "systemd: \(path) can be read")]
+            return [.good(Self.part, "source", "systemd: \(path) is readable")]
         case .exec(let command):
             let path = command.first ?? ""
-            guard unsafe access(path, X_OK) == 0 else {
+            do throws(SystemError) {
+                try FileSystem.checkAccess(path, X_OK)
+            } catch {
                 return [
                     .failed(
-                        Self.part, "source", "exec: \(path): \(Self.words(errno))",
+                        Self.part, "source", "exec: \(path): \(error)",
                         "check the path and its permissions",
                         code: EX_CONFIG)
                 ]
             }
-            return [.good(Self.part, "source", "exec: \(path) can be run")]
+            return [.good(Self.part, "source", "exec: \(path) is executable")]
         case .keyring(let path, let keyFile, let asks):
             return [keyring(path, keyFile, asks)]
         }
@@ -109,14 +120,14 @@ struct LocalDiagnosis {
             trust: trust)
         do throws(KeyringError) {
             try source.open()
-            return .good(Self.part, "source", "keyring: \(path) can be read")
+            return .good(Self.part, "source", "keyring: \(path) is readable")
         } catch {
             if error.kind == .noPassphrase, asks {
-                return .note(Self.part, "source", "keyring: \(path): the daemon asks for its passphrase")
+                return .note(Self.part, "source", "keyring: \(path): the daemon prompts for its passphrase")
             }
             let isAccess = error.kind == .denied || error.kind == .exposed
             return .failed(
-                Self.part, "source", "keyring: \(error.reason)", error.told,
+                Self.part, "source", "keyring: \(error.reason)", error.publicReason,
                 code: isAccess ? EX_NOPERM : EX_CONFIG)
         }
     }
@@ -125,10 +136,8 @@ struct LocalDiagnosis {
 
     private func openFiles() -> Diagnosis {
         if let shortage = OpenFiles.shortage(for: settings.limits) {
-            return .warning(Self.part, "limits", shortage, "the limits of this shell may not be those of the unit")
+            return .warning(Self.part, "limits", shortage, "the limits of the unit may differ from those of this shell")
         }
-        return .good(Self.part, "limits", "enough files may be open for \(settings.limits.callers) callers")
+        return .good(Self.part, "limits", "this process may open enough files for \(settings.limits.callers) callers")
     }
-
-    private static func words(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }

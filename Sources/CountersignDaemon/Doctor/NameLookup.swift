@@ -1,92 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import CLinux
+internal import Basics
 internal import Glibc
+internal import System
 
-/// The addresses of a host, and whether somebody listens there. Blocks, as only a command may.
+/// Blocking lookup of a host's addresses, for commands.
 struct NameLookup {
     /// An address with its port.
     struct Address {
-        /// `192.0.2.1:443`, for people.
+        /// The address as text: `192.0.2.1:443`.
         let text: String
-        let family: Int32
-        let bytes: [UInt8]
+        let address: SocketAddress
     }
 
-    /// So many addresses are looked at.
-    private static let mostAddresses = 8
+    /// Maximum number of addresses.
+    private static let maximumAddresses = 8
 
     let addresses: [Address]
-    /// Why there is none; in the resolver's words.
+    /// The resolver's error; `nil` if there are addresses.
     let failure: String?
 
-    /// Asks the resolver of this machine.
+    /// Looks up `host` by the resolver of this machine.
     init(host: String, port: UInt16) {
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_NUMERICSERV
-        var list: UnsafeMutablePointer<addrinfo>?
-        // libcurl takes these for loopback by itself (RFC 6761 section 6.3).
-        let name = host.hasSuffix(".localhost") ? "localhost" : host
-        let code = unsafe getaddrinfo(name, "\(port)", &hints, &list)
-        defer { unsafe freeaddrinfo(list) }
-        guard code == 0 else {
+        do throws(ResolverError) {
+            // libcurl resolves these names to loopback without the resolver (RFC 6761 §6.3).
+            let name = host.hasSuffix(".localhost") ? "localhost" : host
+            addresses = try SocketAddress.resolve(host: name, port: port).prefix(Self.maximumAddresses).map(
+                Address.init)
+            failure = nil
+        } catch {
             addresses = []
-            failure = unsafe String(cString: gai_strerror(code))
-            return
+            failure = error.description
         }
-        failure = nil
-        var found: [Address] = []
-        var next = unsafe list
-        while let entry = unsafe next?.pointee, found.count < Self.mostAddresses {
-            if let address = unsafe entry.ai_addr {
-                let bytes = unsafe Array(UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen)))
-                unsafe found.append(
-                    Address(
-                        text: Self.text(address, entry.ai_addrlen, port: port), family: entry.ai_family, bytes: bytes))
-            }
-            unsafe next = entry.ai_next
-        }
-        addresses = found
-    }
-
-    private static func text(_ address: UnsafePointer<sockaddr>, _ length: socklen_t, port: UInt16) -> String {
-        var name = [CChar](repeating: 0, count: 128)
-        let code = unsafe getnameinfo(address, length, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST)
-        let text =
-            code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : "?"
-        return text.contains(":") ? "[\(text)]:\(port)" : "\(text):\(port)"
     }
 }
 
 extension NameLookup.Address {
-    /// How a connection went.
+    /// Outcome of a connection attempt.
     enum Outcome {
         case connected(milliseconds: Int)
         case failed(String)
     }
 
-    /// Connects and closes, within `limit`.
-    func connect(within limit: Duration) -> Outcome {
-        let began = ContinuousClock.now
-        let descriptor = clinux_socket(family, Int32(SOCK_STREAM.rawValue))
-        guard descriptor >= 0 else { return .failed(Self.words(-descriptor)) }
-        defer { _ = close(descriptor) }
-        let result = SocketAddress.connect(descriptor, to: bytes)
-        if result != 0 {
-            guard result == EINPROGRESS else { return .failed(Self.words(result)) }
-            var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            guard unsafe poll(&entry, 1, Int32(clamping: Int(limit / .milliseconds(1)))) > 0 else {
-                return .failed("no answer within \(limit)")
-            }
-            var failure: Int32 = 0
-            var length = socklen_t(MemoryLayout<Int32>.size)
-            unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length)
-            if failure != 0 { return .failed(Self.words(failure)) }
+    init(_ address: SocketAddress) {
+        self.address = address
+        guard let (host, port) = address.hostAndPort else {
+            text = "?"
+            return
         }
-        return .connected(milliseconds: Int((ContinuousClock.now - began) / .milliseconds(1)))
+        text = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    private static func words(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+    /// Connects within `limit`, and closes the connection.
+    func connect(within limit: Duration) -> Outcome {
+        let began = ContinuousClock.now
+        do throws(SystemError) {
+            let socket = Descriptor(owning: try Sockets.makeNonblocking(address.family))
+            do throws(SystemError) {
+                try address.connect(socket.number)
+            } catch {
+                guard error.code == EINPROGRESS else { throw error }
+                guard try DescriptorIO.waitUntilWritable(socket.number, within: limit) else {
+                    return .failed("no answer within \(limit)")
+                }
+                if let failure = Sockets.pendingError(of: socket.number) { throw failure }
+            }
+        } catch {
+            return .failed(error.description)
+        }
+        return .connected(milliseconds: Int((ContinuousClock.now - began).milliseconds))
+    }
 }

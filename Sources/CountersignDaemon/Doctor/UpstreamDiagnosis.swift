@@ -5,46 +5,47 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
 internal import HTTPTypes
+internal import System
 
-/// Walks the way of a request to one upstream: its name, its connection, TLS, the clocks, what an anonymous request meets, and
-/// what stands ready to answer that. Sends no secret.
+/// Diagnosis of one upstream, without sending a secret.
+///
+/// The checks follow the path of a request: name, connection, TLS, clocks, the answer to an anonymous request, and the login for it.
 struct UpstreamDiagnosis {
-    /// Clocks that are so far apart, in milliseconds, are told; the field has whole seconds.
+    /// Tolerated difference of the clocks, in milliseconds; `Date` has whole seconds.
     private static let clockTolerance: Int64 = 5_000
 
     let plan: UpstreamPlan
-    /// The path that is asked for, below that of the upstream.
+    /// The path to request, below the path of the upstream.
     let path: String
-    let pins: [String]
     let loop: CommandLoop
-    let world: World
+    let context: DaemonContext
 
     private var part: String { "upstream \(plan.name)" }
 
     func run() async -> [Diagnosis] {
         var found: [Diagnosis] = []
-        let own = await way(to: plan.base.origin, part, pins)
+        let own = await connection(to: plan.base.origin, part, plan.connections.tls.pins)
         found += own
         if own.contains(where: { $0.state == .failed && $0.check != "certificate" && $0.check != "issuer" }) {
-            found.append(.note(part, "challenge", "not asked, as there is no connection"))
+            found.append(.note(part, "challenge", "not checked, because there is no connection"))
         } else {
             found += await request()
         }
         for origin in plan.loginOrigins.subtracting([plan.base.origin]).sorted(by: { "\($0)" < "\($1)" }) {
-            found += await way(to: origin, "\(part), login at \(origin)", [])
+            found += await connection(to: origin, "\(part), login at \(origin)", [])
         }
         found += await credentials()
         return found
     }
 
-    // MARK: The way there
+    // MARK: Connection
 
-    private func way(to origin: Origin, _ part: String, _ pins: [String]) async -> [Diagnosis] {
+    private func connection(to origin: Origin, _ part: String, _ pins: [String]) async -> [Diagnosis] {
         var found: [Diagnosis] = []
         if let proxy = plan.connections.proxy {
-            found.append(.note(part, "name", "left to the proxy \(Self.withoutUser(proxy))"))
+            found.append(.note(part, "name", "resolved by the outbound proxy \(Self.withoutUser(proxy))"))
         } else {
-            found += reach(origin, part)
+            found += addresses(of: origin, part)
             if found.contains(where: { $0.state == .failed }) { return found }
         }
         let probe = await loop.probe(origin, of: plan, checks: true)
@@ -54,11 +55,11 @@ struct UpstreamDiagnosis {
         }
         var chain = probe.certificates
         if probe.failure != nil { chain = await loop.probe(origin, of: plan, checks: false).certificates }
-        let certificates = CertificateDiagnosis(part: part, pins: pins, now: Process.wallClock())
+        let certificates = CertificateDiagnosis(part: part, pins: pins, now: SystemClock.wallClock())
         return found + certificates.diagnoses(of: probe, chain: chain)
     }
 
-    private func reach(_ origin: Origin, _ part: String) -> [Diagnosis] {
+    private func addresses(of origin: Origin, _ part: String) -> [Diagnosis] {
         let lookup = NameLookup(host: origin.host, port: origin.port)
         guard !lookup.addresses.isEmpty else {
             return [
@@ -71,15 +72,15 @@ struct UpstreamDiagnosis {
             .good(part, "name", "\(origin.host): \(lookup.addresses.map(\.text).joined(separator: ", "))")
         ]
         let outcomes = lookup.addresses.map { ($0.text, $0.connect(within: plan.timeouts.connect)) }
-        let isAnyThere = outcomes.contains { if case .connected = $0.1 { true } else { false } }
+        let isAnyConnected = outcomes.contains { if case .connected = $0.1 { true } else { false } }
         for (address, outcome) in outcomes {
             switch outcome {
             case .connected(let milliseconds):
                 found.append(.good(part, "connection", "\(address) in \(milliseconds) ms"))
             case .failed(let words):
-                let remedy = "check that it runs and listens there, and what stands between"
+                let remedy = "check that it runs and listens there, and firewalls between this machine and the server"
                 found.append(
-                    isAnyThere
+                    isAnyConnected
                         ? .warning(part, "connection", "\(address): \(words)", remedy)
                         : .failed(part, "connection", "\(address): \(words)", remedy))
             }
@@ -87,7 +88,7 @@ struct UpstreamDiagnosis {
         return found
     }
 
-    /// An address without the name and password in it.
+    /// Returns an address without its user name and password.
     private static func withoutUser(_ address: String) -> String {
         guard let at = address.lastIndex(of: "@") else { return address }
         return String(address[address.index(after: at)...])
@@ -96,71 +97,72 @@ struct UpstreamDiagnosis {
     // MARK: An anonymous request
 
     private func request() async -> [Diagnosis] {
-        // Nothing of it is a secret, so it may go where one must not.
+        // The request has no secret, so it may be sent without TLS.
         var connections = plan.connections
         connections.allowsPlaintext = true
         let open = UpstreamPlan(name: plan.name, base: plan.base, connections: connections, timeouts: plan.timeouts)
         let url = path.isEmpty ? plan.base : plan.base.appending(path: path)
         var request = SideRequest(method: .get, url: url, fields: [.accept: "text/html, */*;q=0.5"])
-        request.isLook = true
-        let began = Process.wallClock()
+        request.allowsPartialBody = true
+        let began = SystemClock.wallClock()
         do throws(SideRequestError) {
             let answer = try await loop.anonymousRequests(at: open).send(request)
-            let now = (began + Process.wallClock()) / 2
+            let now = (began + SystemClock.wallClock()) / 2
             return [clock(answer, now: now), challenge(in: answer, at: url)]
         } catch {
             return [
                 .failed(
                     part, "challenge",
-                    "GET \(url.path) was not answered: \(error.told.isEmpty ? error.reason : error.told)",
-                    "look at the server")
+                    "GET \(url.path) was not answered: \(error.publicReason.isEmpty ? error.reason : error.publicReason)",
+                    "check the server")
             ]
         }
     }
 
     private func clock(_ answer: SideResponse, now: Int64) -> Diagnosis {
         guard let date = answer.fields[.date].flatMap({ Moment.httpDate($0) }) else {
-            return .note(part, "clock", "the server tells no Date")
+            return .note(part, "clock", "the server sends no Date")
         }
-        // It was cut to the second.
+        // The field is rounded down to the second.
         let offset = date + 500 - now
         let seconds = "\(abs(offset) / 1000) s"
         guard abs(offset) > Self.clockTolerance else {
-            return .good(part, "clock", "the clocks agree to a few seconds")
+            return .good(part, "clock", "the clocks agree within a few seconds")
         }
         return .warning(
             part, "clock", "the server's clock is \(seconds) \(offset > 0 ? "ahead of" : "behind") this machine's",
-            "set the wrong one (timedatectl): certificates, tokens and one-time passwords depend on it")
+            "correct the clock that is wrong (timedatectl): certificates, tokens and one-time passwords depend on it")
     }
 
     private func challenge(in answer: SideResponse, at url: WebURL) -> Diagnosis {
         let response = ExaminedResponse(
             status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
             method: .get, url: url)
-        let standing = plan.logins.standing(at: Location(url))
-        let taker = standing.first { login in
+        let authenticator = plan.logins.matching(Location(url))
+        let matching = authenticator.first { login in
             if case .challenged? = login.trigger.detector?.examine(response, hasSession: false) { true } else { false }
         }
-        let met = "GET \(url.path) without a login: \(answer.status)\(Self.words(of: answer))"
-        if let taker {
-            return .good(part, "challenge", "\(met); \(taker.name) (\(taker.trigger.detector?.kind ?? "")) takes it")
+        let summary = "GET \(url.path) without a login: \(answer.status)\(Self.challengeText(of: answer))"
+        if let matching {
+            let kind = matching.trigger.detector?.kind ?? ""
+            return .good(part, "challenge", "\(summary); \(matching.name) (\(kind)) answers it")
         }
-        let names = standing.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
-        let ready = names.isEmpty ? "no challenge stands ready there" : "none of \(names) takes it"
+        let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
+        let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"
         if [401, 403].contains(answer.status) {
             return .warning(
-                part, "challenge", "\(met); \(ready)",
-                "if this is the login that is meant, check the challenge's scheme, realm, detect and place (countersign explain)"
+                part, "challenge", "\(summary); \(reason)",
+                "if this login is intended, check the challenge's scheme, realm, detect and location (countersign explain)"
             )
         }
-        if answer.status >= 500 { return .warning(part, "challenge", met, "look at the server") }
+        if answer.status >= 500 { return .warning(part, "challenge", summary, "check the server") }
         return .note(
             part, "challenge",
-            "\(met): no login is asked for there\(names.isEmpty ? "" : "; --path names a protected place")")
+            "\(summary): no login is demanded there\(names.isEmpty ? "" : "; give a protected path by --path")")
     }
 
-    /// What a refusal says of itself: the schemes, not their parameters, and where a redirect leads, without its query.
-    private static func words(of answer: SideResponse) -> String {
+    /// Returns the schemes of a refusal, or the target of a redirect. Parameters and queries are left out.
+    private static func challengeText(of answer: SideResponse) -> String {
         let values = answer.fields[values: .wwwAuthenticate]
         if !values.isEmpty {
             let schemes = values.compactMap { $0.split(separator: " ").first.map(String.init) }
@@ -170,10 +172,10 @@ struct UpstreamDiagnosis {
         return " to \(location.prefix { $0 != "?" && $0 != "#" }.prefix(200))"
     }
 
-    // MARK: What would answer
+    // MARK: Credentials
 
     private func credentials() async -> [Diagnosis] {
-        let now = Process.wallClock()
+        let now = SystemClock.wallClock()
         var found: [Diagnosis] = []
         var seen: Set<String> = []
         for login in plan.forEverybody.flatMap(\.logins.all) where login.refusal == nil {
@@ -188,10 +190,10 @@ struct UpstreamDiagnosis {
                     found.append(
                         .failed(
                             part, "credential", "\(login.name): \(name) lacks \(fields)",
-                            "add \(fields) where \(name) comes from", code: EX_CONFIG))
+                            "add \(fields) to the source of \(name)", code: EX_CONFIG))
                 }
-                let digest = world.attempts.digest(of: credential)
-                let closed = world.services.gate.read {
+                let digest = context.attempts.digest(of: credential)
+                let closed = context.services.gate.read {
                     $0.closed(now: now) { other, owner in owner == name && other != digest }
                 }
                 for latch in closed where latch.key?.credential == name && challenges.contains(latch.challenge) {
@@ -205,11 +207,11 @@ struct UpstreamDiagnosis {
 
     private func credential(_ name: String, of login: String) async -> (Diagnosis, Credential?) {
         do throws(CredentialError) {
-            guard let credential = try await world.sources.credential(named: name) else {
+            guard let credential = try await context.sources.credential(named: name) else {
                 return (
                     .failed(
                         part, "credential", "\(login): no source knows \(name)",
-                        world.sources.advice(onMissing: name), code: EX_CONFIG), nil
+                        context.sources.advice(onMissing: name), code: EX_CONFIG), nil
                 )
             }
             let fields = credential.fields.keys.sorted().joined(separator: ", ")
@@ -218,7 +220,7 @@ struct UpstreamDiagnosis {
             let code = error.reason.contains("denied") || error.reason.contains("mode 0") ? EX_NOPERM : EX_CONFIG
             return (
                 .failed(
-                    part, "credential", "\(login): \(error.reason)", "see the sources of credentials above", code: code),
+                    part, "credential", "\(login): \(error.reason)", "check the credential sources above", code: code),
                 nil
             )
         }

@@ -6,60 +6,60 @@ internal import Credentials
 internal import Settings
 internal import SettingsReading
 
-/// Which keyring, and how it opens.
+/// Options that choose the keyring and its passphrase.
 struct KeyringOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The keyring; by default the first one that the configuration names.", valueName: "path"))
+        help: ArgumentHelp("The keyring. Default: the first one in the configuration.", valueName: "path"))
     var keyring: String?
 
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "A file of mode 0600 that holds the passphrase; by default the one of the configuration.",
+            "A file of mode 0600 with the passphrase. Default: the one in the configuration.",
             valueName: "path"))
     var keyFile: String?
 
-    /// The keyring and its passphrase; the configuration is read only where it is needed.
+    /// Returns the keyring and its key file. Reads the configuration only if `--keyring` is not given.
     func location() throws -> KeyringLocation {
         if let keyring { return KeyringLocation(path: keyring, keyFile: keyFile) }
         let (settings, problems) = Settings.load(
             path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
             kinds: OwnHandlers.kinds)
         guard let settings else {
-            // Warnings would only be in the way here.
-            for problem in problems where problem.severity == .error { Process.complain(problem.description) }
+            // Warnings are not useful here.
+            for problem in problems where problem.severity == .error { Process.printError(problem.description) }
             throw ExitCode(EX_CONFIG)
         }
         for case .keyring(let path, let configured, _) in settings.credentials.sources {
             return KeyringLocation(path: path, keyFile: keyFile ?? configured)
         }
         throw Failure(
-            "\(configuration.config): credentials.sources names no keyring; name one there, or give --keyring",
+            "\(configuration.config): credentials.sources has no keyring; add one there, or give --keyring",
             code: EX_CONFIG)
     }
 }
 
-/// A keyring, and how the commands get at its passphrase.
+/// Path of a keyring, and the sources of its passphrase.
 struct KeyringLocation {
     let path: String
     let keyFile: String?
-    /// Where a person is asked.
+    /// Standard input or a prompt.
     let input = SecretInput()
 
-    /// The file. An administrator may work on the file of a service that runs as another user.
+    /// The keyring file. An administrator may change the file of a service that runs as another user.
     var file: KeyringFile { KeyringFile(administered: path) }
 
-    /// The passphrase that opens it.
+    /// Returns the passphrase of the existing keyring.
     func passphrase() -> KeyringPassphrase {
         KeyringPassphrase(environment: Process.environment, keyFile: keyFile) {
             [input, path] () throws(KeyringError) in try input.ask("Passphrase of \(path): ")
         }
     }
 
-    /// The passphrase of a keyring that is made now: typed twice, if it is typed.
+    /// Returns the passphrase for a new keyring. A prompt asks twice.
     func newPassphrase() -> KeyringPassphrase {
         KeyringPassphrase(environment: Process.environment, keyFile: keyFile) {
             [input, path] () throws(KeyringError) in try input.askTwice("New passphrase of \(path): ")
@@ -67,7 +67,7 @@ struct KeyringLocation {
     }
 }
 
-/// Runs `work`; an error of the keyring becomes one line and an exit code of sysexits.
+/// Runs `work`. Turns a keyring error into a failure with an exit code of sysexits.h.
 func reportingKeyringErrors<Value>(_ work: () throws(KeyringError) -> Value) throws(Failure) -> Value {
     do {
         return try work()

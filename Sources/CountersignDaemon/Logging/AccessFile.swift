@@ -2,15 +2,16 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import System
 
-/// Where the lines of the access log go. Used by the queue's thread alone.
+/// File of the access log, used only by the queue's thread.
 final class AccessFile: Sendable {
-    private static let mostLinks = 8
+    private static let maximumLinks = 8
 
     private let descriptor: Int32
     private let isOurs: Bool
 
-    /// `path`: of a file that is appended to; `nil`: standard output.
+    /// The file at `path`, to which lines are appended; standard output if `nil`.
     init(_ path: String?) throws(CompositionError) {
         guard let path else {
             (descriptor, isOurs) = (STDOUT_FILENO, false)
@@ -20,70 +21,69 @@ final class AccessFile: Sendable {
         do {
             descriptor = try Self.open(path, links: 0)
         } catch {
-            throw CompositionError("access-log.to: \(path) cannot be opened: \(error.words)")
+            throw CompositionError("access-log.to: \(path) cannot be opened: \(error.reason)")
         }
     }
 
     deinit { if isOurs { _ = close(descriptor) } }
 
-    /// Writes the lines. What a pipe does not take for a second is lost: its reader may never come.
+    /// Writes the lines. Lines that a pipe does not accept for a second are lost, because it may have no reader.
     func write(_ lines: [LogLine]) {
         var writer = LogWriter(destination: .json)
         writer.descriptor = descriptor
-        writer.patience = 1000
+        writer.timeout = .seconds(1)
         writer.write(lines, dropped: 0)
     }
 
     // MARK: Opening
 
     private struct Fault: Error {
-        var words: String
+        var reason: String
 
-        init(_ words: String) { self.words = words }
+        init(_ reason: String) { self.reason = reason }
 
         init(errno code: Int32) {
-            let text = unsafe String(cString: strerror(code))
-            words = "\(text); make its folder (LogsDirectory= of the unit), or let the daemon write there"
+            reason =
+                "\(SystemError.message(code)); create its directory (LogsDirectory= of the unit), or let the daemon write there"
         }
     }
 
-    /// Opens the file without waiting for anybody, and without following a link that another user has made.
+    /// Opens the file without waiting for a reader. Does not follow a link of another user.
     private static func open(_ path: String, links: Int) throws(Fault) -> Int32 {
         if let number = passed(path) {
             let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)
             guard copy >= 0 else { throw Fault(errno: errno) }
             return copy
         }
-        let flags = O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK
-        let opened = unsafe Glibc.open(path, O_WRONLY | flags, 0o640)
-        if opened >= 0 { return opened }
-        let failure = errno
-        // A named pipe that nobody reads yet: with both its ends here it can be opened, and holds what there is room for.
-        if failure == ENXIO {
-            let both = unsafe Glibc.open(path, O_RDWR | flags, 0o640)
-            if both >= 0 { return both }
+        let flags = O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+        do throws(SystemError) {
+            return try FileSystem.open(path, O_WRONLY | flags, mode: 0o640)
+        } catch {
+            // A named pipe without a reader can be opened only for both directions, and then buffers lines up to its capacity.
+            if error.code == ENXIO, let both = try? FileSystem.open(path, O_RDWR | flags, mode: 0o640) { return both }
+            guard error.code == ELOOP, links < maximumLinks else { throw Fault(errno: error.code) }
         }
-        guard failure == ELOOP, links < mostLinks else { throw Fault(errno: failure) }
         return try open(target(of: path), links: links + 1)
     }
 
-    /// Where a link leads. One that another user than root or ours has made could have us write over any file.
+    /// Returns the target of a link. A link of a user other than root and our own could point to any file, so it is refused.
     private static func target(of path: String) throws(Fault) -> String {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { throw Fault(errno: errno) }
-        guard [0, geteuid()].contains(status.st_uid) else {
-            throw Fault("it is a symbolic link that uid \(status.st_uid) has made; name the file itself")
+        let (owner, target): (uid_t, String)
+        do throws(SystemError) {
+            (owner, target) = (try FileSystem.linkStatus(of: path).st_uid, try FileSystem.target(ofLink: path))
+        } catch {
+            throw Fault(errno: error.code)
         }
-        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = unsafe readlink(path, &bytes, bytes.count)
-        guard count > 0, count < bytes.count else { throw Fault(errno: count < 0 ? errno : ENAMETOOLONG) }
-        let target = String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard [0, geteuid()].contains(owner) else {
+            throw Fault("it is a symbolic link created by uid \(owner); use the path of the file itself")
+        }
         guard !target.hasPrefix("/") else { return target }
         return String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) + target
     }
 
-    /// The descriptor of this process that a path stands for, as /dev/stdout does. A socket, as the journal's, cannot be
-    /// opened by such a path.
+    /// Returns the descriptor of this process that a path such as /dev/stdout means.
+    ///
+    /// A socket, such as the journal's, cannot be opened by such a path.
     private static func passed(_ path: String) -> Int32? {
         switch path {
         case "/dev/stdout": return STDOUT_FILENO

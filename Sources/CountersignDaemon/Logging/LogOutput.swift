@@ -4,20 +4,23 @@
 internal import Credentials
 internal import Glibc
 internal import Logging
+internal import Settings
 internal import Synchronization
+internal import System
 internal import Systemd
 
-/// The log of the process: where it goes, from which level on, and the queue before it.
+/// Log of the process: its destination, its level, and its queue.
 final class LogOutput: Sendable {
-    /// Where the log goes, once the format is resolved.
+    /// The destination for the configured format.
     let destination: LogDestination
     private let queue: LogQueue
     private let threshold: Atomic<UInt8>
 
-    /// The log on standard error. Throws where there can be no thread for it.
+    /// The log on standard error. Throws if its thread cannot be started.
     ///
     /// - Parameter environment: of the process; `JOURNAL_STREAM`, `NO_COLOR` and `TERM` are read from it.
-    convenience init(format: LogFormat, level: Logger.Level, environment: [String: String]) throws(ThreadError) {
+    convenience init(format: LogSettings.Format, level: Logger.Level, environment: [String: String]) throws(ThreadError)
+    {
         let standardError = LogDestination.StandardError(
             isJournal: Journal.isStream(descriptor: STDERR_FILENO, environment: environment),
             isTerminal: isatty(STDERR_FILENO) == 1,
@@ -33,31 +36,31 @@ final class LogOutput: Sendable {
         queue = try LogQueue(capacity: capacity) { lines, dropped in writer.write(lines, dropped: dropped) }
     }
 
-    /// From which level on there is a log. A reload may change it; every logger that has no level of its own follows.
+    /// The lowest level that is logged. A change, as by a reload, applies to every logger without a level of its own.
     var level: Logger.Level {
         get { Logger.Level(rank: threshold.load(ordering: .relaxed)) }
         set { threshold.store(newValue.rank, ordering: .relaxed) }
     }
 
-    /// The number of lines lost because their reader was too slow.
+    /// The number of lines that were dropped because the reader was too slow.
     var dropped: Int { queue.dropped }
 
-    /// Makes every `Logger` of the process write here. To be called once, before the first logger.
+    /// Makes every `Logger` of the process write to this log. Must be called once, before the first logger is made.
     func bootstrap() {
         LoggingSystem.bootstrap { label in LogOutputHandler(output: self, label: label) }
     }
 
-    /// A logger that writes here, also without ``bootstrap()``.
+    /// Returns a logger that writes to this log even without ``bootstrap()``.
     func logger(label: String) -> Logger {
         Logger(label: label) { label in LogOutputHandler(output: self, label: label) }
     }
 
-    /// Renders a record, on the thread that logs, and queues it.
+    /// Renders a record on the calling thread, and enqueues the line.
     func append(_ record: LogRecord) {
         queue.append(LogLine(record, for: destination))
     }
 
-    /// Waits until all that was logged is written, or `limit` is over: for the end of the process.
+    /// Waits until all lines are written, at most for `limit`. Returns true if they are. For the end of the process.
     @discardableResult
     func flush(within limit: Duration = .seconds(1)) -> Bool {
         queue.flush(within: limit)
@@ -86,6 +89,78 @@ extension Logger.Level {
         case 4: self = .warning
         case 5: self = .error
         default: self = .critical
+        }
+    }
+}
+
+/// Log handler for swift-log that merges the metadata and passes records to the ``LogOutput``.
+struct LogOutputHandler: LogHandler {
+    private let output: LogOutput
+    private let label: String
+    private var ownLevel: Logger.Level?
+
+    var metadata: Logger.Metadata = [:]
+    var metadataProvider: Logger.MetadataProvider?
+
+    init(output: LogOutput, label: String) {
+        self.output = output
+        self.label = label
+    }
+
+    /// The logger's own level, or else the level of the output. A reload can change the latter.
+    var logLevel: Logger.Level {
+        get { ownLevel ?? output.level }
+        set { ownLevel = newValue }
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    /// Logs an event. Of several values for one key, the event's takes precedence, then the provider's.
+    func log(event: LogEvent) {
+        var joined = metadata
+        if let provided = metadataProvider?.get() { joined.merge(provided) { _, new in new } }
+        if let own = event.metadata { joined.merge(own) { _, new in new } }
+        output.append(LogRecord(event, metadata: joined, logger: label, time: .now))
+    }
+}
+
+/// Destination and format of the log.
+enum LogDestination: Equatable, Sendable {
+    /// Text lines on standard error.
+    case text(colour: Bool)
+    /// JSON lines on standard error.
+    case json
+    /// Entries by the journal's native protocol.
+    case journal
+    /// Text lines that begin with the severity (`<4>`). The journal also reads this form (sd-daemon(3)).
+    case prefixed
+
+    /// Properties of standard error.
+    struct StandardError: Equatable, Sendable {
+        /// True if systemd connected it to the journal (`JOURNAL_STREAM`).
+        var isJournal = false
+        /// True if it is a terminal.
+        var isTerminal = false
+        /// True if `NO_COLOR` is set, or the terminal is a dumb one.
+        var isPlain = false
+    }
+
+    /// Returns the destination for a format.
+    ///
+    /// The native protocol is used only if standard error is the journal's stream. Otherwise no journal may receive the entries, although the
+    /// library reports success.
+    static func choose(_ format: LogSettings.Format, _ standardError: StandardError) -> LogDestination {
+        let text = LogDestination.text(colour: standardError.isTerminal && !standardError.isPlain)
+        switch format {
+        case .text: return text
+        case .json: return .json
+        case .journal: return standardError.isJournal ? .journal : .prefixed
+        case .auto:
+            if standardError.isJournal { return .journal }
+            return standardError.isTerminal ? text : .json
         }
     }
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Logging
+internal import System
 
-/// One thing to be logged, in values that no longer change: what every format is rendered from.
+/// Immutable content of a log entry, from which every format is rendered.
 struct LogRecord: Equatable, Sendable {
-    /// The most fields of a record, and the most bytes of one text in it: a caller can make neither grow.
+    /// Maximum number of fields, which no caller can exceed.
     static let maximumFields = 32
+    /// Maximum size of a text.
     static let maximumTextBytes = 4096
 
     enum Value: Equatable, Sendable {
@@ -23,13 +26,13 @@ struct LogRecord: Equatable, Sendable {
     var level: Logger.Level
     var logger: String
     var message: String
-    /// Sorted by key.
+    /// The metadata, sorted by key.
     var fields: [Field]
     var file = ""
     var line: UInt = 0
     var function = ""
 
-    /// The record of an event, with the metadata that holds for it.
+    /// The record of an event, with all its metadata.
     init(_ event: LogEvent, metadata: Logger.Metadata, logger: String, time: LogTime) {
         self.init(
             time: time, level: event.level, logger: logger, message: event.message.description, metadata: metadata)
@@ -60,9 +63,36 @@ struct LogRecord: Equatable, Sendable {
         return .text(cut(value.description))
     }
 
-    /// The text, or as much of it as may be kept; the cut is marked.
+    /// Returns the text, truncated to the maximum size with an ellipsis.
     private static func cut(_ text: String) -> String {
         guard text.utf8.count > maximumTextBytes else { return text }
         return String(decoding: text.utf8.prefix(maximumTextBytes), as: UTF8.self) + "…"
+    }
+}
+
+/// Time in UTC, in milliseconds.
+struct LogTime: Equatable, Sendable {
+    /// Milliseconds since 1970.
+    var milliseconds: Int64
+
+    /// The present time by the clock of this machine.
+    static var now: LogTime { LogTime(milliseconds: SystemClock.wallClock()) }
+
+    /// The time in the format of RFC 3339: `2026-11-21T16:23:39.123Z`.
+    var text: String {
+        let time = CivilTime(millisecondsSince1970: milliseconds)
+        let date = [time.date.year.padded(to: 4), time.date.month.padded(to: 2), time.date.day.padded(to: 2)]
+        return "\(date.joined(separator: "-"))T\(Self.clock(time)).\(time.millisecond.padded(to: 3))Z"
+    }
+
+    /// The time in seconds in the format of access logs: `21/Nov/2026:16:23:39 +0000`.
+    var commonText: String {
+        let time = CivilTime(millisecondsSince1970: milliseconds)
+        let (day, month) = (time.date.day.padded(to: 2), CivilDate.monthNames[Int(time.date.month - 1)])
+        return "\(day)/\(month)/\(time.date.year.padded(to: 4)):\(Self.clock(time)) +0000"
+    }
+
+    private static func clock(_ time: CivilTime) -> String {
+        "\(time.hour.padded(to: 2)):\(time.minute.padded(to: 2)):\(time.second.padded(to: 2))"
     }
 }

@@ -3,28 +3,27 @@
 
 internal import CLinux
 internal import Glibc
+internal import Secrets
+internal import System
 
-/// The socket at which a password agent answers.
+/// The socket for the answer of a password agent.
 struct AgentSocket: ~Copyable {
     private let descriptor: Descriptor
 
-    /// A socket with a name of its own. Whoever may write to it answers; the senders' users are looked at as well.
+    /// Creates a socket at that path, accessible to root and this process's user. The sender's user is checked as well.
     init(at path: String) throws(SystemError) {
         descriptor = try Self.bound(to: path)
     }
 
-    /// The first reply that is one, from root or this process's user; `nil` when the time is over first.
+    /// Returns the first valid reply from root or this process's user; `nil` at the deadline.
     func reply(until deadline: ContinuousClock.Instant) throws(SystemError) -> AskFile.Reply? {
         let number = descriptor.number
         var buffer = [UInt8](repeating: 0, count: AskFile.replyLimit)
         defer { wipe(&buffer) }
         while true {
-            let left = (deadline - .now) / .milliseconds(1)
-            guard left > 0 else { return nil }
-            var waiting = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-            guard try systemCall({ unsafe poll(&waiting, 1, Int32(min(left.rounded(.up), 3_600_000))) }) > 0 else {
-                continue
-            }
+            let left = deadline - .now
+            guard left > .zero else { return nil }
+            guard try DescriptorIO.waitUntilReadable(number, within: min(left, .seconds(3600))) else { continue }
             var sender = UInt32.max
             let count = unsafe clinux_receive_with_uid(number, &buffer, buffer.count, &sender)
             if count == -EINTR || count == -EAGAIN { continue }
@@ -36,21 +35,18 @@ struct AgentSocket: ~Copyable {
         }
     }
 
-    /// Answers a question of this process by withdrawing it.
+    /// Withdraws a question of this process by an answer to its own socket.
     static func withdraw(_ path: String) {
-        guard let descriptor = try? socket() else { return }
-        let number = descriptor.number
-        let refusal = [UInt8(ascii: "-")]
-        guard unsafe (try? withAddress(path, { unsafe connect(number, $0, $1) })) != nil else { return }
-        try? descriptor.writeAll(refusal)
+        guard let address = SocketAddress(unixPath: path), let descriptor = try? socket() else { return }
+        guard (try? address.connect(descriptor.number)) != nil else { return }
+        try? descriptor.writeAll([UInt8(ascii: "-")])
     }
 
-    /// Whether nobody holds the socket of that name any more.
+    /// Returns true if no process has the socket at that path open.
     static func isAbandoned(_ path: String) -> Bool {
-        do {
+        do throws(SystemError) {
             let descriptor = try socket()
-            let number = descriptor.number
-            unsafe try withAddress(path) { unsafe connect(number, $0, $1) }
+            try address(of: path).connect(descriptor.number)
             return false
         } catch {
             return error.code == ECONNREFUSED
@@ -59,37 +55,77 @@ struct AgentSocket: ~Copyable {
 
     private static func bound(to path: String) throws(SystemError) -> Descriptor {
         let descriptor = try socket()
-        let number = descriptor.number
-        unsafe try withAddress(path) { unsafe bind(number, $0, $1) }
-        _ = try systemCall { unsafe chmod(path, 0o600) }
-        var on: Int32 = 1
-        _ = try systemCall {
-            unsafe setsockopt(number, SOL_SOCKET, SO_PASSCRED, &on, socklen_t(MemoryLayout<Int32>.size))
-        }
+        try address(of: path).bind(descriptor.number)
+        try FileSystem.setMode(0o600, of: path)
+        try Sockets.passCredentials(descriptor.number)
         return descriptor
     }
 
     private static func socket() throws(SystemError) -> Descriptor {
-        let number = clinux_socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue))
-        guard number >= 0 else { throw SystemError(code: -number) }
-        return Descriptor(owning: number)
+        Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX, isDatagram: true))
     }
 
-    /// Makes `call`, which binds or connects and returns what it returned, with the address of that path.
-    private static func withAddress(
-        _ path: String, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-    ) throws(SystemError) {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
-            throw SystemError(code: ENAMETOOLONG)
+    private static func address(of path: String) throws(SystemError) -> SocketAddress {
+        guard let address = SocketAddress(unixPath: path) else { throw SystemError(code: ENAMETOOLONG) }
+        return address
+    }
+}
+
+/// A question file of the systemd Password Agent Specification, and its reply (systemd.io/PASSWORD_AGENTS).
+struct AskFile: Equatable {
+    /// A reply of an agent.
+    enum Reply: Equatable {
+        /// The typed answer.
+        case answer(Secret)
+        /// The person cancelled the prompt, or typed nothing.
+        case withdrawn
+    }
+
+    /// The maximum length of a reply datagram, in bytes.
+    static let replyLimit = 4096
+
+    /// The question for the person.
+    var message: String
+    /// The key under which an agent may cache the answer.
+    var id: String
+    /// The path of the socket for the answer.
+    var socket: String
+    /// The asking process; agents ignore the question after its end.
+    var process: Int32
+    /// The end of the question, in microseconds of CLOCK_MONOTONIC.
+    var notAfter: UInt64
+
+    /// The text of the file. Line breaks and other control characters are removed from each value.
+    var text: String {
+        """
+        [Ask]
+        PID=\(process)
+        Socket=\(Self.line(socket))
+        AcceptCached=0
+        Echo=0
+        Silent=0
+        NotAfter=\(notAfter)
+        Message=\(Self.line(message))
+        Icon=dialog-password
+        Id=\(Self.line(id))
+
+        """
+    }
+
+    /// Parses a datagram; `nil` if it is not a reply.
+    ///
+    /// `+` precedes answers that each end with a zero byte, of which the first counts. `-` withdraws the question.
+    static func reply(in datagram: [UInt8]) -> Reply? {
+        switch datagram.first {
+        case UInt8(ascii: "+"):
+            let answer = datagram.dropFirst().prefix { $0 != 0 }
+            return answer.isEmpty ? .withdrawn : .answer(Secret(answer))
+        case UInt8(ascii: "-"): return .withdrawn
+        default: return nil
         }
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
-        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let result = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe call($0, length) }
-        }
-        if result < 0 { throw SystemError(code: errno) }
+    }
+
+    private static func line(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }))
     }
 }

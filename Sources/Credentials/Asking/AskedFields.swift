@@ -4,12 +4,13 @@
 package import ChallengeHandling
 package import Secrets
 internal import Synchronization
+package import System
 
-/// The fields that nobody wants to store (`credentials.ask`): asked for when they are needed, and kept in memory only.
+/// The fields that are not stored (`credentials.ask`): a person types them, and they are held in memory only.
 ///
-/// One prompt at a time for each field, whoever waits for it. An answer stays, also where it was rejected: its latch is
-/// closed then, and only an operator's `unlatch` has it forgotten and asked for anew. After a prompt that nobody answered
-/// there is no other for a while, lest a service that is asked for every second be a nuisance.
+/// There is one prompt at a time per field for all waiters. An answer stays even after a rejection: its latch is closed then, and
+/// only an operator's `unlatch` forgets the answer. After an unanswered prompt, the next one waits for a pause, so that frequent
+/// requests do not annoy the person.
 package final class AskedFields: Sendable {
     private struct Field: Hashable, Sendable {
         let credential: String
@@ -30,7 +31,7 @@ package final class AskedFields: Sendable {
     private let onThread: ThreadStart
     private let states = Mutex<[Field: State]>([:])
 
-    /// Fields that `asker` asks for; not again within `pause` where it got no answer.
+    /// Creates fields that `asker` asks for, with a `pause` after each unanswered prompt.
     package init(
         asker: any SecretAsker, pause: Duration = .seconds(60),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -42,8 +43,9 @@ package final class AskedFields: Sendable {
         self.now = now
     }
 
-    /// The answer for that field of a credential, asked for where there is none yet. Throws an error that `isAbsent` where
-    /// nobody gave one.
+    /// Returns the answer for that field of a credential, after a prompt if there is none yet.
+    ///
+    /// Throws an error that `isAbsent` if the prompt was not answered.
     package func value(of credential: String, _ name: String) async throws(CredentialError) -> Secret {
         let field = Field(credential: credential, name: name)
         let result = await withCheckedContinuation { (waiter: Waiter) in
@@ -65,25 +67,25 @@ package final class AskedFields: Sendable {
         return try result.get()
     }
 
-    /// The answer that is there already.
-    func known(of credential: String, _ name: String) -> Secret? {
+    /// Returns an earlier answer, without a prompt.
+    func cachedAnswer(for credential: String, _ name: String) -> Secret? {
         states.withLock { states in
             if case .answered(let answer) = states[Field(credential: credential, name: name)] { answer } else { nil }
         }
     }
 
-    /// Forgets what was answered, or not answered, for that credential: it is asked for again when it is needed.
+    /// Forgets the answers and unanswered prompts of that credential, so that the next use asks again.
     package func forget(_ credential: String) {
         states.withLock { states in
             for (field, state) in states where field.credential == credential {
-                // What is being asked goes on: there is one prompt already.
+                // An open prompt continues.
                 if case .asking = state { continue }
                 states[field] = nil
             }
         }
     }
 
-    /// Forgets which prompts nobody answered.
+    /// Forgets all unanswered prompts.
     package func forgetRefusals() {
         states.withLock { states in
             states = states.filter { if case .refused = $0.value { false } else { true } }
@@ -94,10 +96,11 @@ package final class AskedFields: Sendable {
         do throws(ThreadError) {
             try onThread { self.ask(field) }
         } catch {
-            // Nobody was asked, so the next may be at once.
-            end(
+            // No prompt was opened, so the next one needs no pause.
+            finish(
                 field,
-                .failure(CredentialError(reason: "The field \"\(field.name)\" could not be asked for: \(error).")),
+                .failure(
+                    CredentialError(reason: "No prompt for the field \"\(field.name)\" could be opened: \(error).")),
                 isRefusal: false)
         }
     }
@@ -109,15 +112,16 @@ package final class AskedFields: Sendable {
                     "the \(field.name) of \(field.credential)", id: "countersign:\(field.credential):\(field.name)")
             } catch {
                 throw CredentialError(
-                    reason: "The field \"\(field.name)\" of the credential \"\(field.credential)\" was asked for, but "
+                    reason:
+                        "The prompt for the field \"\(field.name)\" of the credential \"\(field.credential)\" failed: "
                         + "\(error.reason).", isAbsent: true)
             }
         }
-        end(field, result, isRefusal: true)
+        finish(field, result, isRefusal: true)
     }
 
-    /// Tells all who wait for that field.
-    private func end(_ field: Field, _ result: Result<Secret, CredentialError>, isRefusal: Bool) {
+    /// Ends the prompt of that field, and resumes all waiters.
+    private func finish(_ field: Field, _ result: Result<Secret, CredentialError>, isRefusal: Bool) {
         let waiters = states.withLock { states -> [Waiter] in
             guard case .asking(let waiters) = states[field] else { return [] }
             switch result {
@@ -127,5 +131,37 @@ package final class AskedFields: Sendable {
             return waiters
         }
         for waiter in waiters { waiter.resume(returning: result) }
+    }
+}
+
+/// A way to ask a person for a secret.
+package protocol SecretAsker: Sendable {
+    /// Returns the answer typed to `question`, a few words such as "the pin of bank-pin".
+    ///
+    /// Blocks until then, possibly for minutes. Repeated questions have the same `id`.
+    func ask(_ question: String, id: String) throws(AskFailure) -> Secret
+}
+
+/// A reason for a prompt without an answer.
+package struct AskFailure: Error, Sendable, Equatable {
+    /// The reason and the remedy, as the end of a sentence.
+    package var reason: String
+
+    /// Creates a failure.
+    package init(reason: String) {
+        self.reason = reason
+    }
+}
+
+extension TerminalPrompt: SecretAsker {
+    /// Prompts at the controlling terminal of the command.
+    package func ask(_ question: String, id: String) throws(AskFailure) -> Secret {
+        do {
+            let answer = try ask("Please type \(question): ")
+            if !answer.isEmpty { return answer }
+        } catch .noTerminal {
+            throw AskFailure(reason: "there is no terminal for a prompt")
+        } catch {}
+        throw AskFailure(reason: "no answer was typed")
     }
 }

@@ -3,78 +3,85 @@
 
 internal import CLinux
 internal import Glibc
+internal import System
 
-/// Puts a new content in a file's place so that, whenever the machine stops, either the old or the new one is there,
-/// whole: written beside it, synchronised, renamed over it, and the directory synchronised.
+/// The atomic replacement of a file: after a crash, the file has either the old or the new content.
+///
+/// The content is written to a temporary file, synchronized and renamed; then the directory is synchronized.
 struct FileReplacement {
-    /// Where the content goes.
+    /// The path of the file.
     let path: String
 
-    /// Writes `content` with mode 0600. An existing file's owner is kept; a new one of root's belongs to the owner of
-    /// the directory, so that what an administrator creates for a service can be read by it.
+    /// Writes `content` with mode 0600.
+    ///
+    /// An existing file keeps its owner. A new file of root belongs to the owner of the directory, so that a service can read a
+    /// file that its administrator creates.
     func write(_ content: [UInt8]) throws(FileFault) {
         let target = resolved
         let temporary = try writeTemporary(content, for: target)
-        guard unsafe rename(temporary, target) == 0 else {
-            let code = errno
-            unsafe unlink(temporary)
-            throw .system("write", path, code)
+        do throws(SystemError) {
+            try FileSystem.rename(temporary, to: target)
+        } catch {
+            try? FileSystem.remove(temporary)
+            throw .system("write", path, error.code)
         }
         try synchronizeDirectory(parentDirectory(of: target))
     }
 
-    /// Creates the file with `content`, unless there is one; says whether it did. Never leaves a half-written one.
+    /// Creates the file with `content` unless the path exists, and returns true if it did. Never leaves a partial file.
     func create(_ content: [UInt8]) throws(FileFault) -> Bool {
         let temporary = try writeTemporary(content, for: path)
-        defer { unsafe unlink(temporary) }
-        // Unlike rename, link refuses where the name is taken.
-        guard unsafe link(temporary, path) == 0 else {
-            if errno == EEXIST { return false }
-            throw .system("create", path, errno)
+        defer { try? FileSystem.remove(temporary) }
+        do throws(SystemError) {
+            // Unlike rename, link fails if the name is in use.
+            try FileSystem.link(temporary, to: path)
+        } catch {
+            if error.code == EEXIST { return false }
+            throw .system("create", path, error.code)
         }
         try synchronizeDirectory(parentDirectory(of: path))
         return true
     }
 
-    /// Removes what interrupted writers left beside the file, where it is older than ten minutes: younger ones may
-    /// still be written to.
+    /// Removes temporary files of interrupted writers that are older than ten minutes.
+    ///
+    /// More recent ones may still be in use.
     func removeLeftovers() {
         let target = resolved
         let directory = parentDirectory(of: target)
         let now = time(nil)
         for name in DirectoryListing.names(in: directory) ?? [] where name.hasPrefix(Self.prefix(for: target)) {
-            var status = stat()
             let leftover = "\(directory)/\(name)"
-            guard unsafe lstat(leftover, &status) == 0, now - status.st_mtim.tv_sec > 600 else { continue }
-            unsafe unlink(leftover)
+            guard let status = try? FileSystem.linkStatus(of: leftover), now - status.st_mtim.tv_sec > 600 else {
+                continue
+            }
+            try? FileSystem.remove(leftover)
         }
     }
 
-    /// Removes the file, durably; says whether there was one.
+    /// Removes the file, and returns true if there was one. The removal is on disk when the call returns.
     @discardableResult
     func remove() throws(FileFault) -> Bool {
-        guard unsafe unlink(path) == 0 else {
-            if errno == ENOENT { return false }
-            throw .system("remove", path, errno)
+        do throws(SystemError) {
+            try FileSystem.remove(path)
+        } catch {
+            if error.code == ENOENT { return false }
+            throw .system("remove", path, error.code)
         }
         try synchronizeDirectory(parentDirectory(of: path))
         return true
     }
 
-    /// The start of the names of files in the making.
+    /// Returns the prefix of temporary file names.
     static func prefix(for path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? "file"
         return ".\(name).tmp-"
     }
 
-    /// The path with symbolic links followed: replacing a link would leave what it names as it was.
-    private var resolved: String {
-        guard let real = unsafe realpath(path, nil) else { return path }
-        defer { unsafe free(real) }
-        return unsafe String(cString: real)
-    }
+    /// The path with symbolic links resolved, because the rename would replace a link instead of its target.
+    private var resolved: String { FileSystem.realPath(of: path) ?? path }
 
-    /// Writes `content` to a file of its own beside `target`, synchronised; returns its path.
+    /// Writes `content` to a temporary file next to `target`, synchronizes it, and returns its path.
     private func writeTemporary(_ content: [UInt8], for target: String) throws(FileFault) -> String {
         let directory = parentDirectory(of: target)
         let temporary = "\(directory)/\(Self.prefix(for: target))\(getpid())-\(UInt64.random(in: .min ... .max))"
@@ -85,7 +92,7 @@ struct FileReplacement {
             _ = try systemCall { [number = file.number] in fsync(number) }
             return temporary
         } catch {
-            unsafe unlink(temporary)
+            try? FileSystem.remove(temporary)
             throw .system("write", path, error.code)
         }
     }
@@ -95,18 +102,43 @@ struct FileReplacement {
             let descriptor = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
             _ = try systemCall { fsync(descriptor.number) }
         } catch {
-            throw .system("synchronise", directory, error.code)
+            throw .system("synchronize", directory, error.code)
         }
     }
 }
 
-/// Where we are root: gives `file` to the owner of the first of `models` that exists.
+/// Gives `file` to the owner of the first existing one of `models`, if this process runs as root.
 func adoptOwner(_ file: borrowing Descriptor, of models: [String]) throws(SystemError) {
     guard geteuid() == 0 else { return }
     for model in models {
-        var status = stat()
-        guard unsafe stat(model, &status) == 0 else { continue }
+        guard let status = try? FileSystem.status(of: model) else { continue }
         _ = try systemCall { [number = file.number] in fchown(number, status.st_uid, status.st_gid) }
         return
+    }
+}
+
+/// An exclusive lock among processes and threads, held until its release.
+///
+/// The lock has its own file, because the protected file is replaced, and a lock would stay with the old one.
+struct FileLock: ~Copyable {
+    private let descriptor: Descriptor
+
+    /// Waits for the lock on `path`, a file with mode 0600 that is created if missing and stays.
+    init(_ path: String) throws(FileFault) {
+        descriptor = try Self.acquire(path)
+    }
+
+    /// Releases the lock. Called at the end of the protected section, so that the lock is not released earlier.
+    consuming func release() {}
+
+    private static func acquire(_ path: String) throws(FileFault) -> Descriptor {
+        do {
+            let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+            try adoptOwner(file, of: [parentDirectory(of: path)])
+            _ = try systemCall { [number = file.number] in flock(number, LOCK_EX) }
+            return file
+        } catch {
+            throw .system("lock", path, error.code)
+        }
     }
 }

@@ -4,25 +4,29 @@
 internal import CLinux
 internal import Glibc
 internal import Secrets
+internal import System
 
-/// A file that holds secrets or the key to them: read whole, up to a limit, and only where nobody else can have read
-/// or written it.
+/// A file with secrets, read as a whole up to a limit.
+///
+/// A file that another user could have read or written is refused.
 struct PrivateFile {
-    /// Whose files are trusted, and how closed they have to be.
+    /// The trusted owners of a file, and its required mode.
     enum Trust: Equatable {
-        /// No group or other bits, and owned by this process's user or root.
+        /// No group or other permissions, and owned by this process's user or by root.
         case ownerOnly
-        /// As `ownerOnly`; but root also trusts the owner of the directory. For an administrator who works on the
-        /// files of a service that runs as its own user.
+        /// As `ownerOnly`, but root also trusts the owner of the directory.
+        ///
+        /// For an administrator who works on the files of a service with its own user.
         case ownerOnlyOrDirectory
-        /// As `ownerOnly`; but root also trusts the owner of this other directory, which no other user can have made, for files
-        /// in directories of that owner or of root.
+        /// As `ownerOnly`, but root also trusts the owner of this other directory.
+        ///
+        /// No other user can have created that directory. Applies to files in directories of that owner or of root.
         case ownerOnlyOrOwner(of: String)
-        /// Whoever handed it over answers for it: systemd's credentials directory, whose access list shows as group bits.
-        case given
+        /// Not checked, as in systemd's credentials directory, whose access list appears as group bits.
+        case unchecked
     }
 
-    /// What tells one state of a file from the next.
+    /// Attributes that identify one state of a file.
     struct Identity: Equatable {
         let device: UInt64
         let inode: UInt64
@@ -31,22 +35,22 @@ struct PrivateFile {
         let nanoseconds: Int
     }
 
-    /// Where it is.
+    /// The path of the file.
     let path: String
-    /// Whose it may be.
+    /// The trusted owners.
     var trust: Trust = .ownerOnly
-    /// How large it may be, in bytes.
+    /// The maximum size in bytes.
     var limit: Int = 1 << 20
 
-    /// The whole content.
+    /// Reads the whole content.
     func read() throws(FileFault) -> Secret {
         try readWithIdentity().content
     }
 
-    /// The whole content, and which state of the file it is of.
+    /// Reads the whole content, with the identity of the file.
     func readWithIdentity() throws(FileFault) -> (content: Secret, identity: Identity) {
         do {
-            // Non-blocking, lest a named pipe in its place hold us up.
+            // Non-blocking, because a named pipe at this path would block.
             let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
             let status = try descriptor.status()
             if let fault = fault(of: status) { throw fault }
@@ -62,26 +66,28 @@ struct PrivateFile {
         }
     }
 
-    /// Which state the file is in now.
+    /// Returns the current identity of the file.
     func identity() throws(FileFault) -> Identity {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { throw .system("read", path, errno) }
-        return Identity(status)
+        do throws(SystemError) {
+            return Identity(try FileSystem.status(of: path))
+        } catch {
+            throw .system("read", path, error.code)
+        }
     }
 
     private var tooLarge: FileFault {
-        FileFault(.tooLarge, "\(path) is larger than \(limit) bytes; it cannot be what it should be")
+        FileFault(.tooLarge, "\(path) is larger than the limit of \(limit) bytes; check the path")
     }
 
-    /// Why a file of that status is not to be used, if so.
+    /// Returns the fault of a file with that status, if any.
     private func fault(of status: stat) -> FileFault? {
         guard status.st_mode & S_IFMT == S_IFREG else { return FileFault(.failed, "\(path) is not a regular file") }
         guard status.st_size <= limit else { return tooLarge }
-        if trust == .given { return nil }
+        if trust == .unchecked { return nil }
         guard status.st_mode & 0o077 == 0 else {
             let mode = String(status.st_mode & 0o777, radix: 8)
             return FileFault(
-                .exposed, "\(path) has mode 0\(mode), so that others may use it; run: chmod 600 \(path)")
+                .exposed, "\(path) has mode 0\(mode), which gives other users access; run: chmod 600 \(path)")
         }
         guard trusts(owner: status.st_uid) else {
             return FileFault(.exposed, "\(path) is owned by uid \(status.st_uid); \(Self.advice)")
@@ -89,12 +95,14 @@ struct PrivateFile {
         return nil
     }
 
-    /// A file of another user may be the daemon's own: root must not be told to take it away from it.
+    /// The advice for a file of an untrusted owner.
+    ///
+    /// The file may be the daemon's own, so root is not told to change its owner.
     private static var advice: String {
         geteuid() == 0
-            ? "root uses its own files, and those that the daemon's user has where its state is. Look whose file it is; if it is "
-                + "that of a service, run this as that user"
-            : "only files of uid \(geteuid()) or root are used. Give it to one of them, or pass it by LoadCredential= of the unit"
+            ? "root uses only its own files and those of the daemon's user. Check the owner; if the file belongs to a service, "
+                + "run this command as the user of that service"
+            : "only files of uid \(geteuid()) or root are used. Change the owner, or pass the file with LoadCredential= in the unit"
     }
 
     private func trusts(owner: uid_t) -> Bool {
@@ -103,17 +111,15 @@ struct PrivateFile {
         switch trust {
         case .ownerOnlyOrDirectory: return directory == owner
         case .ownerOnlyOrOwner(let state): return [owner, 0].contains(directory) && Self.owned(state) == owner
-        case .ownerOnly, .given: return false
+        case .ownerOnly, .unchecked: return false
         }
     }
 
-    /// The owner of a directory that nobody else may write to.
+    /// Returns the owner of a directory that no other user can write to.
     private static func owned(_ directory: String) -> uid_t? {
-        var status = stat()
-        guard unsafe stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_mode & 0o022 == 0
-        else {
-            return nil
-        }
+        guard let status = try? FileSystem.status(of: directory), status.st_mode & S_IFMT == S_IFDIR,
+            status.st_mode & 0o022 == 0
+        else { return nil }
         return status.st_uid
     }
 }
@@ -128,8 +134,76 @@ extension PrivateFile.Identity {
     }
 }
 
-/// The directory that `path` is in.
+/// Returns the directory that contains `path`.
 func parentDirectory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
+}
+
+/// The users, besides root and this process's user, whose private files are trusted.
+///
+/// Files that systemd passes to the unit are not checked. A command that root runs next to a service with its own user also trusts
+/// that user's files. The user is the owner of the state directory, which no other user can create, so no other user can provide a
+/// file to root.
+package struct FileTrust: Sendable {
+    private let credentials: String?
+    private let state: String?
+
+    /// Trust in files of root and of this process's user only.
+    package static let none = FileTrust(environment: [:])
+
+    /// Creates the trust for `CREDENTIALS_DIRECTORY` of `environment`, and for the owner of the directory `state`.
+    package init(environment: [String: String], state: String? = nil) {
+        let given = environment["CREDENTIALS_DIRECTORY"] ?? ""
+        credentials = given.hasPrefix("/") ? given : nil
+        self.state = state
+    }
+
+    /// Returns the trust in the file at `path`.
+    func trust(in path: String) -> PrivateFile.Trust {
+        if let credentials, parentDirectory(of: path) == credentials { return .unchecked }
+        return state.map { .ownerOnlyOrOwner(of: $0) } ?? .ownerOnly
+    }
+}
+
+/// A failure to read or write a file, in words for an operator. Callers convert it to their own error.
+struct FileFault: Error, Equatable {
+    /// The kinds of faults.
+    enum Kind: Equatable {
+        /// The file does not exist.
+        case missing
+        /// The system denied access.
+        case denied
+        /// Other users can access the file, or its owner is not trusted.
+        case exposed
+        /// The file exceeds the size limit.
+        case tooLarge
+        /// Another failure.
+        case failed
+    }
+
+    /// The kind of fault.
+    var kind: Kind
+    /// The reason, the path, and the remedy.
+    var reason: String
+
+    init(_ kind: Kind, _ reason: String) {
+        self.kind = kind
+        self.reason = reason
+    }
+
+    /// Returns the fault for `errno` after an `action` ("read", "create", …) on `path`.
+    static func system(_ action: String, _ path: String, _ code: Int32) -> FileFault {
+        switch code {
+        case ENOENT, ENOTDIR:
+            return FileFault(.missing, "cannot \(action) \(path): no such file or directory; check the path")
+        case EACCES, EPERM, EROFS:
+            return FileFault(
+                .denied,
+                "cannot \(action) \(path): \(SystemError.message(code)); check the owner of the file and of its directory"
+            )
+        default:
+            return FileFault(.failed, "cannot \(action) \(path): \(SystemError.message(code))")
+        }
+    }
 }

@@ -4,13 +4,15 @@
 package import ChallengeHandling
 package import Secrets
 
-/// An open keyring: values by name and field, each sealed until it is asked for. A value; `KeyringFile` is what is on disk.
+/// An open keyring: values by credential and field, sealed until they are requested.
+///
+/// A value without I/O; `KeyringFile` is the file on disk.
 package struct Keyring: Sendable {
     private let header: KeyringFormat.Header
     private let keys: KeyringKeys
     private var entries: [KeyringFormat.Entry]
 
-    /// An empty keyring under `passphrase`, with a salt of its own.
+    /// Creates an empty keyring with `passphrase` and a new salt.
     package init(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
         let salt = Sealing.randomBytes(16)
         keys = try KeyringKeys(passphrase: passphrase, cost: cost, salt: salt)
@@ -18,8 +20,9 @@ package struct Keyring: Sendable {
         entries = []
     }
 
-    /// The keyring that `bytes` hold. The keys of `previous` are used where it is another state of the same keyring,
-    /// which spares the derivation.
+    /// Opens the keyring in `bytes`.
+    ///
+    /// The keys of `previous` are reused if both have the same header, which avoids the derivation.
     package init(reading bytes: [UInt8], passphrase: Secret, previous: Keyring? = nil) throws(KeyringError) {
         let format = try KeyringFormat(parsing: bytes, digest: KeyringKeys.digest)
         header = format.header
@@ -31,19 +34,19 @@ package struct Keyring: Sendable {
         guard keys.check == header.check else {
             throw KeyringError(.wrongPassphrase, "the passphrase is wrong")
         }
-        guard keys.isCode(format.code, over: Array(bytes.dropLast(KeyringFormat.codeLength))) else {
-            throw KeyringFormat.corrupt("its code does not fit its content")
+        guard keys.isValidCode(format.code, over: Array(bytes.dropLast(KeyringFormat.codeLength))) else {
+            throw KeyringFormat.corrupt("its authentication code does not match")
         }
         entries = format.entries
     }
 
-    /// The whole as it is written to a file.
+    /// Returns the bytes of the keyring file.
     package func serialized() -> [UInt8] {
         let bytes = KeyringFormat.authenticatedBytes(header: header, entries: entries, digest: KeyringKeys.digest)
         return bytes + keys.code(over: bytes)
     }
 
-    /// What is kept, in order: names, and the fields of each.
+    /// The names in order, with their fields.
     package var contents: [(name: String, fields: [String])] {
         var contents: [(name: String, fields: [String])] = []
         for entry in entries {
@@ -56,44 +59,45 @@ package struct Keyring: Sendable {
         return contents
     }
 
-    /// The value of that name and field, if there is one.
+    /// Returns the value of that name and field, if there is one.
     package func value(of name: String, _ field: String) throws(KeyringError) -> Secret? {
         guard let entry = entries.first(where: { $0.name == name && $0.field == field }) else { return nil }
         return try keys.open(entry)
     }
 
-    /// All fields of that name, if there are any.
+    /// Returns all fields of that name, if there are any.
     package func credential(named name: String) throws(KeyringError) -> Credential? {
         var fields: [String: Secret] = [:]
         for entry in entries where entry.name == name { fields[entry.field] = try keys.open(entry) }
         return fields.isEmpty ? nil : Credential(name: name, fields: fields)
     }
 
-    /// Keeps `value` in the place of what was there.
+    /// Stores `value`, replacing an earlier value of the field.
     package mutating func set(_ value: Secret, for name: String, _ field: String) throws(KeyringError) {
         for text in [name, field] where !Self.isUsable(text) {
             throw KeyringError(
-                .invalid, "a name and a field have 1 to 255 bytes, without control characters, white space or slashes")
+                .invalid,
+                "use 1 to 255 bytes for a name and a field, without control characters, white space and slashes")
         }
         try value.requireOneLine("a value")
-        guard value.count <= 1 << 20 else { throw KeyringError(.invalid, "a value has at most 1 MiB") }
+        guard value.count <= 1 << 20 else { throw KeyringError(.invalid, "the value exceeds 1 MiB") }
         let entry = try keys.seal(value, name: name, field: field)
         var changed = entries.filter { $0.name != name || $0.field != field }
-        let place = changed.firstIndex { ($0.name, $0.field) > (name, field) } ?? changed.endIndex
-        changed.insert(entry, at: place)
+        let index = changed.firstIndex { ($0.name, $0.field) > (name, field) } ?? changed.endIndex
+        changed.insert(entry, at: index)
         let total = changed.reduce(0) { $0 + $1.ciphertext.count + 1024 }
         guard total <= KeyringFormat.limit else { throw KeyringError(.invalid, "the keyring is full (16 MiB)") }
         entries = changed
     }
 
-    /// Removes one field, or all of that name where `field` is `nil`; says whether there was one.
+    /// Removes one field, or all fields of the name if `field` is `nil`. Returns true if there was one.
     package mutating func remove(_ name: String, _ field: String? = nil) -> Bool {
         let before = entries.count
         entries.removeAll { $0.name == name && (field == nil || $0.field == field) }
         return entries.count < before
     }
 
-    /// The same values under another passphrase, with a fresh salt and fresh keys.
+    /// Returns a keyring with the same values, a new passphrase, a new salt and new keys.
     package func rekeyed(
         passphrase: Secret, cost: ScryptCost = .standard
     ) throws(KeyringError) -> Keyring {
@@ -109,5 +113,28 @@ package struct Keyring: Sendable {
             && text.unicodeScalars.allSatisfy {
                 $0.value > 0x20 && !(0x7F...0xA0).contains($0.value) && $0 != "/" && !$0.properties.isWhitespace
             }
+    }
+}
+
+extension Secret {
+    /// Throws `invalid` for text of several lines, because no prompt accepts such a text.
+    ///
+    /// Usually more was piped in than intended. PEM has several lines, and bytes that are not UTF-8 (a keytab, a random key) are
+    /// not text; both are accepted.
+    func requireOneLine(_ what: String) throws(KeyringError) {
+        let (lines, isPEM) = withBytes { bytes in
+            var breaks = 0
+            for index in bytes.indices where bytes[index] == UInt8(ascii: "\n") || bytes[index] == UInt8(ascii: "\r") {
+                breaks += 1
+            }
+            let start = Array("-----BEGIN ".utf8)
+            let isPEM = bytes.count >= start.count && start.indices.allSatisfy { bytes[$0] == start[$0] }
+            return (breaks, isPEM)
+        }
+        guard lines > 0, !isPEM, String(validating: revealBytes(), as: UTF8.self) != nil else { return }
+        throw KeyringError(
+            .invalid,
+            "\(what) must be one line, and this one contains a line break (a final one is removed); nothing was changed. "
+                + "Only PEM and binary values may have several lines")
     }
 }

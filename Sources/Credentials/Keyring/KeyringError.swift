@@ -3,69 +3,69 @@
 
 package import ChallengeHandling
 
-/// Why a keyring could not be read or changed.
+/// A failure to read or change a keyring.
 package struct KeyringError: Error, Sendable, Equatable {
-    /// The kinds that are told apart.
+    /// The kinds of failures.
     package enum Kind: Sendable, Equatable {
-        /// The bytes are not those that were written: damaged, or changed on purpose.
+        /// The content was damaged or modified.
         case corrupt
-        /// The system refused access.
+        /// The system denied access.
         case denied
-        /// There is a keyring already.
+        /// A keyring already exists.
         case exists
-        /// Others could read or change the file, or its owner is not trusted.
+        /// Other users can access the file, or its owner is not trusted.
         case exposed
-        /// Something of the system failed.
+        /// A system call failed.
         case failed
-        /// A name, a field or a value that cannot be kept.
+        /// A name, field or value is not allowed.
         case invalid
-        /// There is no such file.
+        /// The file does not exist.
         case missing
-        /// Nothing gave a passphrase, or an empty one.
+        /// No passphrase, or an empty one, was provided.
         case noPassphrase
         /// The file does not begin as a keyring does.
         case notAKeyring
-        /// The file ends too early.
+        /// The file is truncated.
         case truncated
-        /// Written by a later version, or with parameters that this one refuses.
+        /// The file has a later version, or parameters outside the accepted range.
         case unsupported
-        /// The passphrase is not the keyring's.
+        /// The passphrase is wrong.
         case wrongPassphrase
     }
 
-    /// The kind.
+    /// The kind of failure.
     package var kind: Kind
-    /// What happened and what to do; where it concerns a file, with its path. Without secrets.
+    /// The reason and the remedy, with the path of the file if any, without secrets.
     package var reason: String
 
-    /// An error.
+    /// Creates an error.
     package init(_ kind: Kind, _ reason: String) {
         self.kind = kind
         self.reason = reason
     }
 
-    /// The same as a provider of credentials tells it.
+    /// This error as an error of a credential source.
     package var credentialError: CredentialError {
-        CredentialError(reason: reason, told: "\(told) The daemon's log names the file.")
+        CredentialError(reason: reason, publicReason: "\(publicReason) The daemon's log names the file.")
     }
 
-    /// What a caller may know, who is not told where the keyring is.
-    package var told: String {
+    /// The reason for callers, without the path of the keyring.
+    package var publicReason: String {
         switch kind {
-        case .denied: "The daemon may not read the keyring. Make the file its user's own, with mode 600."
+        case .denied: "The daemon cannot read the keyring. Give the file to the daemon's user, with mode 600."
         case .exposed:
-            "The keyring is not used, as others could read or change it. Make it the daemon's own, with mode 600."
-        case .missing: "There is no keyring where the configuration says. Make it by `countersign keyring init`."
+            "The keyring is not used because others could read or change it. Give it to the daemon's user, with mode 600."
+        case .missing: "The configured keyring does not exist. Create it with `countersign keyring init`."
         case .noPassphrase, .wrongPassphrase:
-            "The keyring stays closed: its passphrase is \(kind == .noPassphrase ? "missing" : "wrong"). Correct it where it "
-                + "comes from: the systemd credential keyring-passphrase, COUNTERSIGN_KEYRING_PASSPHRASE or the `key-file`."
+            "The keyring cannot be opened: its passphrase is \(kind == .noPassphrase ? "missing" : "wrong"). Correct its source: "
+                + "the systemd credential keyring-passphrase, COUNTERSIGN_KEYRING_PASSPHRASE or the `key-file`."
         case .corrupt, .notAKeyring, .truncated, .unsupported:
-            "The keyring cannot be read: it is damaged, no keyring, or of a later version. Restore it from a backup."
+            "The keyring cannot be read: it is damaged, not a keyring, or of a later version. Restore a backup."
         case .exists, .failed, .invalid: "The keyring cannot be read."
         }
     }
 
-    /// An error of the file system.
+    /// Creates an error from one of the file system.
     init(_ fault: FileFault) {
         let kind: Kind =
             switch fault.kind {
@@ -78,7 +78,7 @@ package struct KeyringError: Error, Sendable, Equatable {
         self.init(kind, fault.reason)
     }
 
-    /// The same error, with the path ahead.
+    /// Returns the error with the path prepended.
     func at(_ path: String) -> KeyringError {
         KeyringError(kind, "\(path): \(reason)")
     }

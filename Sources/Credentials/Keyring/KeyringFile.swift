@@ -3,28 +3,31 @@
 
 internal import Glibc
 package import Secrets
+internal import System
 
-/// A keyring on disk: a file of mode 0600 that is only ever replaced as a whole, and beside it a lock file, so that two
-/// shells that set a value at once lose none.
+/// A keyring file of mode 0600, which is only ever replaced as a whole.
+///
+/// A lock file next to the keyring prevents concurrent changes from losing values.
 package struct KeyringFile: Sendable {
-    /// Where it is.
+    /// The path of the file.
     package let path: String
     private let trust: PrivateFile.Trust
 
-    /// The keyring at `path`; `trust` says whose else it may be.
+    /// Creates the file at `path`; `trust` names further trusted owners.
     package init(path: String, trust: FileTrust = .none) {
         self.path = path
         self.trust = trust.trust(in: path)
     }
 
-    /// The keyring at `path`, for root as the administrator of a service with a user of its own: it may be the file of the owner
-    /// of its directory.
+    /// Creates the file at `path` for root as the administrator of a service.
+    ///
+    /// The owner of the directory is trusted as well.
     package init(administered path: String) {
         self.path = path
         trust = .ownerOnlyOrDirectory
     }
 
-    /// Creates an empty keyring, and its directory where that is missing; an existing file is never touched.
+    /// Creates an empty keyring, and its directory if missing. Never replaces an existsError file.
     package func create(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
         let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
         try passphrase.requireOneLine("a passphrase")
@@ -35,21 +38,22 @@ package struct KeyringFile: Sendable {
         } catch {
             throw KeyringError(error)
         }
-        throw existing
+        throw existsError
     }
 
-    /// Throws `exists` where there is something at the path: for before a person is asked for a passphrase.
+    /// Throws `exists` if the file exists, before a person is asked for a passphrase.
     package func refuseExisting() throws(KeyringError) {
-        if unsafe access(path, F_OK) == 0 { throw existing }
+        if FileSystem.allows(path, F_OK) { throw existsError }
     }
 
-    /// Reads and checks all of it.
+    /// Reads and verifies the whole keyring.
     package func open(passphrase: Secret) throws(KeyringError) -> Keyring {
         try read(passphrase: passphrase, previous: nil).keyring
     }
 
-    /// Changes it: locked, read, changed, replaced. Where `change` throws, the file stays as it was. The keys of `previous`
-    /// are used where they still fit.
+    /// Reads, changes and replaces the keyring under the lock.
+    ///
+    /// If `change` throws, the file stays unchanged. The keys of `previous` are reused if they still apply.
     package func update<Result>(
         passphrase: Secret, previous: Keyring? = nil, _ change: (inout Keyring) throws(KeyringError) -> Result
     ) throws(KeyringError) -> Result {
@@ -60,7 +64,7 @@ package struct KeyringFile: Sendable {
         } catch {
             throw KeyringError(error)
         }
-        // As a value, so that the lock is let go on either way.
+        // As a `Result`, so that the lock is released on success and on failure.
         let outcome = Swift.Result { () throws(KeyringError) in
             try replace(passphrase: passphrase, previous: previous, change)
         }
@@ -68,7 +72,7 @@ package struct KeyringFile: Sendable {
         return try outcome.get()
     }
 
-    /// Replaces the passphrase, and with it salt and keys.
+    /// Changes the passphrase, with a new salt and new keys.
     package func rekey(
         from passphrase: Secret, to other: Secret, previous: Keyring? = nil, cost: ScryptCost = .standard
     ) throws(KeyringError) {
@@ -78,16 +82,16 @@ package struct KeyringFile: Sendable {
         }
     }
 
-    /// Which state of the file is there now.
+    /// Returns the identity of the current file.
     func identity() throws(KeyringError) -> PrivateFile.Identity {
         do {
             return try file.identity()
         } catch {
-            throw unreadable(error)
+            throw readError(error)
         }
     }
 
-    /// Reads it, with the keys of `previous` where they still fit, and tells which state it is of.
+    /// Reads the keyring, reusing the keys of `previous` if they still apply. Also returns the identity of the file.
     func read(
         passphrase: Secret, previous: Keyring?
     ) throws(KeyringError) -> (keyring: Keyring, identity: PrivateFile.Identity) {
@@ -95,7 +99,7 @@ package struct KeyringFile: Sendable {
         do {
             (content, identity) = try file.readWithIdentity()
         } catch {
-            throw unreadable(error)
+            throw readError(error)
         }
         do {
             let keyring = try Keyring(reading: content.revealBytes(), passphrase: passphrase, previous: previous)
@@ -120,13 +124,13 @@ package struct KeyringFile: Sendable {
         return result
     }
 
-    private func unreadable(_ fault: FileFault) -> KeyringError {
+    private func readError(_ fault: FileFault) -> KeyringError {
         guard fault.kind == .missing else { return KeyringError(fault) }
-        return KeyringError(.missing, "there is no keyring \(path); make one with: countersign keyring init")
+        return KeyringError(.missing, "there is no keyring \(path); create one with: countersign keyring init")
     }
 
-    private var existing: KeyringError {
-        KeyringError(.exists, "\(path): there is a file already; nothing was changed")
+    private var existsError: KeyringError {
+        KeyringError(.exists, "\(path): the file exists already; nothing was changed")
     }
 
     private var file: PrivateFile {

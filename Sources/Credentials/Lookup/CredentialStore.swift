@@ -2,31 +2,40 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import Secrets
+package import System
 
-/// One place that credentials come from. Unlike a provider it may block: `CredentialStore` asks it on a thread of its own.
+/// A source of credentials, such as the environment or a keyring.
+///
+/// A source may block. `CredentialStore` therefore calls it on a thread of its own.
 package protocol CredentialLookup: Sendable {
-    /// The credential of that name as it is now, or `nil` where this source does not know it. An error where the source
-    /// could not be read, or holds something for that name that cannot be used.
+    /// Returns the current credential of that name, or `nil` if this source does not know the name.
+    ///
+    /// Throws if the source cannot be read, or if its entry for the name is unusable.
     func credential(named name: String) throws(CredentialError) -> Credential?
-    /// The states of the files that it reads.
+    /// The states of the files that this source reads.
     var files: FileStates { get }
-    /// How these fields of a credential are added to it, as the middle of a sentence; `nil`: that cannot be said.
+    /// Returns an instruction for adding these fields of a credential, as the middle of a sentence.
+    ///
+    /// Returns `nil` if this source has no instruction.
     func way(toAdd fields: [String], of name: String) -> String?
-    /// Whether it asks another program, so that it is not to be asked for the sake of looking.
+    /// True if a lookup runs another program. Such a source is not polled for changes.
     var asksOthers: Bool { get }
 }
 
 extension CredentialLookup {
-    /// Nothing.
+    /// Returns no instruction.
     package func way(toAdd fields: [String], of name: String) -> String? { nil }
-    /// None.
+    /// The states of no files.
     package var files: FileStates { FileStates() }
-    /// No.
+    /// False: a lookup runs no program.
     package var asksOthers: Bool { false }
 }
 
-/// The sources of the configuration, in order: the first that knows a name wins, with all its fields. A source that
-/// fails ends the search, because a later one might know an older secret.
+/// The configured credential sources, in order.
+///
+/// The first source that knows a name provides all of its fields. A failing source ends the lookup, because a later source may hold
+/// an older secret.
 package struct CredentialStore: CredentialProvider {
     let sources: [any CredentialLookup]
     let asked: [String: [String]]
@@ -35,8 +44,10 @@ package struct CredentialStore: CredentialProvider {
     private let onThread: ThreadStart
     private let needed: [String: [String]]
 
-    /// A store over `sources`; `oneTimePasswords` computes those of the credentials that have a seed. The fields that `asked`
-    /// names for a credential come from `answers` where the sources do not have them. `needed`: the fields that each has to have.
+    /// Creates a store over `sources`.
+    ///
+    /// `answers` provides the fields that `asked` names for a credential and that the sources lack. `oneTimePasswords` computes the
+    /// passwords of credentials with a seed. `needed` names the required fields of each credential.
     package init(
         sources: [any CredentialLookup], asked: [String: [String]] = [:], answers: AskedFields? = nil,
         oneTimePasswords: (any OneTimePasswords)? = nil, needed: [String: [String]] = [:],
@@ -50,7 +61,7 @@ package struct CredentialStore: CredentialProvider {
         self.onThread = onThread
     }
 
-    /// Never blocks the caller's executor.
+    /// Returns the current credential of that name, without blocking the caller's executor.
     package func credential(named name: String) async throws(CredentialError) -> Credential? {
         let sources = sources
         var credential = try await lookUp(name) { () throws(CredentialError) in try Self.find(name, in: sources) }
@@ -63,7 +74,7 @@ package struct CredentialStore: CredentialProvider {
         return credential
     }
 
-    /// Runs `body` on a thread of its own.
+    /// Runs `body` on a thread of its own, and returns its result.
     func lookUp(
         _ name: String, _ body: @escaping @Sendable () throws(CredentialError) -> Credential?
     ) async throws(CredentialError) -> Credential? {
@@ -75,12 +86,12 @@ package struct CredentialStore: CredentialProvider {
         } catch {
             throw CredentialError(
                 reason: "The credential \"\(name)\" could not be looked up: \(error).",
-                told: "The credential could not be looked up: the machine is short of threads.")
+                publicReason: "The credential could not be looked up: no thread could be started on this machine.")
         }
         return try outcome.get()
     }
 
-    /// The ways of all sources, those of the first source first.
+    /// Returns the instructions of all sources for adding the credential, in order of the sources.
     package func advice(onMissing name: String) -> String {
         let ways = sources.compactMap { $0.way(toAdd: needed[name] ?? ["FIELD"], of: name) }
         return ways.isEmpty ? "Add it to a source of `credentials`." : "Add it: \(ways.joined(separator: ", or "))."
@@ -93,5 +104,54 @@ package struct CredentialStore: CredentialProvider {
             if let credential = try source.credential(named: name) { return credential }
         }
         return nil
+    }
+}
+
+/// States of the files that sources read; equal states mean unchanged files.
+package struct FileStates: Sendable, Equatable {
+    var identities: [PrivateFile.Identity?] = []
+
+    /// Reads the states of the files at these paths, following symbolic links.
+    init(of paths: [String] = []) {
+        identities = paths.map { try? PrivateFile(path: $0).identity() }
+    }
+
+    /// Returns the states of both.
+    static func + (left: FileStates, right: FileStates) -> FileStates {
+        var sum = left
+        sum.identities += right.identities
+        return sum
+    }
+}
+
+/// Current credential, as far as known without running a helper or asking a person.
+package enum WatchedCredential: Sendable {
+    /// The credential; `nil` if no source knows the name.
+    case known(Credential?)
+    /// Only a helper or a person can provide the credential.
+    case unknown
+}
+
+extension CredentialStore {
+    /// The states of the files of all sources.
+    package var files: FileStates {
+        sources.reduce(FileStates()) { $0 + $1.files }
+    }
+
+    /// Returns the current credential without running a helper or asking a person.
+    package func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
+        var fields: [String: Secret] = [:]
+        for source in sources {
+            if source.asksOthers { return .unknown }
+            let found = try await lookUp(name) { () throws(CredentialError) in try source.credential(named: name) }
+            guard let found else { continue }
+            fields = found.fields
+            break
+        }
+        for field in asked[name] ?? [] where fields[field] == nil {
+            guard let answer = answers?.cachedAnswer(for: name, field) else { return .unknown }
+            fields[field] = answer
+        }
+        return .known(fields.isEmpty ? nil : Credential(name: name, fields: fields))
     }
 }

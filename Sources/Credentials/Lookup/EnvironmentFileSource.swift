@@ -4,31 +4,31 @@
 package import ChallengeHandling
 internal import Secrets
 
-/// Credentials in a file of variables that are named as in `EnvironmentSource` and written as for systemd's `EnvironmentFile=`.
+/// Credentials from an environment file, named as in `EnvironmentSource`.
 ///
-/// What a service was started with it cannot read again; this file is read at each look-up, so that a changed value is used. Only
-/// its owner may be able to read it, who is this process's user or root.
+/// A service cannot read its own environment again. This file is read at each lookup, so a changed value takes effect without a
+/// restart. Only the owner of the file may have access, and the owner must be this process's user or root.
 package struct EnvironmentFileSource: CredentialLookup {
     private let path: String
     private let trust: FileTrust
 
-    /// The file at `path`; `trust` says whose else it may be.
+    /// Creates a source that reads the file at `path`; `trust` names further trusted owners.
     package init(path: String, trust: FileTrust = .none) { (self.path, self.trust) = (path, trust) }
 
-    /// The file.
+    /// The state of the environment file.
     package var files: FileStates { FileStates(of: [path]) }
 
-    /// The variables of the file that begin with this name, as fields.
+    /// Returns the variables that begin with this name, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         try EnvironmentSource(variables: variables()).credential(named: name)
     }
 
-    /// The names of the variables.
+    /// Returns an instruction with the names of the variables.
     package func way(toAdd fields: [String], of name: String) -> String? {
-        "write \(EnvironmentSource.variables(fields, of: name)) into the file of variables (source `env`)"
+        "write \(EnvironmentSource.variables(fields, of: name)) into the environment file (source `env`)"
     }
 
-    /// Reads it, for who wants to know only whether that can be done; tells how many fields it has.
+    /// Reads the file to check access to it, and returns its number of fields.
     package func open() throws(CredentialError) -> Int { try EnvironmentSource(variables: variables()).count }
 
     private func variables() throws(CredentialError) -> [String: Secret] {
@@ -46,8 +46,130 @@ package struct EnvironmentFileSource: CredentialLookup {
     private func unusable(_ reason: String) -> CredentialError {
         CredentialError(
             reason: reason,
-            told:
-                "The file of variables that holds credentials cannot be used. The daemon's log names it and what is wrong with it."
+            publicReason:
+                "The environment file with credentials cannot be used. See the daemon's log for the file and the reason."
         )
+    }
+}
+
+/// Parser of an environment file, in the format of systemd's `EnvironmentFile=` (systemd.exec(5)).
+///
+/// A line is `NAME=value`. `#` and `;` begin a comment, and quotes enclose a value. A backslash escapes the next character; at the
+/// end of a line, the value continues on the next line.
+struct EnvironmentFile: ~Copyable {
+    /// A syntax error in the file.
+    struct Fault: Error, Equatable {
+        /// The number of the line, from 1.
+        var line: Int
+        /// The reason, without any value.
+        var reason: String
+    }
+
+    private enum State: Equatable {
+        case name, beforeValue, value, escaped, singleQuoted, doubleQuoted, escapedInQuotes, comment
+    }
+
+    /// The value of each variable. The last assignment counts.
+    private(set) var variables: [String: Secret] = [:]
+    private var state = State.name
+    private var name: [UInt8] = []
+    private var value = SecretBuilder()
+    /// Whitespace after an unquoted value; part of the value only if more characters follow.
+    private var pending: [UInt8] = []
+    private var line = 1
+    private var opened = 1
+
+    /// Returns the variables that `content` sets.
+    ///
+    /// Throws for an unterminated quote, because the file may be incomplete.
+    static func variables(in content: Secret) throws(Fault) -> [String: Secret] {
+        var file = EnvironmentFile()
+        content.withBytes { bytes in
+            for index in bytes.indices { file.consume(bytes[index]) }
+        }
+        if file.state == .singleQuoted || file.state == .doubleQuoted || file.state == .escapedInQuotes {
+            throw Fault(line: file.opened, reason: "unterminated quote")
+        }
+        file.endLine()
+        return file.variables
+    }
+
+    private init() {}
+
+    private mutating func consume(_ byte: UInt8) {
+        let isNewline = byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+        let isBlank = byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+        if byte == UInt8(ascii: "\n") { line += 1 }
+        switch state {
+        case .name:
+            if isNewline {
+                name = []
+            } else if name.isEmpty, byte == UInt8(ascii: "#") || byte == UInt8(ascii: ";") {
+                state = .comment
+            } else if byte == UInt8(ascii: "=") {
+                state = .beforeValue
+            } else if !(name.isEmpty && isBlank) {
+                name.append(byte)
+            }
+        case .comment:
+            if isNewline { state = .name }
+        case .beforeValue, .value:
+            consumeValue(byte, isNewline: isNewline, isBlank: isBlank)
+        case .escaped:
+            // An escaped line break is removed, and the value continues on the next line.
+            if !isNewline { append(byte) }
+            state = .value
+        case .singleQuoted:
+            if byte == UInt8(ascii: "'") { state = .beforeValue } else { append(byte) }
+        case .doubleQuoted:
+            switch byte {
+            case UInt8(ascii: "\""): state = .beforeValue
+            case UInt8(ascii: "\\"): state = .escapedInQuotes
+            default: append(byte)
+            }
+        case .escapedInQuotes:
+            if !isNewline {
+                if ![UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "`"), UInt8(ascii: "$")].contains(byte) {
+                    append(UInt8(ascii: "\\"))
+                }
+                append(byte)
+            }
+            state = .doubleQuoted
+        }
+    }
+
+    private mutating func consumeValue(_ byte: UInt8, isNewline: Bool, isBlank: Bool) {
+        if isNewline {
+            endLine()
+            return
+        }
+        switch byte {
+        case UInt8(ascii: "'") where state == .beforeValue: (state, opened) = (.singleQuoted, line)
+        case UInt8(ascii: "\"") where state == .beforeValue: (state, opened) = (.doubleQuoted, line)
+        case UInt8(ascii: "\\"): state = .escaped
+        case _ where isBlank: if state == .value { pending.append(byte) }
+        default:
+            state = .value
+            append(byte)
+        }
+    }
+
+    private mutating func append(_ byte: UInt8) {
+        for blank in pending { value.append(blank) }
+        pending = []
+        value.append(byte)
+    }
+
+    /// Ends a line and stores the variable that the line sets.
+    private mutating func endLine() {
+        while let last = name.last, last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { name.removeLast() }
+        var finished = SecretBuilder()
+        swap(&finished, &value)
+        if state != .name, state != .comment, !name.isEmpty {
+            variables[String(decoding: name, as: UTF8.self)] = finished.finish()
+        }
+        name = []
+        pending = []
+        state = .name
     }
 }

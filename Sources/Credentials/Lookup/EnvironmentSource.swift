@@ -4,19 +4,21 @@
 package import ChallengeHandling
 internal import Secrets
 
-/// Credentials in environment variables: `COUNTERSIGN_BANK_PIN__PIN=1234` is the field `pin` of `bank-pin`. The name and
-/// the field are in upper case, every sign but ASCII letters and digits an underscore, with two underscores between.
+/// Credentials from environment variables.
 ///
-/// That loses the case and the signs. So `bank-pin` and `bank.pin` share their variables; and a field comes back in lower
-/// case, as `client-id`, and also as `client_id` for a template that writes it so; `{clientID}` never fits. A field does
-/// not begin with an underscore nor hold two in a row, which is why a variable belongs to one name only. A variable that is
-/// empty counts as not set.
+/// `COUNTERSIGN_BANK_PIN__PIN=1234` is the field `pin` of `bank-pin`. Credential and field are in upper case and separated by two
+/// underscores. An underscore replaces each character other than ASCII letters and digits.
+///
+/// This mapping loses case and punctuation. `bank-pin` and `bank.pin` therefore share their variables. A field is available in
+/// lower case as `client-id`, and as `client_id` for templates with that spelling; `{clientID}` never matches. A field neither
+/// begins with an underscore nor contains two in a row, so a variable belongs to one credential only. An empty variable counts as
+/// unset.
 package struct EnvironmentSource: CredentialLookup {
     private static let prefix = "COUNTERSIGN_"
 
     private let variables: [String: Secret]
 
-    /// The variables of `environment` that name credentials; the others are not kept.
+    /// Creates a source from the credential variables in `environment`; other variables are ignored.
     package init(environment: [String: String]) {
         var variables: [String: Secret] = [:]
         for (name, value) in environment where name.hasPrefix(Self.prefix) && name.contains("__") && !value.isEmpty {
@@ -25,35 +27,36 @@ package struct EnvironmentSource: CredentialLookup {
         self.variables = variables
     }
 
-    /// The same of variables that came from elsewhere.
+    /// Creates a source from variables of another origin, such as a file.
     init(variables: [String: Secret]) {
         self.variables = variables.filter {
             $0.key.hasPrefix(Self.prefix) && $0.key.contains("__") && $0.value.count > 0
         }
     }
 
-    /// The names of the variables.
+    /// Returns an instruction with the names of the variables.
     package func way(toAdd fields: [String], of name: String) -> String? {
         "set \(Self.variables(fields, of: name)) in the daemon's environment (source `env`)"
     }
 
-    /// The names of the variables that hold these fields.
+    /// Returns the names of the variables for these fields, joined by "and".
     static func variables(_ fields: [String], of name: String) -> String {
-        fields.map { "\(prefix)\(FieldName.environment(name))__\(FieldName.environment($0))" }.joined(
-            separator: " and ")
+        fields.map { "\(prefix)\(CredentialFields.environmentName(name))__\(CredentialFields.environmentName($0))" }
+            .joined(
+                separator: " and ")
     }
 
-    /// How many fields it has.
+    /// The number of fields.
     var count: Int { variables.count }
 
-    /// The variables that begin with this name, as fields.
+    /// Returns the variables that begin with this name, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
-        let start = Self.prefix + FieldName.environment(name) + "__"
+        let start = Self.prefix + CredentialFields.environmentName(name) + "__"
         var fields: [String: Secret] = [:]
         for (variable, value) in variables where variable.hasPrefix(start) {
             let field = variable.dropFirst(start.count)
             guard let first = field.first, first != "_", !field.contains("__") else { continue }
-            fields[FieldName.folded(String(field))] = value
+            fields[CredentialFields.foldedName(String(field))] = value
             fields[field.lowercased()] = value
         }
         return fields.isEmpty ? nil : Credential(name: name, fields: fields)

@@ -3,91 +3,93 @@
 
 internal import Glibc
 internal import Synchronization
+internal import System
 
-/// One run of a program: a short question on its standard input, its whole output back, within a time limit. By
-/// posix_spawn, in a process group of its own, with default signals and none of our descriptors.
+/// One run of a credential helper, with a short input, limited output and a timeout.
+///
+/// The helper starts by posix_spawn in its own process group, with default signals and without our descriptors.
 struct HelperProcess {
-    /// What a run gave.
+    /// The result of a run.
     struct Output {
-        /// At most 1 MiB; more is an error.
+        /// The standard output, at most 1 MiB; a longer one is an error.
         var standardOutput: [UInt8]
-        /// The first 4 KiB; the rest is dropped.
+        /// The first 4 KiB of the standard error.
         var standardError: [UInt8]
-        /// The exit code; `nil` where a signal ended it, or where it got lost.
+        /// The exit code; `nil` after a signal, or if the status was lost.
         var exitCode: Int32?
     }
 
-    /// Why there is no output.
+    /// The reason for a run without output.
     struct Failure: Error, Equatable {
-        /// What happened, for the log.
+        /// The reason, for the log.
         let reason: String
-        /// The same without paths.
-        let told: String
+        /// The reason without paths, for callers.
+        let publicReason: String
 
-        init(reason: String, told: String? = nil) {
+        init(reason: String, publicReason: String? = nil) {
             self.reason = reason
-            self.told = told ?? reason
+            self.publicReason = publicReason ?? reason
         }
     }
 
     static let outputLimit = 1 << 20
     static let errorLimit = 4096
-    private static let starting = Mutex<Void>(())
+    private static let spawnLock = Mutex<Void>(())
 
     let command: [String]
     let environment: [String: String]
 
-    /// Runs it. `question` has at most 4096 bytes, so that it fits into a pipe before anybody reads.
+    /// Runs the helper with `question` on its standard input.
+    ///
+    /// `question` has at most 4096 bytes, which a pipe holds before the helper reads.
     func run(_ question: [UInt8], timeout: Duration) throws(Failure) -> Output {
-        guard question.count <= 4096 else { throw Failure(reason: "the question to it is too long") }
+        guard question.count <= 4096 else { throw Failure(reason: "its input is too long") }
         let deadline = ContinuousClock.now + timeout
         let run: Running
         do {
-            // One at a time: a pipe is inherited by whatever another thread starts before it is made close-on-exec.
-            run = try Self.starting.withLock { _ throws(SystemError) in
+            // One at a time: a process started by another thread inherits a pipe that is not close-on-exec yet.
+            run = try Self.spawnLock.withLock { _ throws(SystemError) in
                 try Running.start(Spawning(command: command, environment: environment), question)
             }
         } catch {
             throw Failure(
-                reason: FileFault.system("run", command.first ?? "it", error.code).reason, told: "it cannot be started")
+                reason: FileFault.system("run", command.first ?? "it", error.code).reason,
+                publicReason: "it cannot be started")
         }
         do {
             var collected = try collect(from: run, until: deadline)
             collected.exitCode = try exitCode(of: run.child, until: deadline)
             return collected
         } catch let failure {
-            // The whole group: a shell's children must not outlive it. The number is the child's until it is waited for.
+            // Kills the whole group, because the children of a shell must not outlive it. The process ID is valid until the wait.
             let child = run.child
             kill(-child, SIGKILL)
-            var status: Int32 = 0
-            _ = try? systemCall { unsafe waitpid(child, &status, 0) }
+            _ = Spawning.wait(for: child)
             throw failure
         }
     }
 
-    /// Reads both outputs to their ends.
+    /// Reads both outputs to the end.
     private func collect(
         from run: borrowing Running, until deadline: ContinuousClock.Instant
     ) throws(Failure) -> Output {
         var collected = Output(standardOutput: [], standardError: [])
         collected.standardOutput.reserveCapacity(Self.outputLimit + Self.chunk)
-        var waiting = [run.output.number, run.error.number].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        var buffer = [UInt8](repeating: 0, count: Self.chunk)
-        defer { wipe(&buffer) }
-        while waiting.contains(where: { $0.fd >= 0 }) {
-            let left = Self.milliseconds(until: deadline)
-            guard left > 0 else { throw Self.timedOut }
+        var sources = [run.output.number, run.error.number]
+        while sources.contains(where: { $0 >= 0 }) {
+            let left = deadline - .now
+            guard left > .zero else { throw Self.timedOut }
             do {
-                _ = try systemCall { unsafe poll(&waiting, 2, left) }
-                for index in waiting.indices where waiting[index].revents != 0 {
-                    let number = waiting[index].fd
-                    let got = try systemCall { unsafe read(number, &buffer, buffer.count) }
-                    // A negative descriptor is one that poll passes over.
-                    if got == 0 { waiting[index].fd = -1 }
+                let ready = try DescriptorIO.waitUntilReadable(anyOf: sources, within: min(left, .seconds(3600)))
+                for index in sources.indices where ready[index] {
+                    var bytes = try DescriptorIO.read(from: sources[index], atMost: Self.chunk)
+                    defer { wipe(&bytes) }
+                    // poll ignores negative descriptors.
+                    if bytes.isEmpty { sources[index] = -1 }
                     if index == 0 {
-                        collected.standardOutput += buffer[0..<got]
+                        collected.standardOutput += bytes
                     } else {
-                        collected.standardError += buffer[0..<min(got, Self.errorLimit - collected.standardError.count)]
+                        collected.standardError += bytes.prefix(Self.errorLimit - collected.standardError.count)
                     }
                 }
             } catch {
@@ -102,15 +104,19 @@ struct HelperProcess {
         return collected
     }
 
-    /// Waits for the child, which has closed its outputs and so is about to exit.
+    /// Waits for the exit of the child, which has closed its outputs.
     private func exitCode(of child: pid_t, until deadline: ContinuousClock.Instant) throws(Failure) -> Int32? {
         var pause: Int32 = 1
         while true {
-            var status: Int32 = 0
-            // An error means that somebody else has waited for it: the number may already be another's.
-            guard let ended = try? systemCall({ unsafe waitpid(child, &status, WNOHANG) }) else { return nil }
-            if ended == child { return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil }
-            guard Self.milliseconds(until: deadline) > 0 else { throw Self.timedOut }
+            do throws(SystemError) {
+                if let status = try Spawning.statusIfEnded(child) {
+                    return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
+                }
+            } catch {
+                // Another thread has waited for the child, so the process ID may be in use again.
+                return nil
+            }
+            guard deadline > .now else { throw Self.timedOut }
             poll(nil, 0, pause)
             pause = min(pause * 2, 50)
         }
@@ -118,42 +124,56 @@ struct HelperProcess {
 
     private static let chunk = 16 << 10
     private static let timedOut = Failure(reason: "it took too long and was stopped")
-
-    private static func milliseconds(until deadline: ContinuousClock.Instant) -> Int32 {
-        let left = (deadline - .now) / .milliseconds(1)
-        return left <= 0 ? 0 : Int32(min(left.rounded(.up), 3_600_000))
-    }
 }
 
-/// A program that was started, and our ends of its pipes.
+/// A started helper, with our ends of its pipes.
 private struct Running: ~Copyable {
     let child: pid_t
     let output: Descriptor
     let error: Descriptor
 
     static func start(_ spawning: Spawning, _ question: [UInt8]) throws(SystemError) -> Running {
-        let input = try PipeEnds.open()
-        let output = try PipeEnds.open()
-        let error = try PipeEnds.open()
-        // While the reading end is ours, too, this neither blocks nor raises SIGPIPE.
+        let input = try Pipe()
+        let output = try Pipe()
+        let error = try Pipe()
+        // This process still has the read end, so the write neither blocks nor raises SIGPIPE.
         try input.writer.writeAll(question)
         let child = try spawning.spawn(
             input: input.reader.number, output: output.writer.number, error: error.writer.number)
-        // All other ends close here.
+        // The other ends close on return.
         return Running(child: child, output: output.reader, error: error.reader)
     }
 }
 
-/// A pipe, close-on-exec.
-private struct PipeEnds: ~Copyable {
-    let reader: Descriptor
-    let writer: Descriptor
+/// Error output of a helper, ready for the log: limited, without secrets and control characters.
+struct HelperErrors {
+    /// The lines, each with at most 200 characters.
+    let lines: [String]
 
-    static func open() throws(SystemError) -> PipeEnds {
-        var ends: [Int32] = [-1, -1]
-        _ = try systemCall { unsafe pipe(&ends) }
-        let made = PipeEnds(reader: Descriptor(owning: ends[0]), writer: Descriptor(owning: ends[1]))
-        for end in ends { _ = try systemCall { fcntl(end, F_SETFD, FD_CLOEXEC) } }
-        return made
+    /// Creates the lines of `output` with each of the `secrets` redacted.
+    init(_ output: HelperProcess.Output, secrets: [String]) {
+        var bytes = output.standardError[...]
+        // A secret that the limit cuts in two would not be redacted.
+        if bytes.count >= HelperProcess.errorLimit {
+            bytes = bytes[..<(bytes.lastIndex(of: UInt8(ascii: "\n")) ?? bytes.startIndex)]
+        }
+        var text = String(decoding: bytes, as: UTF8.self)
+        for secret in secrets.sorted(by: { $0.count > $1.count }) where !secret.isEmpty {
+            text = Self.replacing(secret, in: text)
+        }
+        lines = text.split(whereSeparator: \.isNewline).map { line in
+            let printable = line.unicodeScalars.filter { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+            return String(String.UnicodeScalarView(printable.prefix(200)))
+        }
+    }
+
+    private static func replacing(_ secret: String, in text: String) -> String {
+        var result = ""
+        var rest = text[...]
+        while let found = rest.firstRange(of: secret) {
+            result += rest[..<found.lowerBound] + "<redacted>"
+            rest = rest[found.upperBound...]
+        }
+        return result + rest
     }
 }

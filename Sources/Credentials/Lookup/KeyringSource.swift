@@ -4,32 +4,32 @@
 package import ChallengeHandling
 internal import Synchronization
 
-/// Credentials in a keyring file. Read again whenever the file has changed; the keys are derived once, as long as the
-/// passphrase stays.
+/// Credentials from a keyring file.
+///
+/// The file is read again after each change. The keys are derived once per passphrase.
 package final class KeyringSource: CredentialLookup {
     private let file: KeyringFile
     private let passphrase: KeyringPassphrase
     private let opened = Mutex<(keyring: Keyring, identity: PrivateFile.Identity)?>(nil)
 
-    /// The keyring at `path`, opened when it is first asked.
-    /// `trust` says whose it may be.
+    /// Creates a source that opens the keyring at `path` on first use; `trust` names further trusted owners.
     package init(path: String, passphrase: KeyringPassphrase, trust: FileTrust = .none) {
         file = KeyringFile(path: path, trust: trust)
         self.passphrase = passphrase
     }
 
-    /// The keyring.
+    /// The state of the keyring file.
     package var files: FileStates { FileStates(of: [file.path]) }
 
-    /// Opens it, for who wants to know only whether that can be done.
+    /// Opens the keyring to check access to it.
     package func open() throws(KeyringError) { _ = try current() }
 
-    /// The commands that set the fields.
+    /// Returns an instruction with the commands that set the fields.
     package func way(toAdd fields: [String], of name: String) -> String? {
         "run " + fields.map { "`countersign keyring set \(name) \($0)`" }.joined(separator: " and ")
     }
 
-    /// The keyring's entry; the file is read again once it has changed.
+    /// Returns the entry of the keyring, reading the file again after a change.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         do {
             return try current().credential(named: name)
@@ -38,9 +38,9 @@ package final class KeyringSource: CredentialLookup {
         }
     }
 
-    /// The keyring as it is on disk now.
+    /// Returns the keyring in its current state on disk.
     private func current() throws(KeyringError) -> Keyring {
-        // Held while the keys are derived: two look-ups at once derive them once.
+        // Locked during the derivation, so that concurrent lookups derive the keys once.
         try opened.withLock { opened throws(KeyringError) in
             let identity = try file.identity()
             if let opened, opened.identity == identity { return opened.keyring }
@@ -49,7 +49,7 @@ package final class KeyringSource: CredentialLookup {
                 opened = state
                 return state.keyring
             } catch {
-                if error.kind == .wrongPassphrase { passphrase.doesNotFit() }
+                if error.kind == .wrongPassphrase { passphrase.reportWrong() }
                 throw error
             }
         }

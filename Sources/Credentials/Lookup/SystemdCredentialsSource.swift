@@ -4,31 +4,33 @@
 package import ChallengeHandling
 internal import Glibc
 package import Secrets
+internal import System
 
-/// Credentials that systemd hands to the service (`LoadCredential=`, `LoadCredentialEncrypted=`; systemd.exec(5)): files in
-/// `$CREDENTIALS_DIRECTORY`. `NAME.FIELD` holds one field; `NAME` holds a JSON object of fields, texts or whole numbers. A
-/// field that has both is taken from its own file.
+/// Credentials that systemd passes to the service (`LoadCredential=`, `LoadCredentialEncrypted=`; systemd.exec(5)).
 ///
-/// One newline at the end of a `NAME.FIELD` file is removed, as editors and `echo` add one; not from a file that holds a
-/// zero byte, which is no text (a keytab). A field's name has no dot: in `a.b.c` the name is `a.b`. Permissions are
-/// systemd's business; it grants access by an access list, which shows as group bits.
+/// They are files in `$CREDENTIALS_DIRECTORY`. `NAME.FIELD` holds one field; `NAME` holds a JSON object of strings or integers. A
+/// field with a file of its own is read from that file.
+///
+/// One final newline of a `NAME.FIELD` file is removed, because editors and `echo` add one. A file with a zero byte (a keytab)
+/// stays unchanged. A field name has no dot: `a.b.c` is the field `c` of `a.b`. Permissions are left to systemd, whose access list
+/// appears as group bits.
 package struct SystemdCredentialsSource: CredentialLookup {
     private let directory: String?
 
-    /// The credentials of `environment`'s `CREDENTIALS_DIRECTORY`; without one this source knows nothing.
+    /// Creates a source for the `CREDENTIALS_DIRECTORY` of `environment`; without one, no credential is known.
     package init(environment: [String: String]) {
         let given = environment["CREDENTIALS_DIRECTORY"] ?? ""
         directory = given.isEmpty ? nil : given
     }
 
-    /// The directory, and all that is in it.
+    /// The states of the directory and of its files.
     package var files: FileStates {
         guard let directory else { return FileStates() }
         let names = DirectoryListing.names(in: directory) ?? []
         return FileStates(of: [directory] + names.map { "\(directory)/\($0)" })
     }
 
-    /// The files NAME and NAME.FIELD of the directory, as fields.
+    /// Returns the files NAME and NAME.FIELD of the directory, as fields.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         guard let directory, Self.isFileName(name) else { return nil }
         guard let files = DirectoryListing.names(in: directory) else {
@@ -44,18 +46,19 @@ package struct SystemdCredentialsSource: CredentialLookup {
         return fields.isEmpty ? nil : Credential(name: name, fields: fields)
     }
 
-    /// The names that the unit passes the fields by.
+    /// Returns an instruction with the names for the unit file.
     package func way(toAdd fields: [String], of name: String) -> String? {
         let names = fields.map { "\(name).\($0)" }.joined(separator: " and ")
-        return "pass \(names) by LoadCredential= of the unit (source `systemd`)"
+        return "pass \(names) with LoadCredential= in the unit (source `systemd`)"
     }
 
-    /// A credential that is a single value, such as `state-key` or `keyring-passphrase`; `nil` where there is none. One
-    /// newline at its end is removed, as above.
+    /// Returns a credential with a single value, such as `state-key`; `nil` if there is none.
+    ///
+    /// One final newline is removed.
     package func value(named name: String) throws(CredentialError) -> Secret? {
         guard let directory, Self.isFileName(name) else { return nil }
         let path = "\(directory)/\(name)"
-        guard unsafe access(path, F_OK) == 0 else { return nil }
+        guard FileSystem.allows(path, F_OK) else { return nil }
         return try Self.content(path).withoutTrailingNewline
     }
 
@@ -63,10 +66,11 @@ package struct SystemdCredentialsSource: CredentialLookup {
         var bytes = try Self.content(path).revealBytes()
         defer { wipe(&bytes) }
         guard case .object(let members)? = JSONValue(parsing: bytes, within: .local) else {
-            throw Self.unusable("\(path) is no JSON object; write one with the fields, or name the file \(path).FIELD")
+            throw Self.unusable(
+                "\(path) is not a JSON object; write an object with the fields, or name the file \(path).FIELD")
         }
         do {
-            return try FieldValues.secrets(of: members)
+            return try CredentialFields.secrets(of: members)
         } catch {
             throw Self.unusable("\(path): \(error.reason)")
         }
@@ -74,7 +78,7 @@ package struct SystemdCredentialsSource: CredentialLookup {
 
     private static func content(_ path: String) throws(CredentialError) -> Secret {
         do {
-            return try PrivateFile(path: path, trust: .given).read()
+            return try PrivateFile(path: path, trust: .unchecked).read()
         } catch {
             throw Self.unusable(error.reason)
         }
@@ -83,9 +87,9 @@ package struct SystemdCredentialsSource: CredentialLookup {
     private static func unusable(_ reason: String) -> CredentialError {
         CredentialError(
             reason: reason,
-            told:
-                "A credential that the service manager has passed cannot be used. The daemon's log names the file and what "
-                + "is wrong with it.")
+            publicReason:
+                "A credential that the service manager has passed cannot be used. See the daemon's log for the file and the "
+                + "reason.")
     }
 
     private static func isFileName(_ name: String) -> Bool {

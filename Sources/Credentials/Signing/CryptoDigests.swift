@@ -6,12 +6,12 @@ internal import Crypto
 internal import FoundationEssentials
 public import Secrets
 
-/// Digests by swift-crypto, and SHA-512/256, which it lacks, by `SHA512t256`.
+/// Digests by swift-crypto, and by `SHA512t256` for SHA-512/256, which swift-crypto lacks.
 public struct CryptoDigests: MessageDigests {
-    /// Digests; holds nothing.
+    /// Creates digests, without any state.
     public init() {}
 
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     public func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] {
         switch algorithm {
         case .md5: Array(Insecure.MD5.hash(data: bytes))
@@ -22,7 +22,7 @@ public struct CryptoDigests: MessageDigests {
         }
     }
 
-    /// The digest of bytes that are lent out.
+    /// Returns the digest of borrowed bytes.
     public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
         switch algorithm {
         case .md5: return hash(Insecure.MD5.self, bytes)
@@ -42,18 +42,18 @@ public struct CryptoDigests: MessageDigests {
         return Array(hash.finalize())
     }
 
-    /// A digest of what comes piece by piece.
+    /// Returns a digest that is computed incrementally.
     public func running(_ algorithm: DigestAlgorithm) -> any RunningDigest {
         switch algorithm {
-        case .md5: Running(algorithm, Insecure.MD5())
-        case .sha1: Running(algorithm, Insecure.SHA1())
-        case .sha256: Running(algorithm, SHA256())
-        case .sha512: Running(algorithm, SHA512())
-        case .sha512t256: RunningSHA512t256()
+        case .md5: IncrementalDigest(algorithm, Insecure.MD5())
+        case .sha1: IncrementalDigest(algorithm, Insecure.SHA1())
+        case .sha256: IncrementalDigest(algorithm, SHA256())
+        case .sha512: IncrementalDigest(algorithm, SHA512())
+        case .sha512t256: IncrementalSHA512t256()
         }
     }
 
-    /// The authentication code of `bytes` (RFC 2104).
+    /// Returns the message authentication code of `bytes` (HMAC, RFC 2104).
     public func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] {
         switch algorithm {
         case .md5: code(Insecure.MD5.self, key, bytes)
@@ -73,8 +73,8 @@ public struct CryptoDigests: MessageDigests {
     }
 }
 
-/// One of swift-crypto's hash functions, under way.
-private final class Running<Hash: HashFunction>: RunningDigest {
+/// Incremental digest by swift-crypto.
+private final class IncrementalDigest<Hash: HashFunction>: RunningDigest {
     let algorithm: DigestAlgorithm
     private var hash: Hash
 
@@ -88,8 +88,8 @@ private final class Running<Hash: HashFunction>: RunningDigest {
     func finish() -> [UInt8] { Array(hash.finalize()) }
 }
 
-/// Ours, under way.
-private final class RunningSHA512t256: RunningDigest {
+/// Incremental SHA-512/256.
+private final class IncrementalSHA512t256: RunningDigest {
     let algorithm = DigestAlgorithm.sha512t256
     private var hash = SHA512t256()
 

@@ -3,27 +3,27 @@
 
 internal import Secrets
 
-/// SHA-512/256 (FIPS 180-4 §6.7): SHA-512 from an initial value of its own, of whose result the first half counts.
+/// SHA-512/256 (FIPS 180-4 §6.7): the first half of SHA-512 with another initial value.
 ///
-/// By hand, because swift-crypto cannot start SHA-512 from another value. It hashes the lines of RFC 7616, and bodies where
-/// those are protected, which are short as a rule.
+/// Implemented here because swift-crypto cannot start SHA-512 from another value. The inputs are the lines of RFC 7616, and
+/// protected bodies, which are usually short.
 struct SHA512t256 {
     private static let blockSize = 128
 
     private var state = Self.initialState
     private var schedule = [UInt64](repeating: 0, count: 80)
-    /// The beginning of a block.
+    /// The bytes of an incomplete block.
     private var pending: [UInt8] = []
     private var count: UInt64 = 0
 
-    /// The 32 bytes of the digest.
+    /// Returns the digest of 32 bytes.
     static func hash(_ message: [UInt8]) -> [UInt8] {
         var hash = SHA512t256()
         hash.update(message[...])
         return hash.finish()
     }
 
-    /// The next bytes of the message.
+    /// Adds the next bytes of the message.
     mutating func update(_ bytes: ArraySlice<UInt8>) {
         count &+= UInt64(bytes.count)
         var rest = bytes
@@ -33,7 +33,7 @@ struct SHA512t256 {
             rest = rest.dropFirst(missing.count)
             guard pending.count == Self.blockSize else { return }
             Self.compress(pending[...], into: &state, &schedule)
-            // It may hold a password, as all that follows may.
+            // The block may contain a password, and so may later ones.
             for index in pending.indices { pending[index] = 0 }
             pending.removeAll(keepingCapacity: true)
         }
@@ -44,9 +44,9 @@ struct SHA512t256 {
         pending += rest
     }
 
-    /// The 32 bytes of the digest of all of it.
+    /// Returns the digest of 32 bytes of all added bytes.
     mutating func finish() -> [UInt8] {
-        // FIPS 180-4 §5.1.2: one bit, zeros, and the length in bits as 128 bits fill the last block.
+        // FIPS 180-4 §5.1.2: the last block ends with a one bit, zeros, and the length in bits as 128 bits.
         var padded = pending
         padded.append(0x80)
         let zeros = (Self.blockSize - (padded.count + 16) % Self.blockSize) % Self.blockSize
@@ -64,7 +64,7 @@ struct SHA512t256 {
         }
     }
 
-    /// HMAC with this function (RFC 2104 §2).
+    /// Returns the HMAC with this function (RFC 2104 §2).
     static func authenticationCode(key: Secret, of message: [UInt8]) -> [UInt8] {
         var block = key.revealBytes()
         if block.count > blockSize {
@@ -82,7 +82,7 @@ struct SHA512t256 {
         return code
     }
 
-    /// FIPS 180-4 §6.4.2.
+    /// Compresses a block into `state` (FIPS 180-4 §6.4.2).
     private static func compress(_ block: ArraySlice<UInt8>, into state: inout [UInt64], _ w: inout [UInt64]) {
         for (index, byte) in block.enumerated() { w[index / 8] = w[index / 8] << 8 | UInt64(byte) }
         for t in 16..<80 {
@@ -105,13 +105,13 @@ struct SHA512t256 {
 
     private static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word >> bits | word << (64 - bits) }
 
-    /// FIPS 180-4 §5.3.6.2.
+    /// The initial state (FIPS 180-4 §5.3.6.2).
     private static let initialState: [UInt64] = [
         0x2231_2194_FC2B_F72C, 0x9F55_5FA3_C84C_64C2, 0x2393_B86B_6F53_B151, 0x9638_7719_5940_EABD,
         0x9628_3EE2_A88E_FFE3, 0xBE5E_1E25_5386_3992, 0x2B01_99FC_2C85_B8AA, 0x0EB7_2DDC_81C5_2CA2,
     ]
 
-    /// FIPS 180-4 §4.2.3.
+    /// The round constants (FIPS 180-4 §4.2.3).
     private static let constants: [UInt64] = [
         0x428A_2F98_D728_AE22, 0x7137_4491_23EF_65CD, 0xB5C0_FBCF_EC4D_3B2F, 0xE9B5_DBA5_8189_DBBC,
         0x3956_C25B_F348_B538, 0x59F1_11F1_B605_D019, 0x923F_82A4_AF19_4F9B, 0xAB1C_5ED5_DA6D_8118,

@@ -3,31 +3,36 @@
 
 package import ChallengeHandling
 internal import Glibc
+internal import System
 
-/// Where state is kept.
+/// The directory for state.
 package enum StateDirectory {
-    /// `$STATE_DIRECTORY` (systemd's `StateDirectory=`; the first of a colon-separated list), else
+    /// Returns `$STATE_DIRECTORY`, else the default directory of the user.
+    ///
+    /// systemd sets the variable for `StateDirectory=`; the first path of a colon-separated list counts. The default is
     /// `/var/lib/countersign` for root, else `$XDG_STATE_HOME/countersign`, else `~/.local/state/countersign`.
     package static func locate(
         environment: [String: String], uid: UInt32 = geteuid()
     ) throws(StateError) -> String {
         if let given = firstAbsolute(environment["STATE_DIRECTORY"]) { return given }
         if uid == 0 { return "/var/lib/countersign" }
-        // The XDG Base Directory Specification: a relative path is to be ignored.
+        // The XDG Base Directory Specification says to ignore relative paths.
         if let base = firstAbsolute(environment["XDG_STATE_HOME"]) { return base + "/countersign" }
         if let home = firstAbsolute(environment["HOME"]) { return home + "/.local/state/countersign" }
         throw StateError(
-            reason: "no place for the state: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
+            reason: "no state directory: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
     }
 }
 
-/// Where sockets and other things that do not outlive a boot go.
+/// The directory for sockets and other files that are not needed after a reboot.
 package enum RuntimeDirectory {
-    /// `$RUNTIME_DIRECTORY` (the first of a list), else `/run/countersign` where it can be used (for root, always), else
-    /// `$XDG_RUNTIME_DIR/countersign`. `isUsable` tells whether this process may make files in a directory.
+    /// Returns `$RUNTIME_DIRECTORY`, else the default directory of the user.
+    ///
+    /// The first path of a colon-separated list counts. The default is `/run/countersign` for root or if usable, else
+    /// `$XDG_RUNTIME_DIR/countersign`. `isUsable` returns true if this process may create files in a directory.
     package static func locate(
         environment: [String: String], uid: UInt32 = geteuid(),
-        isUsable: (String) -> Bool = { unsafe access($0, W_OK | X_OK) == 0 }
+        isUsable: (String) -> Bool = { FileSystem.allows($0, W_OK | X_OK) }
     ) -> String {
         if let given = firstAbsolute(environment["RUNTIME_DIRECTORY"]) { return given }
         let system = "/run/countersign"
@@ -37,9 +42,55 @@ package enum RuntimeDirectory {
     }
 }
 
-/// The first path of a colon-separated list, where it is absolute; without a slash at its end.
+/// Returns the first path of a colon-separated list if it is absolute, without a trailing slash.
 private func firstAbsolute(_ list: String?) -> String? {
     guard var path = list?.split(separator: ":").first, path.hasPrefix("/") else { return nil }
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     return String(path)
+}
+
+/// A directory that only its owner can enter.
+struct PrivateDirectory {
+    let path: String
+
+    /// True if the directory exists.
+    var exists: Bool { FileSystem.allows(path, F_OK) }
+
+    /// Creates the directory with mode 0700, and missing parents with the umask.
+    ///
+    /// Refuses a directory that others can write to, because they could replace the files in the directory.
+    func ensure() throws(FileFault) {
+        do {
+            try create(path, mode: 0o700)
+            let status = try FileSystem.status(of: path)
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw SystemError(code: ENOTDIR) }
+            guard status.st_uid == geteuid() || status.st_uid == 0 || geteuid() == 0 else {
+                throw SystemError(code: EPERM)
+            }
+            guard status.st_mode & 0o022 == 0 else {
+                throw FileFault(.exposed, "other users can write to the directory \(path); run: chmod 700 \(path)")
+            }
+        } catch let fault as FileFault {
+            throw fault
+        } catch let error as SystemError {
+            throw .system("use the directory", path, error.code)
+        } catch {
+            throw FileFault(.failed, "cannot use the directory \(path)")
+        }
+    }
+
+    private func create(_ path: String, mode: mode_t) throws(SystemError) {
+        do throws(SystemError) {
+            try FileSystem.makeDirectory(path, mode: mode)
+        } catch {
+            if error.code == EEXIST { return }
+            guard error.code == ENOENT, path.contains("/"), path != "/" else { throw error }
+            try create(parentDirectory(of: path), mode: 0o755)
+            do throws(SystemError) {
+                try FileSystem.makeDirectory(path, mode: mode)
+            } catch {
+                if error.code != EEXIST { throw error }
+            }
+        }
+    }
 }

@@ -3,30 +3,34 @@
 
 internal import Glibc
 package import Secrets
+internal import System
 
-/// How a command gets a secret from whoever runs it: never as an argument, which every user of the machine could read.
+/// Input of a secret for a command, from standard input or the terminal.
+///
+/// Never from an argument, which every user of the machine could read.
 package struct SecretInput: Sendable {
     private let input: Int32
     private let prompt: TerminalPrompt
 
-    /// From standard input, or from `terminal` where that is what standard input is.
+    /// Creates an input from standard input, or from `terminal` if standard input is a terminal.
     package init(input: Int32 = STDIN_FILENO, terminal: String = "/dev/tty") {
         self.input = input
         prompt = TerminalPrompt(terminal: terminal)
     }
 
-    /// Whether a person would have to type it.
+    /// True if a person has to type the secret.
     package var isTyped: Bool { isatty(input) == 1 }
 
-    /// All of the input, at most 1 MiB, without one newline at its end (a zero byte in it: as it is); or what is typed
-    /// after `question`. Never empty.
+    /// Returns the whole input, or the line typed after `question`. Never empty.
+    ///
+    /// The input has at most 1 MiB, and one final newline is removed unless it contains a zero byte.
     package func value(_ question: String) throws(KeyringError) -> Secret {
         let value = isTyped ? try ask(question) : try readAll()
         guard !value.isEmpty else { throw KeyringError(.invalid, "the value is empty; nothing was changed") }
         return value
     }
 
-    /// A passphrase from the terminal, wherever standard input is.
+    /// Returns a passphrase typed at the terminal, even if standard input is redirected.
     package func ask(_ question: String) throws(KeyringError) -> Secret {
         do {
             return try prompt.ask(question)
@@ -35,7 +39,7 @@ package struct SecretInput: Sendable {
         }
     }
 
-    /// A new passphrase from the terminal, typed twice.
+    /// Returns a new passphrase, typed twice at the terminal.
     package func askTwice(_ question: String) throws(KeyringError) -> Secret {
         do {
             return try prompt.askTwice(question, again: "Once more: ")
@@ -65,9 +69,9 @@ package struct SecretInput: Sendable {
         case .noTerminal:
             KeyringError(
                 .noPassphrase,
-                "there is no terminal to ask at; give the passphrase of the keyring as the systemd credential "
+                "there is no terminal for a prompt; provide the passphrase of the keyring as the systemd credential "
                     + "keyring-passphrase, in COUNTERSIGN_KEYRING_PASSPHRASE, or in a key file")
-        case .notTheSame: KeyringError(.invalid, "the two answers differ; nothing was changed")
+        case .mismatch: KeyringError(.invalid, "the two answers differ; nothing was changed")
         }
     }
 }

@@ -3,29 +3,33 @@
 
 internal import Glibc
 package import Secrets
+internal import Synchronization
+internal import System
 
-/// Asks a person at the terminal for a secret, without showing what is typed. It speaks to the controlling terminal itself,
-/// so standard input and output can be elsewhere.
+/// A prompt for a secret at the controlling terminal, without echo.
+///
+/// Standard input and output may be redirected.
 package struct TerminalPrompt: Sendable {
-    /// Why there is no answer.
+    /// A reason for a prompt without an answer.
     package enum Failure: Error, Sendable, Equatable {
-        /// The end of input, or more than 4096 bytes.
+        /// The input ended, or has more than 4096 bytes.
         case noAnswer
-        /// There is no terminal to ask at.
+        /// There is no terminal.
         case noTerminal
         /// The two answers differ.
-        case notTheSame
+        case mismatch
     }
 
     private let path: String
 
-    /// A prompt at the terminal of that path.
+    /// Creates a prompt at the terminal of that path.
     package init(terminal path: String = "/dev/tty") {
         self.path = path
     }
 
-    /// The line typed after `question`. The terminal's echo is restored on every way out; a signal that would have ended the
-    /// process meanwhile ends it after that.
+    /// Returns the line typed after `question`.
+    ///
+    /// The echo is restored in any case. A signal that would end the process takes effect after that.
     package func ask(_ question: String) throws(Failure) -> Secret {
         do {
             let terminal = try Descriptor(opening: path, O_RDWR)
@@ -39,10 +43,10 @@ package struct TerminalPrompt: Sendable {
         }
     }
 
-    /// The same answer to `question` and to `again`, for a value that nobody can see and nothing can check.
+    /// Returns the answer to `question` after its repetition at `again`, because the input is invisible.
     package func askTwice(_ question: String, again: String) throws(Failure) -> Secret {
         let answer = try ask(question)
-        guard try ask(again) == answer else { throw .notTheSame }
+        guard try ask(again) == answer else { throw .mismatch }
         return answer
     }
 
@@ -53,11 +57,11 @@ package struct TerminalPrompt: Sendable {
         let signals = try CaughtSignals()
         var silent = before
         silent.c_lflag &= ~tcflag_t(ECHO)
-        // What was typed ahead was typed in the open, for something else: it is dropped.
+        // Earlier input was echoed and meant for another program, so it is discarded.
         _ = try systemCall { unsafe tcsetattr(number, TCSAFLUSH, &silent) }
         let answer = Result { () throws(any Error) in
             try terminal.writeAll(Array(question.utf8))
-            // The line's end was not shown either; what comes next begins a new one.
+            // The line break of the answer was not echoed.
             defer { try? terminal.writeAll([UInt8(ascii: "\n")]) }
             return try line(from: number, signals)
         }
@@ -67,18 +71,63 @@ package struct TerminalPrompt: Sendable {
         return try answer.get()
     }
 
-    /// One line; `noAnswer` where it does not come to its end.
+    /// Reads one line; throws `noAnswer` if the line does not end.
     private static func line(from terminal: Int32, _ signals: borrowing CaughtSignals) throws -> Secret {
         var builder = SecretBuilder(capacity: 4096)
         var byte: UInt8 = 0
         while builder.count <= 4096 {
-            var waiting = [terminal, signals.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            _ = try systemCall { unsafe poll(&waiting, 2, -1) }
-            if waiting[1].revents != 0 { throw Failure.noAnswer }
+            let ready = try DescriptorIO.waitUntilReadable(anyOf: [terminal, signals.descriptor], within: nil)
+            if ready[1] { throw Failure.noAnswer }
             guard try systemCall({ unsafe read(terminal, &byte, 1) }) == 1 else { throw Failure.noAnswer }
             if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") { return builder.finish() }
             builder.append(byte)
         }
         throw Failure.noAnswer
+    }
+}
+
+/// The write end of the pipe that the signal handler writes to; -1 if no signals are caught.
+private let wakeUp = Atomic<Int32>(-1)
+/// The caught signal, or 0.
+private let arrived = Atomic<Int32>(0)
+
+/// Catches the signals that would end or stop the process while the terminal is without echo.
+///
+/// A signal handler may do very little, so it writes to a pipe. `release` raises the signal again after the terminal was restored.
+struct CaughtSignals: ~Copyable {
+    private static let numbers = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGALRM]
+
+    private let pipe: Pipe
+    private let before: [(number: Int32, action: sigaction)]
+
+    /// A descriptor that is readable after a signal.
+    var descriptor: Int32 { pipe.reader.number }
+
+    init() throws(SystemError) {
+        pipe = try Pipe()
+        arrived.store(0, ordering: .sequentiallyConsistent)
+        wakeUp.store(pipe.writer.number, ordering: .sequentiallyConsistent)
+        before = Self.numbers.map { number in
+            var action = sigaction()
+            unsafe action.__sigaction_handler.sa_handler = { number in
+                arrived.store(number, ordering: .sequentiallyConsistent)
+                var byte: UInt8 = 0
+                unsafe write(wakeUp.load(ordering: .sequentiallyConsistent), &byte, 1)
+            }
+            var previous = sigaction()
+            unsafe sigaction(number, &action, &previous)
+            return (number, previous)
+        }
+    }
+
+    /// Restores the signal handlers, and raises the caught signal if there is one.
+    consuming func release() {
+        for (number, action) in before {
+            var action = action
+            unsafe sigaction(number, &action, nil)
+        }
+        wakeUp.store(-1, ordering: .sequentiallyConsistent)
+        let number = arrived.load(ordering: .sequentiallyConsistent)
+        if number != 0 { raise(number) }
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeHandling
 internal import Crypto
 
-/// The resources of the areas.
+/// Resources of the areas.
 enum Samples {
-    /// How the request arrived: method, path, query, fields, and the size and digest of the body. No secret comes back.
+    /// Returns the received request without secrets: method, path, query, fields, size and digest of the body.
     static func echo(_ request: DemoRequest) -> DemoResponse {
         let fields = request.fields.map { field -> JSONValue in
             let isSecret = ["authorization", "cookie"].contains(field.name.lowercased())
@@ -21,7 +22,7 @@ enum Samples {
             ])
     }
 
-    /// Server-sent events: `lines` of them, `pause` milliseconds apart.
+    /// Returns server-sent events: a number of `lines`, `pause` milliseconds apart.
     static func stream(_ request: DemoRequest) -> DemoResponse {
         func number(_ name: String, default value: Int, atMost limit: Int) -> Int {
             min(max(request.queryValue(name).flatMap { Int($0) } ?? value, 1), limit)
@@ -33,16 +34,12 @@ enum Samples {
                 pause: number("pause", default: 200, atMost: 60_000)))
     }
 
-    /// The digest of UTF-8 text or of bytes, in hexadecimal digits.
-    static func sha256(_ bytes: some Collection<UInt8>) -> String { hexadecimal(SHA256.hash(data: Array(bytes))) }
+    /// Returns the SHA-256 digest in hexadecimal digits.
+    static func sha256(_ bytes: some Collection<UInt8>) -> String { Hex.encode(SHA256.hash(data: Array(bytes))) }
 
-    /// A name that nobody guesses.
+    /// Returns an unpredictable name.
     static func randomName() -> String {
         var generator = SystemRandomNumberGenerator()
-        return hexadecimal((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
-    }
-
-    private static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        return Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
     }
 }

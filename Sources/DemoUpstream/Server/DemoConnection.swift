@@ -3,22 +3,21 @@
 
 internal import Glibc
 internal import HTTPWire
+internal import System
 
-/// One connection, read and answered by its own thread.
+/// Connection served by its own thread.
 struct DemoConnection {
     private let descriptor: Int32
-    /// The longest body that is taken, in bytes.
+    /// Maximum size of a request's body, in bytes.
     private static let longestBody = 1 << 26
 
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
-        var on: Int32 = 1
-        unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-        var idle = timeval(tv_sec: 75, tv_usec: 0)
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &idle, socklen_t(MemoryLayout<timeval>.size))
+        Sockets.sendAtOnce(descriptor)
+        Sockets.setTimeouts(descriptor, receive: .seconds(75))
     }
 
-    /// Has its requests answered by the handler until either side ends it.
+    /// Serves requests with `handler` until either side closes the connection.
     func serve(_ handler: (DemoRequest) -> DemoResponse, _ tell: DemoTeller) {
         var waiting = ByteQueue()
         do throws(WireError) {
@@ -34,7 +33,7 @@ struct DemoConnection {
 
     // MARK: Requests
 
-    /// The next request, and whether another may follow; `nil` at the end.
+    /// Returns the next request, and true if another may follow; nil at the end.
     private func nextRequest(in waiting: inout ByteQueue) throws(WireError) -> (DemoRequest, keepsAlive: Bool)? {
         var parser = RequestHeadParser()
         while true {
@@ -73,10 +72,8 @@ struct DemoConnection {
     }
 
     private func receive(into waiting: inout ByteQueue) -> Bool {
-        var bytes = [UInt8](repeating: 0, count: 16_384)
-        let count = unsafe recv(descriptor, &bytes, bytes.count, 0)
-        guard count > 0 else { return false }
-        waiting.append(bytes[..<count])
+        guard let bytes = try? DescriptorIO.read(from: descriptor, atMost: 16_384), !bytes.isEmpty else { return false }
+        waiting.append(bytes)
         return true
     }
 
@@ -112,15 +109,5 @@ struct DemoConnection {
         return true
     }
 
-    private func send(_ bytes: [UInt8]) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes {
-                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
-    }
+    private func send(_ bytes: [UInt8]) -> Bool { DescriptorIO.sendAll(bytes.span, on: descriptor) }
 }

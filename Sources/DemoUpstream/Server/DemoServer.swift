@@ -3,8 +3,9 @@
 
 internal import Glibc
 internal import Synchronization
+internal import System
 
-/// A small HTTP/1.1 server on 127.0.0.1, with a thread for each connection.
+/// Small HTTP/1.1 server on 127.0.0.1, with a thread for each connection.
 final class DemoServer: Sendable {
     private struct State {
         var listener: Int32?
@@ -14,27 +15,29 @@ final class DemoServer: Sendable {
     private let state = Mutex(State())
     private let handler: @Sendable (DemoRequest) -> DemoResponse
     private let tell: DemoTeller
-    /// Further connections than that are closed at once.
+    /// Maximum number of connections; further ones are closed at once.
     private static let mostConnections = 1024
 
-    /// A server whose requests that handler answers, on the connection's thread.
+    /// Creates a server that calls `handler` on the connection's thread.
     init(tell: @escaping DemoTeller, handler: @escaping @Sendable (DemoRequest) -> DemoResponse) {
         self.tell = tell
         self.handler = handler
     }
 
-    /// Listens on that port (0: any free one) and serves; returns the port.
+    /// Listens on a port (0: any free one), serves, and returns the port.
     func start(port: UInt16) throws(DemoServerError) -> UInt16 {
         let (listener, port) = try Self.listen(port: port)
         state.withLock { $0.listener = listener }
-        guard DemoThread.start({ [self] in accept(listener) }) else {
+        do throws(ThreadError) {
+            try startThread { [self] in accept(listener) }
+        } catch {
             close(listener)
-            throw DemoServerError(doing: "start a thread", port: port, code: EAGAIN)
+            throw DemoServerError(doing: "start a thread", port: port, code: error.code)
         }
         return port
     }
 
-    /// Ends the listener and every connection; their threads close them.
+    /// Shuts down the listener and every connection; their threads close them.
     func stop() {
         state.withLock { state in
             if let listener = state.listener { shutdown(listener, Int32(SHUT_RDWR)) }
@@ -43,7 +46,7 @@ final class DemoServer: Sendable {
         }
     }
 
-    /// A port that nobody listens on.
+    /// Returns a free port.
     static func freePort() throws(DemoServerError) -> UInt16 {
         let (listener, port) = try listen(port: 0)
         close(listener)
@@ -59,7 +62,7 @@ final class DemoServer: Sendable {
                 return
             }
             guard descriptor >= 0 else {
-                // The caller that waited may be gone, and there may be room again in a moment.
+                // The waiting caller may be gone, and descriptors may be available again in a moment.
                 usleep(10_000)
                 continue
             }
@@ -68,9 +71,11 @@ final class DemoServer: Sendable {
                 guard state.connections.count < Self.mostConnections else { return false }
                 return state.connections.insert(descriptor).inserted
             }
-            guard hasRoom, DemoThread.start({ [self] in serve(descriptor) }) else {
+            do throws(ThreadError) {
+                guard hasRoom else { throw ThreadError(code: EAGAIN) }
+                try startThread { [self] in serve(descriptor) }
+            } catch {
                 end(descriptor)
-                continue
             }
         }
     }
@@ -80,7 +85,7 @@ final class DemoServer: Sendable {
         end(descriptor)
     }
 
-    /// Closes it under the lock, so that `stop` meets no descriptor that is another's by then.
+    /// Closes a connection under the lock, so that `stop` cannot shut down a reused descriptor.
     private func end(_ descriptor: Int32) {
         state.withLock { state in
             state.connections.remove(descriptor)
@@ -89,26 +94,35 @@ final class DemoServer: Sendable {
     }
 
     private static func listen(port: UInt16) throws(DemoServerError) -> (listener: Int32, port: UInt16) {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard listener >= 0 else { throw DemoServerError(doing: "make a socket", port: port, code: errno) }
-        var on: Int32 = 1
-        unsafe setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe bind(listener, generic, length) == 0 && Glibc.listen(listener, 1024) == 0
-                    && getsockname(listener, generic, &length) == 0
-            }
+        let listener: Int32
+        do throws(SystemError) {
+            listener = try Sockets.makeStream(AF_INET)
+        } catch {
+            throw DemoServerError(doing: "make a socket", port: port, code: error.code)
         }
-        guard isBound else {
-            let code = errno
+        Sockets.reuseAddress(listener)
+        do throws(SystemError) {
+            try SocketAddress(loopbackPort: port).bind(listener)
+            try systemCall { Glibc.listen(listener, 1024) }
+        } catch {
             close(listener)
-            throw DemoServerError(doing: "listen on 127.0.0.1", port: port, code: code)
+            throw DemoServerError(doing: "listen on 127.0.0.1", port: port, code: error.code)
         }
-        return (listener, UInt16(bigEndian: address.sin_port))
+        return (listener, SocketAddress.local(of: listener)?.hostAndPort?.port ?? port)
+    }
+}
+
+/// Failure to start the demonstration's server.
+package struct DemoServerError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Failed step.
+    package let doing: String
+    /// Port number.
+    package let port: UInt16
+    /// Error number of the system (`errno`).
+    package let code: Int32
+
+    /// Failed step, port and error.
+    package var description: String {
+        "cannot \(doing), port \(port): error \(code)\(code == EADDRINUSE ? " (the port is in use; choose another)" : "")"
     }
 }

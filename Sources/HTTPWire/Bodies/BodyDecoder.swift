@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Finds the data of a request's body between its framing.
+/// Decoder that finds the data of a request's body within its framing.
 ///
-/// A value without memory of its own: the data stays where it is, and the caller forgets what a step has consumed. Bytes
-/// that are not consumed come again at the start of the next call.
+/// A value without a buffer: the data stays in place, and the caller discards the bytes that a step consumed. Other
+/// bytes must come again at the start of the next call.
 public struct BodyDecoder: Sendable {
-    /// What one call found.
+    /// Result of one call.
     public enum Step: Equatable, Sendable {
-        /// Data; `consumed` bytes, the data among them, are done with.
+        /// Data; `consumed` bytes, including the data, can be discarded.
         case data(ByteRange, consumed: Int)
-        /// Nothing more in these bytes; `consumed` of them are done with.
+        /// No more data in these bytes; `consumed` of them can be discarded.
         case needMore(consumed: Int)
-        /// The body has ended; what follows the `consumed` bytes is the next message. Trailers are in `trailers`.
+        /// End of the body; the next message follows the `consumed` bytes. `trailers` has the trailers.
         case end(consumed: Int)
-        /// The framing is broken. Nothing later on the connection can be trusted.
+        /// Broken framing. Nothing later on the connection can be trusted.
         case refused(WireError)
     }
 
@@ -26,7 +26,7 @@ public struct BodyDecoder: Sendable {
 
     private var state: State
 
-    /// A decoder for a body of that framing, whose trailer section is held to `trailerLimits`.
+    /// Creates a decoder for a framing, with limits for the trailer section.
     public init(framing: BodyFraming, trailerLimits: HeadLimits = HeadLimits(head: 8_192, fieldCount: 32)) {
         state =
             switch framing {
@@ -36,12 +36,12 @@ public struct BodyDecoder: Sendable {
             }
     }
 
-    /// Once the body has ended: the trailer fields that may be forwarded, as ranges into the bytes of that last call.
+    /// Forwardable trailer fields once the body has ended, as ranges of the bytes of the last call.
     public var trailers: [FieldLine] {
         if case .chunked(let decoder) = state { decoder.trailers } else { [] }
     }
 
-    /// True if the body has ended, trailers included.
+    /// True if the body has ended, including trailers.
     public var hasEnded: Bool {
         switch state {
         case .length(let remaining): remaining == 0
@@ -50,12 +50,12 @@ public struct BodyDecoder: Sendable {
         }
     }
 
-    /// The number of bytes of data still to come, where the framing tells.
+    /// Number of data bytes still to come, if the framing has a length.
     public var remaining: UInt64? {
         if case .length(let remaining) = state { remaining } else { nil }
     }
 
-    /// Takes one step in `bytes`. After `end` and `refused` every further step says the same and consumes nothing.
+    /// Decodes one step; after `end` or `refused`, repeats the result and consumes nothing.
     public mutating func decode(_ bytes: Span<UInt8>) -> Step {
         switch state {
         case .length(0):

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// How long the body of a request is (RFC 9112 section 6.3).
+internal import Basics
+
+/// Length of a request's body (RFC 9112 §6.3).
 public enum BodyFraming: Equatable, Sendable {
     /// No body.
     case none
-    /// So many bytes; at most `Int64.max`, the largest that files and libcurl can count.
+    /// A number of bytes; at most `Int64.max`, the largest that files and libcurl can count.
     case length(UInt64)
-    /// Chunks, until the last (RFC 9112 section 7.1).
+    /// Chunks up to the last one (RFC 9112 §7.1).
     case chunked
 
-    /// True if nothing follows the head. `Content-Length: 0` is no body either.
+    /// True if nothing follows the head; `Content-Length: 0` counts as no body.
     public var isEmpty: Bool { self == .none || self == .length(0) }
 }
 
 extension BodyFraming {
-    /// `Content-Length`: digits only, no sign, no list, nothing that overflows (RFC 9110 section 8.6).
+    /// Parses `Content-Length`: digits only, no sign, no list, no overflow (RFC 9110 §8.6).
     static func length(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) -> UInt64 {
         guard !value.isEmpty else { throw .contentLengthInvalid }
         var length: UInt64 = 0
@@ -31,16 +33,17 @@ extension BodyFraming {
         return length
     }
 
-    /// `Transfer-Encoding` of a request: exactly one `chunked`, in any case of letters.
+    /// Checks that the `Transfer-Encoding` of a request is a single `chunked`, in any case.
     ///
-    /// A well-formed list of other codings that ends in the one chunked is 501 (RFC 9112 section 6.1); everything else
-    /// leaves the length open or unclear and is 400 (section 6.3).
+    /// A well-formed list of other codings that ends in a single chunked is 501 (RFC 9112 §6.1). Everything else leaves
+    /// the length open or unclear and is 400 (RFC 9112 §6.3).
     static func checkTransferEncoding(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) {
         if bytes.matches(value, ignoringCase: "chunked") { return }
         var elements = ListElements(value)
         var chunked = false
         var other = false
-        // A trailing comma is an empty element; harmless in other lists, here a sign of something being hidden.
+        // A trailing comma is an empty element: harmless in other lists, but here a hint that something is being
+        // hidden.
         guard !value.isEmpty, bytes[value.end - 1] != UInt8(ascii: ","), bytes[value.start] != UInt8(ascii: ",") else {
             throw .transferEncodingInvalid
         }

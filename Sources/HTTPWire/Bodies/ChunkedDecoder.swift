@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The chunked coding (RFC 9112 section 7.1), byte by byte but for the data.
+internal import Basics
+
+/// Decoder of the chunked coding (RFC 9112 §7.1), byte by byte except for the data.
 struct ChunkedDecoder: Sendable {
-    /// Data of one step, so that its range can be counted.
+    /// Maximum data of one step, so that a range can count it.
     static let longestStep = 1 << 30
-    /// Of all chunk extensions of a body. Nobody uses them; many small chunks with long ones are an attack.
+    /// Maximum for all chunk extensions of a body. They have no users; many small chunks with long ones are an attack.
     private static let extensionLimit = 16_384
 
     private enum State {
@@ -27,7 +29,7 @@ struct ChunkedDecoder: Sendable {
         self.limits = limits
     }
 
-    /// True if the last chunk and the trailer section have come.
+    /// True if the last chunk and the trailer section have arrived.
     var hasEnded: Bool { if case .ended = state { true } else { false } }
 
     mutating func decode(_ bytes: Span<UInt8>) throws(WireErrorCode) -> BodyDecoder.Step {
@@ -58,7 +60,7 @@ struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// Everything but the data and the trailers.
+    /// Advances over a byte that is neither data nor trailer.
     private mutating func advance(over byte: UInt8) throws(WireErrorCode) {
         switch state {
         case .size(let size, let digits):
@@ -85,8 +87,9 @@ struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// `1*HEXDIG`, to be read without overflow (RFC 9112 section 7.1): sixteen digits at most, and no more than an
-    /// `Int64` counts.
+    /// Advances within a chunk size: `1*HEXDIG`, read without overflow (RFC 9112 §7.1).
+    ///
+    /// At most sixteen digits, and no more than `Int64.max`.
     private mutating func advance(size: UInt64, digits: Int, over byte: UInt8) throws(WireErrorCode) {
         if let digit = byte.hexadecimalValue {
             guard digits < 16, size <= UInt64(Int64.max) >> 4 else { throw .chunkSizeTooLarge }
@@ -105,6 +108,81 @@ struct ChunkedDecoder: Sendable {
             state = .extensions(extensions, size: size)
         default:
             throw .chunkSizeInvalid
+        }
+    }
+}
+
+/// Validator of the extensions after a chunk size, which are then dropped (RFC 9112 §7.1.1).
+///
+/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. "Bad" white space must be accepted where the
+/// grammar has it (RFC 9110 §5.6.3), and nowhere else: `5 CRLF` with a space after the size is refused.
+struct ChunkExtensions: Sendable {
+    private enum State {
+        case beforeSemicolon, beforeName, name, afterName, beforeValue, token, quoted, escaped, afterQuoted
+    }
+
+    private var state = State.beforeSemicolon
+
+    /// Consumes one byte; returns true if it was the CR that ends the extensions.
+    mutating func endsAfter(_ byte: UInt8) throws(WireErrorCode) -> Bool {
+        // A bare LF inside is how two readers come to see different chunks.
+        guard byte != .lineFeed else { throw .chunkTerminatorInvalid }
+        switch state {
+        case .beforeSemicolon:
+            try separator(byte, blankLeadsTo: .beforeSemicolon)
+        case .beforeName:
+            if ByteClass.token.contains(byte) { state = .name } else if !byte.isBlank { throw .chunkExtensionInvalid }
+        case .name:
+            if ByteClass.token.contains(byte) { break }
+            if byte == .carriageReturn { return true }
+            try nameEnd(byte)
+        case .afterName:
+            try nameEnd(byte)
+        case .beforeValue:
+            if byte == UInt8(ascii: "\"") {
+                state = .quoted
+            } else if ByteClass.token.contains(byte) {
+                state = .token
+            } else if !byte.isBlank {
+                throw .chunkExtensionInvalid
+            }
+        case .token:
+            if ByteClass.token.contains(byte) { break }
+            if byte == .carriageReturn { return true }
+            try separator(byte, blankLeadsTo: .beforeSemicolon)
+        case .quoted:
+            if byte == UInt8(ascii: "\"") {
+                state = .afterQuoted
+            } else if byte == UInt8(ascii: "\\") {
+                state = .escaped
+            } else if !ByteClass.quotedText.contains(byte), byte < 0x80 {
+                throw .chunkExtensionInvalid
+            }
+        case .escaped:
+            guard byte.isFieldValue else { throw .chunkExtensionInvalid }
+            state = .quoted
+        case .afterQuoted:
+            if byte == .carriageReturn { return true }
+            try separator(byte, blankLeadsTo: .beforeSemicolon)
+        }
+        return false
+    }
+
+    private mutating func nameEnd(_ byte: UInt8) throws(WireErrorCode) {
+        if byte == UInt8(ascii: "=") {
+            state = .beforeValue
+        } else {
+            try separator(byte, blankLeadsTo: .afterName)
+        }
+    }
+
+    private mutating func separator(_ byte: UInt8, blankLeadsTo next: State) throws(WireErrorCode) {
+        if byte == UInt8(ascii: ";") {
+            state = .beforeName
+        } else if byte.isBlank {
+            state = next
+        } else {
+            throw .chunkExtensionInvalid
         }
     }
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Trailer fields on their way from one side to the other (RFC 9110 section 6.5): checked, and without those that must not
-/// go further.
+internal import Basics
+
+/// Trailer fields to be forwarded, checked and filtered (RFC 9110 §6.5).
 public struct TrailerLines: ~Copyable {
-    /// Bytes held at most; with what a trailer section may be long this is never reached.
+    /// Maximum bytes held; never reached with the limits of a trailer section.
     private static let limit = 16_384
-    /// Lines held at most.
+    /// Maximum lines held.
     private static let maximum = 64
 
-    /// The lines, each with its CRLF.
+    /// Lines, each with its CRLF.
     public private(set) var lines = ByteQueue()
-    /// How many lines there were, those included that were dropped.
+    /// Number of lines, including dropped ones.
     private var count = 0
 
-    /// No lines.
+    /// Creates an empty list.
     public init() {}
 
     /// True if no line is held.
@@ -31,8 +32,9 @@ public struct TrailerLines: ~Copyable {
         }
     }
 
-    /// Adds one line as an HTTP/2 upstream sent it and libcurl wrote it, with its line ending. Throws where it is no field
-    /// line, and where there are too many.
+    /// Adds one line of an HTTP/2 upstream, as libcurl wrote it, with its line ending.
+    ///
+    /// Throws if the text is not a field line, or if there are too many.
     public mutating func append(line: Span<UInt8>) throws(WireError) {
         do throws(WireErrorCode) {
             let end = line.count - 2
@@ -45,7 +47,7 @@ public struct TrailerLines: ~Copyable {
         }
     }
 
-    /// Calls `body` with name and value of each line, without white space around it.
+    /// Calls `body` with name and value of each line, without surrounding white space.
     public func forEach<Failure>(
         _ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
@@ -60,9 +62,55 @@ public struct TrailerLines: ~Copyable {
         }
     }
 
-    /// Forgets them all.
+    /// Removes all lines.
     public mutating func removeAll() {
         lines.removeAll(keepingCapacity: 1_024)
         count = 0
+    }
+}
+
+/// Scanner for the field lines after the last chunk, up to the empty line (RFC 9112 §7.1.2).
+struct TrailerSection: Sendable {
+    private var lineStart = 0
+    private var scanned = 0
+
+    /// Finds the end of the section that starts at `origin`, resuming from the previous call.
+    ///
+    /// - Returns: the length of the section with its empty line, or nil until it has arrived.
+    mutating func scan(
+        _ bytes: Span<UInt8>, from origin: Int, limits: HeadLimits
+    ) throws(WireErrorCode) -> Int? {
+        while let lineFeed = bytes.firstLineFeed(from: origin + scanned) {
+            let length = lineFeed + 1 - origin
+            guard length <= limits.head else { throw .trailersTooLarge }
+            guard length - 1 > lineStart, bytes[lineFeed - 1] == .carriageReturn else { throw .bareLineFeed }
+            if length - 2 == lineStart { return length }
+            lineStart = length
+            scanned = length
+        }
+        scanned = max(scanned, bytes.count - origin)
+        guard scanned <= limits.head else { throw .trailersTooLarge }
+        return nil
+    }
+
+    /// Returns the forwardable lines of a complete section.
+    ///
+    /// Dropped are lines that would change how the message is framed, routed, authenticated or read, after this was
+    /// decided (RFC 9110 §6.5.1).
+    static func fields(
+        _ bytes: Span<UInt8>, from start: Int, to end: Int, limits: HeadLimits
+    ) throws(WireErrorCode) -> [FieldLine] {
+        var lines: [FieldLine] = []
+        var count = 0
+        var position = start
+        while position < end - 2, let lineFeed = bytes.firstLineFeed(from: position) {
+            guard !bytes[position].isBlank else { throw .fieldsFolded }
+            count += 1
+            guard count <= limits.fieldCount else { throw .fieldsTooMany }
+            let line = try FieldLine(bytes, from: position, to: lineFeed - 1)
+            if !line.isForbiddenInTrailers(in: bytes) { lines.append(line) }
+            position = lineFeed + 1
+        }
+        return lines
     }
 }

@@ -5,12 +5,12 @@
     internal import Glibc
 #endif
 
-/// A growing first-in, first-out queue of bytes on memory of its own: what sockets are read into and written from.
+/// Growing first-in, first-out queue of bytes, for reading from and writing to sockets.
 ///
-/// Nothing is allocated before the first byte. Consuming everything resets the queue to the start of its memory, so that
-/// a connection that answers what it reads never moves a byte.
+/// Allocates nothing before the first byte. Consuming everything resets the queue to the start of its memory, so a
+/// connection that answers each request as it arrives never moves a byte.
 ///
-/// The `@inlinable` ones are called some tens of times for each request, from other targets.
+/// Methods marked `@inlinable` are called dozens of times per request from other targets.
 @safe
 public struct ByteQueue: ~Copyable {
     @usableFromInline var storage: UnsafeMutableRawPointer?
@@ -18,7 +18,7 @@ public struct ByteQueue: ~Copyable {
     @usableFromInline var end = 0
     @usableFromInline var allocated = 0
 
-    /// An empty queue with room for `capacity` bytes; none is allocated for zero.
+    /// Creates an empty queue with room for `capacity` bytes; allocates nothing for zero.
     public init(capacity: Int = 0) {
         if capacity > 0 { relocate(capacity: capacity) }
     }
@@ -27,18 +27,18 @@ public struct ByteQueue: ~Copyable {
         unsafe storage?.deallocate()
     }
 
-    /// The number of bytes waiting.
+    /// Number of waiting bytes.
     @inlinable
     public var count: Int { end - start }
 
-    /// True if no byte waits.
+    /// True if no byte is waiting.
     @inlinable
     public var isEmpty: Bool { start == end }
 
-    /// The number of bytes of memory held.
+    /// Number of bytes of allocated memory.
     public var capacity: Int { allocated }
 
-    /// Lends the waiting bytes to `body`; they must not be kept beyond it.
+    /// Passes the waiting bytes to `body`; the span must not escape.
     @inlinable
     public func withSpan<Result, Failure>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
@@ -49,7 +49,7 @@ public struct ByteQueue: ~Copyable {
         return try body(bytes)
     }
 
-    /// Lends the waiting bytes as a buffer, for a system call; it must not be kept beyond `body`.
+    /// Passes the waiting bytes to `body` as a buffer, for a system call; the buffer must not escape.
     @inlinable
     public func withUnsafeBytes<Result, Failure>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -58,10 +58,11 @@ public struct ByteQueue: ~Copyable {
         return try unsafe body(UnsafeRawBufferPointer(start: storage + start, count: count))
     }
 
-    /// Lends at least `minimum` bytes of free space (and all there is) to `body`, which fills it from the front and
-    /// returns how many bytes it wrote; those are appended. A count outside the space is brought into it.
+    /// Passes all free space, at least `minimum` bytes, to `body` and appends what was written.
     ///
-    /// - Returns: the number of bytes appended.
+    /// `body` fills the space from the front and returns the number of bytes written. A count outside the space is
+    /// clamped.
+    ///
     @discardableResult
     @inlinable
     public mutating func withUnsafeFreeSpace<Failure>(
@@ -76,7 +77,7 @@ public struct ByteQueue: ~Copyable {
         return committed
     }
 
-    /// Forgets the first `count` bytes (all of them, if there are fewer).
+    /// Removes the first `count` bytes, or all if there are fewer.
     @inlinable
     public mutating func consume(_ count: Int) {
         guard count > 0 else { return }
@@ -88,10 +89,10 @@ public struct ByteQueue: ~Copyable {
         start += count
     }
 
-    /// All that it holds, copied.
+    /// Returns a copy of all waiting bytes.
     public func copy() -> [UInt8] { withSpan { $0.copy(ByteRange(start: 0, end: $0.count)) } }
 
-    /// Forgets every byte, and the memory too where it is more than `maximum` bytes.
+    /// Removes every byte, and frees memory larger than `maximum` bytes.
     @inlinable
     public mutating func removeAll(keepingCapacity maximum: Int = .max) {
         start = 0
@@ -102,25 +103,25 @@ public struct ByteQueue: ~Copyable {
         allocated = 0
     }
 
-    /// Forgets every byte, waiting or consumed, overwrites the memory and gives it back: for what held a secret.
+    /// Overwrites and frees the memory, for a queue that held a secret.
     public mutating func erase() {
         if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
         removeAll(keepingCapacity: 0)
     }
 
-    /// The same, but keeps the memory where it is no more than `maximum` bytes.
+    /// Overwrites the memory, and frees memory larger than `maximum` bytes.
     public mutating func wipe(keepingCapacity maximum: Int) {
         guard allocated <= maximum else { return erase() }
         if let storage = unsafe storage { unsafe explicit_bzero(storage, allocated) }
         removeAll()
     }
 
-    /// Sees to it that `count` bytes fit behind the waiting ones without another allocation.
+    /// Reserves space for `count` more bytes, so that appending them allocates nothing.
     public mutating func reserve(_ count: Int) {
         makeRoom(for: max(count, 0))
     }
 
-    /// Appends what `count` bytes at `source` hold.
+    /// Appends `count` bytes from `source`.
     @inlinable
     @inline(__always)
     mutating func append(from source: UnsafeRawPointer, count: Int) {
@@ -144,8 +145,10 @@ public struct ByteQueue: ~Copyable {
         if allocated - end < extra { makeRoomSlowly(for: extra) }
     }
 
-    /// Compacts where that is enough and cheap, grows otherwise. Moving most of a large queue for the sake of a few bytes
-    /// consumed would make a long stream quadratic: above 16 KiB a quarter of the memory must have come free.
+    /// Makes room by compacting if compacting is enough and cheap, by growing otherwise.
+    ///
+    /// Moving most of a large queue to reclaim a few consumed bytes would make a long stream quadratic: above 16 KiB, a
+    /// quarter of the memory must be free.
     @inline(never)
     @usableFromInline
     mutating func makeRoomSlowly(for extra: Int) {
@@ -171,5 +174,89 @@ public struct ByteQueue: ~Copyable {
         allocated = rounded
         end = count
         start = 0
+    }
+}
+
+/// Appending bytes, text and numbers.
+extension ByteQueue {
+    /// Appends the bytes of a span.
+    @inlinable
+    public mutating func append(_ bytes: Span<UInt8>) {
+        unsafe bytes.withUnsafeBytes { source in
+            guard let base = source.baseAddress else { return }
+            unsafe append(from: base, count: source.count)
+        }
+    }
+
+    /// Appends the bytes of a buffer.
+    public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress else { return }
+        unsafe append(from: base, count: bytes.count)
+    }
+
+    /// Appends the bytes of a buffer, and returns false if more than `limit` bytes would then be waiting.
+    public mutating func append(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> Bool {
+        guard bytes.count <= limit - count else { return false }
+        unsafe append(bytes)
+        return true
+    }
+
+    /// Appends a literal, whose length the compiler knows: a few stores and no call.
+    @inlinable
+    @inline(__always)
+    public mutating func append(_ text: StaticString) {
+        guard text.hasPointerRepresentation else {
+            append(String(describing: text))
+            return
+        }
+        unsafe append(from: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+
+    /// Appends a text as UTF-8.
+    @_disfavoredOverload
+    public mutating func append(_ text: String) {
+        append(text.utf8)
+    }
+
+    /// Appends the bytes of an array.
+    @inlinable
+    public mutating func append(_ bytes: [UInt8]) { append(bytes.span) }
+
+    /// Appends the bytes of a collection.
+    public mutating func append(_ bytes: some Collection<UInt8>) {
+        let copied: Void? = bytes.withContiguousStorageIfAvailable { buffer in
+            unsafe append(UnsafeRawBufferPointer(buffer))
+        }
+        if copied == nil {
+            for byte in bytes { append(byte) }
+        }
+    }
+
+    /// Appends a number in decimal digits.
+    public mutating func append(decimal value: UInt64) {
+        var (digits, bound): (Int, UInt64) = (1, 10)
+        // The greatest number has 20 digits.
+        while digits < 20, value >= bound {
+            digits += 1
+            bound &*= 10
+        }
+        unsafe withUnsafeFreeSpace(minimum: digits) { room in
+            var rest = value
+            for index in stride(from: digits - 1, through: 0, by: -1) {
+                unsafe room[index] = UInt8(truncatingIfNeeded: 48 + rest % 10)
+                rest /= 10
+            }
+            return digits
+        }
+    }
+
+    /// Appends a number in lowercase hexadecimal digits.
+    public mutating func append(hexadecimal value: UInt64) {
+        var shift = max(0, (64 - value.leadingZeroBitCount + 3) / 4 - 1) * 4
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: value >> UInt64(shift)) & 15
+            append(digit < 10 ? 48 + digit : 87 + digit)
+            shift -= 4
+        }
     }
 }

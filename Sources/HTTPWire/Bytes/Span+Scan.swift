@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 #if canImport(Glibc)
     internal import Glibc
 #endif
 
 extension Span<UInt8> {
-    /// The first LF at or after `position`, found by the C library, which looks at many bytes at a time.
+    /// Returns the position of the first LF at or after `position`.
     @inline(__always)
     public func firstLineFeed(from position: Int) -> Int? {
         guard position < count else { return nil }
@@ -19,7 +21,7 @@ extension Span<UInt8> {
         }
     }
 
-    /// The first position from `start` up to `end` that holds no `tchar`, or `end` (RFC 9110 section 5.6.2).
+    /// Returns the first position from `start` up to `end` that holds no `tchar`, or `end` (RFC 9110 §5.6.2).
     @inline(__always)
     func endOfToken(from start: Int, to end: Int) -> Int {
         guard start >= 0, end <= count else { return start }
@@ -28,16 +30,16 @@ extension Span<UInt8> {
         return index
     }
 
-    /// Returns whether every byte from `start` up to `end` may stand in a field value (RFC 9110 section 5.5), eight at a time.
+    /// Returns true if a field value may contain all bytes from `start` up to `end` (RFC 9110 §5.5).
     func isFieldValue(from start: Int, to end: Int) -> Bool {
         guard start >= 0, end <= count else { return false }
         var index = start
         while index < end, end &- start >= 8 {
-            // The last eight may be looked at a second time.
+            // Eight bytes at a time; the last eight may overlap with the eight before.
             index = Swift.min(index, end &- 8)
             let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // The high bit of a byte is set by one below 0x20, and by 0x7F; a byte above may be accused with it, so that the
-            // eight are then looked at one by one, as they are for a tab.
+            // The high bit of a byte is set by a byte below 0x20 and by 0x7F. A byte above may be flagged with it, so
+            // the eight are then checked one by one, as they are for a tab.
             let low = (word &- 0x2020_2020_2020_2020) & ~word
             let delete = word ^ 0x7F7F_7F7F_7F7F_7F7F
             let flags = (low | ((delete &- 0x0101_0101_0101_0101) & ~delete)) & 0x8080_8080_8080_8080

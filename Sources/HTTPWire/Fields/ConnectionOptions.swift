@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What the `Connection` fields of a message say (RFC 9110 section 7.6.1).
+internal import Basics
+
+/// Options of a message's `Connection` fields (RFC 9110 §7.6.1).
 struct ConnectionOptions: Equatable, Sendable {
-    /// Options beyond this many are of no use but to make the comparison with every field expensive.
+    /// More options have no use and would make the comparison with every field expensive.
     private static let maximum = 64
 
     private(set) var close = false
     private(set) var keepAlive = false
     private(set) var upgrade = false
-    /// The tokens that name fields: all but `keep-alive`, whose field goes no further anyway.
+    /// Tokens that name fields: all but `keep-alive`, whose field is never forwarded anyway.
     private var nominated: [(name: ByteRange, kind: FieldName)] = []
     private var count = 0
 
@@ -18,7 +20,7 @@ struct ConnectionOptions: Equatable, Sendable {
             && one.nominated.elementsEqual(other.nominated) { $0.name == $1.name }
     }
 
-    /// Adds the list in one value. Empty elements are passed over (RFC 9110 section 5.6.1.2).
+    /// Adds the list in one value; empty elements are skipped (RFC 9110 §5.6.1.2).
     mutating func add(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) {
         var elements = ListElements(value)
         while let element = try elements.next(in: bytes, orThrow: .connectionInvalid) {
@@ -26,7 +28,7 @@ struct ConnectionOptions: Equatable, Sendable {
             guard count <= ConnectionOptions.maximum else { throw .connectionInvalid }
             if bytes.matches(element, ignoringCase: "close") {
                 close = true
-                // No field of that name is registered, but a peer can make one up, and it concerns this connection only.
+                // No field of that name is registered, but a peer can invent one, and it concerns this connection only.
                 nominated.append((element, .other))
             } else if bytes.matches(element, ignoringCase: "keep-alive") {
                 keepAlive = true
@@ -38,7 +40,7 @@ struct ConnectionOptions: Equatable, Sendable {
         }
     }
 
-    /// Marks the lines that the options name, whatever they are.
+    /// Marks the lines that the options name, whatever their kind.
     func mark(_ lines: inout [FieldLine], in bytes: Span<UInt8>) {
         guard !nominated.isEmpty else { return }
         for index in lines.indices {
@@ -53,7 +55,7 @@ struct ConnectionOptions: Equatable, Sendable {
         }
     }
 
-    /// Returns whether the options, whose ranges mean `bytes`, name a field that stands elsewhere: a trailer field.
+    /// Returns true if the options, as ranges of `bytes`, name this trailer field.
     func names(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         nominated.contains { option in
             let option = bytes.extracting(option.name.bounds)
@@ -70,5 +72,31 @@ struct ConnectionOptions: Equatable, Sendable {
         upgrade = false
         count = 0
         if !nominated.isEmpty { nominated.removeAll(keepingCapacity: true) }
+    }
+}
+
+/// Iterator over a comma-separated list of tokens, `#token` (RFC 9110 §5.6.1).
+struct ListElements {
+    private var position: Int
+    private let end: Int
+
+    init(_ value: ByteRange) {
+        position = value.start
+        end = value.end
+    }
+
+    /// Returns the next token, or nil at the end; throws `error` at anything but a token.
+    mutating func next(
+        in bytes: Span<UInt8>, orThrow error: WireErrorCode
+    ) throws(WireErrorCode) -> ByteRange? {
+        // Empty elements are skipped (RFC 9110 §5.6.1.2).
+        while position < end, bytes[position].isBlank || bytes[position] == UInt8(ascii: ",") { position += 1 }
+        guard position < end else { return nil }
+        let start = position
+        position = bytes.endOfToken(from: position, to: end)
+        let element = ByteRange(start: start, end: position)
+        while position < end, bytes[position].isBlank { position += 1 }
+        guard !element.isEmpty, position == end || bytes[position] == UInt8(ascii: ",") else { throw error }
+        return element
     }
 }

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Why it is not clear which request another proxy asks about.
-public enum SubrequestFault: Error, Equatable, Sendable {
-    /// The sub-request is for another address than `/authority` and what lies below.
+/// Reasons why an auth request does not identify the original request.
+public enum AuthRequestFault: Error, Equatable, Sendable {
+    /// The path is neither `/authority` nor below it.
     case elsewhere
-    /// One of the three fields is missing, or stands there twice.
+    /// One of the three fields is missing or repeated.
     case fieldsIncomplete
-    /// One of the three fields holds no method, no path, or no host.
+    /// One of the three fields is not a valid method, path or host.
     case fieldInvalid
 }
 
-// What another proxy asks about when it asks whether a request of its caller may pass: as nginx's auth_request does, or Envoy's
-// ext_authz. There are two ways to say it, and the path tells which one is meant; whatever could be read in two ways is refused.
+// Another proxy asks whether a request of its caller may pass, as nginx's auth_request or Envoy's ext_authz does. There
+// are two ways to name that request, and the path tells which one is used; anything ambiguous is refused.
 extension RequestHead {
-    /// The head of the request that this sub-request, whose ranges mean `bytes`, asks about. Its other fields are those of
-    /// the sub-request, and it has no body.
+    /// Returns the head of the request that this auth request, in `bytes`, asks about.
     ///
-    /// - `/authority` alone: method, target and host stand in `X-Forwarded-Method`, `X-Forwarded-Uri` and `X-Forwarded-Host`, each
-    ///   once. Those of the sub-request itself mean nothing.
-    /// - `/authority/PATH`: `/PATH` and the query are the target; method and host are those of the sub-request.
+    /// The other fields are those of the auth request, and there is no body.
     ///
-    /// No caller of the other proxy can turn one way into the other: whatever its own target is, a slash stands behind the
-    /// prefix; and a proxy that sets the three fields sets the address, too.
-    public func original(in bytes: Span<UInt8>) throws(SubrequestFault) -> RequestHead {
+    /// - `/authority` alone: method, target and host are in `X-Forwarded-Method`, `X-Forwarded-Uri` and
+    ///   `X-Forwarded-Host`, each exactly once. Those of the auth request are ignored.
+    /// - `/authority/PATH`: `/PATH` with the query is the target; method and host are those of the auth request.
+    ///
+    /// A caller of the other proxy cannot turn one form into the other: every target starts with a slash, which then
+    /// follows the prefix, and a proxy that sets the three fields sets the address too.
+    public func original(in bytes: Span<UInt8>) throws(AuthRequestFault) -> RequestHead {
         let path = target.path
         guard target.form == .origin, path.count >= Self.authorityLength,
             bytes.matches(ByteRange(start: path.start, end: path.start + Self.authorityLength), exactly: "/authority")
@@ -41,7 +42,7 @@ extension RequestHead {
         return original
     }
 
-    /// The same request without its body, as another proxy asks about it that tells the whole head.
+    /// Copy without the body, for another proxy that sends the whole head.
     public var withoutBody: RequestHead {
         var head = self
         head.body = .none
@@ -49,10 +50,10 @@ extension RequestHead {
         return head
     }
 
-    /// The bytes of `/authority`.
+    /// Number of bytes in `/authority`.
     private static let authorityLength = 10
 
-    private mutating func takeFields(in bytes: Span<UInt8>) throws(SubrequestFault) {
+    private mutating func takeFields(in bytes: Span<UInt8>) throws(AuthRequestFault) {
         var (method, target, host): (ByteRange?, ByteRange?, ByteRange?)
         for index in fields.indices {
             let line = fields[index]
@@ -74,8 +75,8 @@ extension RequestHead {
         hostName = authority.host
     }
 
-    /// One that `Connection` names is as good as absent, and one that is there twice might be read as either.
-    private static func set(_ range: inout ByteRange?, _ line: FieldLine) throws(SubrequestFault) {
+    /// A field that `Connection` names counts as absent, and a repeated one is ambiguous.
+    private static func set(_ range: inout ByteRange?, _ line: FieldLine) throws(AuthRequestFault) {
         guard range == nil, !line.isNominated else { throw .fieldsIncomplete }
         range = line.value
     }
@@ -87,7 +88,7 @@ extension RequestTarget {
             form: .origin, range: pathAndQuery, authority: nil, pathAndQuery: pathAndQuery, path: path, isSecure: false)
     }
 
-    /// The origin form, as the value of a field (RFC 9112 section 3.2.1); nil where it is none.
+    /// Parses the origin form in a field value (RFC 9112 §3.2.1); nil if it is invalid.
     fileprivate init?(value: ByteRange, in bytes: Span<UInt8>) {
         guard !value.isEmpty, value.end <= bytes.count, bytes[value.start] == UInt8(ascii: "/"),
             let (end, pathEnd) = Self.scan(bytes, from: value.start, to: value.end), end == value.end

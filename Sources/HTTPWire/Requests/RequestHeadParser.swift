@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Parses the head of a request from bytes that arrive in pieces.
+internal import Basics
+
+/// Incremental parser of a request's head.
 ///
-/// Give it all bytes since the end of the previous message, each time with what has come since: it remembers how far it
-/// looked, so a head that arrives byte by byte costs time in proportion to its length. The memory of the field table is
-/// used again after `reset()`; read `head` in place, a copy of it would cost that memory at the next request.
+/// Pass all bytes since the end of the previous message on each call: the parser remembers how far it has scanned, so a
+/// head that arrives byte by byte takes time proportional to its length. The memory of the field table is reused after
+/// `reset()`. Read `head` in place, because a copy of it would cost that memory at the next request.
 public struct RequestHeadParser: Sendable {
-    /// What is known so far.
+    /// Result of a call.
     public enum Outcome: Equatable, Sendable {
         /// The head has not ended yet.
         case incomplete
-        /// The head is whole and `length` bytes long, with the empty lines before it; the body starts there.
+        /// Complete head of `length` bytes, including empty lines before it; the body starts there.
         case complete(length: Int)
         /// The head breaks a rule. Nothing later on the connection can be trusted.
         case refused(WireError)
@@ -22,7 +24,7 @@ public struct RequestHeadParser: Sendable {
         case ended(Outcome)
     }
 
-    /// The head, of use once the outcome is `complete`.
+    /// The head; valid once the outcome is `complete`.
     public private(set) var head = RequestHead()
 
     private let limits: HeadLimits
@@ -31,17 +33,17 @@ public struct RequestHeadParser: Sendable {
     private var lineStart = 0
     private var scanned = 0
 
-    /// A parser that refuses what is beyond `limits`.
+    /// Creates a parser that refuses heads beyond `limits`.
     public init(limits: HeadLimits = HeadLimits()) {
         self.limits = limits
     }
 
-    /// True if any byte of a request has been seen, so that an end of the input is not a clean one.
+    /// True if no byte of a request has been seen, so that the input may end cleanly.
     public var isIdle: Bool {
         if case .emptyLines = stage { scanned == 0 } else { false }
     }
 
-    /// Forgets the request, for the next one.
+    /// Discards the request, to parse the next one.
     public mutating func reset() {
         head.reset()
         stage = .emptyLines
@@ -50,7 +52,7 @@ public struct RequestHeadParser: Sendable {
         scanned = 0
     }
 
-    /// Looks at the bytes that are new since the last call; `bytes` starts with those of the last call.
+    /// Parses the bytes added since the last call; `bytes` starts with those of the last call.
     public mutating func parse(_ bytes: Span<UInt8>) -> Outcome {
         if case .ended(let outcome) = stage { return outcome }
         do throws(WireErrorCode) {
@@ -76,7 +78,7 @@ public struct RequestHeadParser: Sendable {
                 return nil
             }
             try checkLimits(reached: lineFeed + 1, lineEnd: lineFeed)
-            // RFC 9112 section 2.2 allows to take LF alone for the end of a line; peers that differ in it can be played off
+            // RFC 9112 §2.2 permits a lone LF as the end of a line, but peers that disagree about it can be played off
             // against each other. Also covers the first byte of a line.
             guard lineFeed > lineStart, bytes[lineFeed - 1] == .carriageReturn else { throw .bareLineFeed }
             let start = lineStart
@@ -94,8 +96,9 @@ public struct RequestHeadParser: Sendable {
         }
     }
 
-    /// RFC 9112 section 2.2: at least one empty line before the request line should be ignored, since old clients send one
-    /// after a body. Two are; a third is not, nor is any other white space.
+    /// Skips up to two empty lines before the request line, because old clients send one after a body.
+    ///
+    /// RFC 9112 §2.2 says that at least one should be ignored. A third one, or any other white space, is refused.
     @inline(__always)
     private mutating func skipEmptyLines(_ bytes: Span<UInt8>) throws(WireErrorCode) -> Bool {
         while scanned < bytes.count {
@@ -105,7 +108,7 @@ public struct RequestHeadParser: Sendable {
             } else if byte == .carriageReturn, scanned < 4 {
                 // The LF is next.
             } else {
-                // Says no to a TLS handshake or to garbage at the first byte rather than at the end of some line.
+                // Refuses a TLS handshake or garbage at the first byte rather than at the end of some line.
                 guard byte != .lineFeed else { throw .bareLineFeed }
                 guard ByteClass.token.contains(byte) else { throw .requestLineInvalid }
                 headStart = scanned
@@ -124,10 +127,29 @@ public struct RequestHeadParser: Sendable {
 
     private mutating func addField(_ bytes: Span<UInt8>, from start: Int, to end: Int) throws(WireErrorCode) {
         if bytes[start].isBlank {
-            // RFC 9112 section 2.2 for the first line, section 5.2 for the others.
+            // RFC 9112 §2.2 for the first line, §5.2 for the others.
             throw head.fields.isEmpty ? .fieldLeadingSpace : .fieldsFolded
         }
         guard head.fields.count < limits.fieldCount else { throw .fieldsTooMany }
         try head.add(FieldLine(bytes, from: start, to: end), in: bytes)
+    }
+}
+
+/// Limits for a message head or a trailer section, beyond which the peer is refused.
+public struct HeadLimits: Equatable, Sendable {
+    /// Maximum bytes of a request line without its CRLF; exceeding it is 414 (RFC 9112 §3).
+    public let line: Int
+    /// Maximum bytes of the whole head with every CRLF; exceeding it is 431 (RFC 6585 §5).
+    public let head: Int
+    /// Maximum number of field lines; exceeding it is 431.
+    public let fieldCount: Int
+
+    /// Creates limits, clamped to values that the parser can count.
+    ///
+    /// A head has 64 bytes to 16 MiB, and a line is no longer than the head.
+    public init(line: Int = 8_192, head: Int = 65_536, fieldCount: Int = 100) {
+        self.head = min(max(head, 64), 16_777_216)
+        self.line = min(max(line, 16), self.head)
+        self.fieldCount = min(max(fieldCount, 1), 65_536)
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The method of a request. Methods are compared with case (RFC 9110 section 9.1), so `get` is `other`.
+/// Request method; compared with case (RFC 9110 §9.1), so `get` is `other`.
 public enum RequestMethod: UInt8, Sendable {
     case get, head, post, put, delete, options, patch, trace, connect, other
 
-    /// True if the request asks for nothing to be changed (RFC 9110 section 9.2.1).
+    /// True if the request asks for no change (RFC 9110 §9.2.1).
     public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -13,7 +13,7 @@ public enum RequestMethod: UInt8, Sendable {
         }
     }
 
-    /// True if sending it several times means the same as once (RFC 9110 section 9.2.2).
+    /// True if repeating the request has the effect of one (RFC 9110 §9.2.2).
     public var isIdempotent: Bool {
         switch self {
         case .put, .delete: true
@@ -21,7 +21,7 @@ public enum RequestMethod: UInt8, Sendable {
         }
     }
 
-    /// The method named by `range` of `bytes`.
+    /// Finds the method in `range` of `bytes`.
     public init(_ bytes: Span<UInt8>, _ range: ByteRange) {
         func spells(_ name: StaticString) -> Bool { bytes.matches(range, exactly: name) }
         self =
@@ -35,7 +35,7 @@ public enum RequestMethod: UInt8, Sendable {
             }
     }
 
-    /// The method as it is written; nothing for `other`, which does not tell.
+    /// Method as written; empty for `other`.
     public var name: String {
         switch self {
         case .connect: "CONNECT"

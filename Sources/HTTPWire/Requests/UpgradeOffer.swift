@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The protocols that a request asks its connection to be switched to, and that may go further (RFC 9110 section 7.8).
+internal import Basics
+
+/// Protocols offered by an `Upgrade` that may be forwarded (RFC 9110 §7.8).
 ///
-/// Not HTTP itself, in whatever version: `h2c` is no more (RFC 9113 section 3.1), and requests within a connection that
-/// was switched would meet none of the rules of this side.
+/// HTTP itself is left out, in any version: `h2c` is obsolete (RFC 9113 §3.1), and requests within a switched
+/// connection would bypass every rule of this side.
 public struct UpgradeOffer: Sendable {
-    /// Longer lists have no use but to be expensive.
+    /// Longer lists have no use and are expensive.
     private static let most = 16
 
-    /// The protocols with their versions, in the caller's order, as ranges into the request's head.
+    /// Protocols with their versions, in the caller's order, as ranges of the request's head.
     public private(set) var protocols: [ByteRange] = []
 
-    /// The offer of `head`, which `bytes` hold. Nil where there is none to be taken, and the request is an ordinary one, as
-    /// a server may always take it: nothing asked for, nothing left to ask for, or a list that cannot be read. So it is
-    /// where the request has a body, which would have to cross whole before the connection can switch.
+    /// Creates the offer of `head`, whose bytes are `bytes`; nil makes the request an ordinary one.
+    ///
+    /// Nil if nothing is requested, if nothing remains, or if the list is malformed: a server may always ignore an
+    /// offer. Nil also if the request has a body, which would have to be sent completely before the connection can
+    /// switch.
     public init?(_ head: RequestHead, in bytes: Span<UInt8>) {
         guard head.requestsUpgrade, head.body.isEmpty else { return nil }
         for line in head.fields where line.kind == .upgrade {
@@ -39,8 +43,9 @@ public struct UpgradeOffer: Sendable {
         }
     }
 
-    /// Throws unless `head` (in `answer`) is a 101 that names what it switches to, and nothing that `request` has not asked
-    /// for. Names are compared without regard to case (RFC 9110 section 7.8).
+    /// Throws unless `head`, in `answer`, is a 101 that switches to an offered protocol.
+    ///
+    /// Names are compared without regard to case (RFC 9110 §7.8).
     public func check(_ head: ResponseHead, in answer: Span<UInt8>, askedBy request: Span<UInt8>) throws(WireError) {
         do throws(WireErrorCode) {
             guard head.status == 101, head.majorVersion == 1, head.minorVersion > 0, head.connection.upgrade else {
@@ -76,5 +81,35 @@ public struct UpgradeOffer: Sendable {
         let name = ByteRange(start: element.start, end: end)
         return bytes.matches(name, ignoringCase: "h2c") || bytes.matches(name, ignoringCase: "h2")
             || bytes.matches(name, ignoringCase: "http") || bytes.matches(name, ignoringCase: "https")
+    }
+}
+
+/// Iterator over the list of an `Upgrade` field: `#( token [ "/" token ] )` (RFC 9110 §7.8).
+struct ProtocolElements {
+    private var position: Int
+    private let end: Int
+
+    init(_ value: ByteRange) {
+        position = value.start
+        end = value.end
+    }
+
+    /// Returns the next protocol with its version, or nil at the end.
+    mutating func next(in bytes: Span<UInt8>) throws(WireErrorCode) -> ByteRange? {
+        // Empty elements are skipped (RFC 9110 §5.6.1.2).
+        while position < end, bytes[position].isBlank || bytes[position] == UInt8(ascii: ",") { position += 1 }
+        guard position < end else { return nil }
+        let start = position
+        position = bytes.endOfToken(from: start, to: end)
+        guard position > start else { throw .switchInvalid }
+        if position < end, bytes[position] == UInt8(ascii: "/") {
+            let version = position + 1
+            position = bytes.endOfToken(from: version, to: end)
+            guard position > version else { throw .switchInvalid }
+        }
+        let element = ByteRange(start: start, end: position)
+        while position < end, bytes[position].isBlank { position += 1 }
+        guard position == end || bytes[position] == UInt8(ascii: ",") else { throw .switchInvalid }
+        return element
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The reason phrases of the registered status codes (RFC 9110 section 15 and the IANA registry).
+/// Reason phrases of the registered status codes (RFC 9110 §15 and the IANA registry).
 public enum ReasonPhrase {
-    /// The phrase for `status`; empty where none is registered, which a status line may be (RFC 9112 section 4).
+    /// Returns the phrase for `status`, or an empty text, which a status line allows (RFC 9112 §4).
     public static func of(_ status: Int) -> StaticString {
         switch status {
         case 100: "Continue"

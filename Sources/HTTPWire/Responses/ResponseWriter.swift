@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Writes a response, piece by piece, behind what a queue holds.
+internal import Basics
+
+/// Writer of a response, piece by piece, at the end of a queue.
 ///
-/// Nothing that is written here can split a response: a field whose name is not a token, or whose value holds a CR, LF,
-/// NUL or another control, is left out as a whole (RFC 9110 section 5.5), and the function says so.
+/// Nothing written here can split a response: a field whose name is not a token, or whose value contains a CR, LF, NUL
+/// or another control character, is left out entirely (RFC 9110 §5.5), and the function returns false.
 public enum ResponseWriter {
-    /// `HTTP/1.1`, the status and its registered reason phrase. A status outside 100 to 999 becomes 500.
+    /// Writes `HTTP/1.1`, the status and its registered phrase; a status outside 100 to 999 becomes 500.
     public static func statusLine(_ status: Int, to queue: inout ByteQueue) {
         let known = (100...999).contains(status) ? status : 500
         queue.append("HTTP/1.1 ")
@@ -16,7 +18,7 @@ public enum ResponseWriter {
         queue.append("\r\n")
     }
 
-    /// A status line with the reason phrase that the upstream gave, or the registered one where that holds a control.
+    /// Writes a status line with the upstream's reason phrase, or the registered one if that is invalid.
     public static func statusLine(_ status: Int, reason: Span<UInt8>, to queue: inout ByteQueue) {
         guard (100...999).contains(status), isFieldValue(reason) else { return statusLine(status, to: &queue) }
         queue.append("HTTP/1.1 ")
@@ -26,7 +28,7 @@ public enum ResponseWriter {
         queue.append("\r\n")
     }
 
-    /// A field of name and value as they came; false where it was left out.
+    /// Writes a field unchanged; returns false if it was left out.
     @discardableResult
     public static func field(_ name: Span<UInt8>, _ value: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
         guard isToken(name), isFieldValue(value) else { return false }
@@ -38,7 +40,7 @@ public enum ResponseWriter {
         return true
     }
 
-    /// A field with a value in bytes; false where it was left out.
+    /// Writes a field with a value in bytes; returns false if it was left out.
     @discardableResult
     public static func field(_ name: StaticString, _ value: Span<UInt8>, to queue: inout ByteQueue) -> Bool {
         guard isFieldValue(value) else { return false }
@@ -48,14 +50,14 @@ public enum ResponseWriter {
         return true
     }
 
-    /// A field with a literal value.
+    /// Writes a field with a literal value.
     public static func field(_ name: StaticString, _ value: StaticString, to queue: inout ByteQueue) {
         begin(name, to: &queue)
         queue.append(value)
         queue.append("\r\n")
     }
 
-    /// A field with a text value; false where it was left out.
+    /// Writes a field with a text value; returns false if it was left out.
     @_disfavoredOverload
     @discardableResult
     public static func field(_ name: StaticString, _ value: String, to queue: inout ByteQueue) -> Bool {
@@ -66,12 +68,11 @@ public enum ResponseWriter {
         return true
     }
 
-    /// A field of name and value in text; false where it was left out.
+    /// Writes a field with name and value as text; returns false if it was left out.
     @_disfavoredOverload
     @discardableResult
     public static func field(_ name: String, _ value: String, to queue: inout ByteQueue) -> Bool {
-        guard !name.isEmpty, name.utf8.allSatisfy(ByteClass.token.contains), value.utf8.allSatisfy(\.isFieldValue)
-        else { return false }
+        guard name.utf8.isToken, value.utf8.allSatisfy(\.isFieldValue) else { return false }
         queue.append(name)
         queue.append(": ")
         queue.append(value)
@@ -79,27 +80,31 @@ public enum ResponseWriter {
         return true
     }
 
-    /// A field whose value is a number.
+    /// Writes a field with a decimal number.
     public static func field(_ name: StaticString, decimal value: UInt64, to queue: inout ByteQueue) {
         begin(name, to: &queue)
         queue.append(decimal: value)
         queue.append("\r\n")
     }
 
-    /// `Content-Length` (RFC 9110 section 8.6). Not with 1xx or 204, nor beside `transferEncodingChunked`.
+    /// Writes `Content-Length` (RFC 9110 §8.6).
+    ///
+    /// Not allowed with 1xx or 204, nor together with `transferEncodingChunked`.
     public static func contentLength(_ length: UInt64, to queue: inout ByteQueue) {
         queue.append("Content-Length: ")
         queue.append(decimal: length)
         queue.append("\r\n")
     }
 
-    /// `Transfer-Encoding: chunked`; for callers of HTTP/1.1 only (RFC 9112 section 6.1).
+    /// Writes `Transfer-Encoding: chunked`, for callers of HTTP/1.1 only (RFC 9112 §6.1).
     public static func transferEncodingChunked(to queue: inout ByteQueue) {
         field("Transfer-Encoding", "chunked", to: &queue)
     }
 
-    /// What a caller of that version has to be told about the connection (RFC 9112 section 9.3): `close` where it ends,
-    /// `keep-alive` where a caller of HTTP/1.0 asked for it and gets it, nothing to one of HTTP/1.1 who expects it.
+    /// Writes the `Connection` field that a caller of that version needs (RFC 9112 §9.3).
+    ///
+    /// `close` if the connection ends; `keep-alive` if an HTTP/1.0 caller asked for persistence and gets it; none for
+    /// HTTP/1.1, which is persistent by default.
     @inlinable
     public static func connection(keepsAlive: Bool, to version: HTTPVersion, in queue: inout ByteQueue) {
         if !keepsAlive {
@@ -109,13 +114,13 @@ public enum ResponseWriter {
         }
     }
 
-    /// The empty line behind the fields.
+    /// Writes the empty line after the fields.
     @inlinable
     public static func endOfHead(to queue: inout ByteQueue) {
         queue.append("\r\n")
     }
 
-    /// Returns whether `bytes` may stand in a field value.
+    /// Returns true if a field value may contain `bytes`.
     public static func isFieldValue(_ bytes: Span<UInt8>) -> Bool {
         bytes.isFieldValue(from: 0, to: bytes.count)
     }
@@ -128,5 +133,45 @@ public enum ResponseWriter {
     private static func begin(_ name: StaticString, to queue: inout ByteQueue) {
         queue.append(name)
         queue.append(": ")
+    }
+}
+
+/// Writing the chunked coding (RFC 9112 §7.1).
+extension ResponseWriter {
+    /// Maximum bytes that `chunkHead` and `chunkTail` add to a chunk's data.
+    public static var chunkOverhead: Int { 20 }
+
+    /// Writes the size of the chunk that follows.
+    ///
+    /// An empty chunk would end the body: for a size of zero or less, nothing is written, and `chunkTail` must not
+    /// follow.
+    public static func chunkHead(_ size: Int, to queue: inout ByteQueue) {
+        guard size > 0 else { return }
+        queue.append(hexadecimal: UInt64(size))
+        queue.append("\r\n")
+    }
+
+    /// Writes the end of a chunk, after its data.
+    public static func chunkTail(to queue: inout ByteQueue) {
+        queue.append("\r\n")
+    }
+
+    /// Writes a complete chunk; nothing if there is no data.
+    public static func chunk(_ data: Span<UInt8>, to queue: inout ByteQueue) {
+        guard !data.isEmpty else { return }
+        queue.reserve(data.count + chunkOverhead)
+        chunkHead(data.count, to: &queue)
+        queue.append(data)
+        chunkTail(to: &queue)
+    }
+
+    /// Writes the last chunk, after which trailer fields may follow with `field`, then `endOfHead`.
+    public static func lastChunk(to queue: inout ByteQueue) {
+        queue.append("0\r\n")
+    }
+
+    /// Writes the last chunk and the end of a body without trailers.
+    public static func endOfChunks(to queue: inout ByteQueue) {
+        queue.append("0\r\n\r\n")
     }
 }

@@ -3,17 +3,16 @@
 
 internal import HTTPWire
 
-/// Who is let in with what: decided from the request's head alone, before anything goes upstream.
+/// The decision about a request, from its head alone, before anything goes upstream.
 enum Admission {
-    /// Where an admitted request goes, the answer to one that may go nowhere, or the reply that refuses it.
+    /// The destination of an admitted request, a local answer, or the reply that refuses the request.
     enum Verdict {
         case admitted(Router.Destination)
         case answered(LocalAnswer)
         case refused(LocalReply)
     }
 
-    /// Checks and routes a request. `bytes` holds the head; `user` is the caller's uid where it is known; `isUnixSocket`: the
-    /// caller came over one.
+    /// Checks and routes a request. `bytes` holds the head. `user` is the caller's uid, if known.
     static func decide(
         _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?, isUnixSocket: Bool = false
     ) -> Verdict {
@@ -35,10 +34,10 @@ enum Admission {
                 LocalReply(
                     .callerNotAllowed,
                     detail: user == nil
-                        ? "\(stranger) The route that takes this request has `users`."
+                        ? "\(stranger) The route for this request has `users`."
                         : """
-                        The route that takes this request, routes[\(route)] of listener \(plan.name), is for other users. Add this \
-                        one to its `users`, or call as one of those.
+                        The route for this request, routes[\(route)] of listener \(plan.name), is for other users. Add this \
+                        user to its `users`, or call as one of the users listed.
                         """))
         case .none:
             return .refused(
@@ -46,13 +45,13 @@ enum Admission {
                     .noRoute,
                     detail:
                         """
-                        No route of listener \(plan.name) takes this host, path and method. Add one to `routes`, or an \
-                        `upstream` for the rest; `countersign explain` shows what a URL meets.
+                        No route of listener \(plan.name) matches this host, path and method. Add a route to `routes`, or an \
+                        `upstream` for all other requests; `countersign explain` shows how a URL is handled.
                         """))
         }
     }
 
-    /// Looks at `Max-Forwards` last: whoever answers in the upstream's place is to know that it would have got there.
+    /// Checks `Max-Forwards` last: an answer in place of the upstream means that the request would have reached it.
     @inline(__always)
     private static func admit(
         _ head: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination
@@ -63,24 +62,25 @@ enum Admission {
         case .left(0): .answered(LocalAnswer(status: 200, contentType: "", body: [], fields: [("Allow", methods)]))
         case .left: .admitted(destination)
         case .invalid:
-            .refused(LocalReply(.badRequest, detail: "Max-Forwards is not one number (RFC 9110 §7.6.2)."))
+            .refused(LocalReply(.badRequest, detail: "Max-Forwards is not a single number (RFC 9110 §7.6.2)."))
         }
     }
 
-    /// The methods that are served by name; others pass as well.
+    /// The methods that are served by name; others are forwarded as well.
     static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-    /// Why nobody knows who a caller is.
+    /// The reason why a caller's user is unknown.
     static let stranger =
-        "The kernel does not tell which user this caller is: it calls from another machine or another network "
-        + "namespace, or has closed its side."
+        "The kernel does not report the user of this caller: the caller is on another machine or in another network "
+        + "namespace, or has closed its side of the connection."
 
     @inline(__always)
     private static func refusal(
         _ head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, user: UInt32?, isUnixSocket: Bool
     ) -> LocalReply? {
-        // HTTP/1.0 callers may lack Host; they are no browsers. Nor does one reach a Unix socket, unless through another proxy.
-        let isHostFree = isUnixSocket && !plan.isAuthority && !plan.router.usesHosts
+        // Callers with HTTP/1.0 may omit Host; they are not browsers. A browser does not reach a Unix socket either, except
+        // through another proxy.
+        let isHostFree = isUnixSocket && !plan.answersAuthRequests && !plan.router.usesHosts
         if !isHostFree, head.authority != nil,
             !plan.hosts.accepts(host: head.authorityHost(in: bytes) ?? .empty, in: bytes)
         {
@@ -96,11 +96,11 @@ enum Admission {
                 .callerNotAllowed,
                 detail: user == nil
                     ? "\(stranger) Listener \(plan.name) has `users`."
-                    : "The caller's user is not under `users` of listener \(plan.name). Add it there, or call as one of those."
+                    : "The caller's user is not under `users` of listener \(plan.name). Add the user there, or call as one of the users listed."
             )
         }
-        let signs = Signs(head, in: bytes)
-        if signs.metadata.isRefused(by: plan.browsers, head, in: bytes, isSchemeKnown: !plan.isAuthority) {
+        let signs = AdmissionFields(head, in: bytes)
+        if signs.metadata.isRefused(by: plan.browsers, head, in: bytes, isSchemeKnown: !plan.answersAuthRequests) {
             return .crossOrigin(listener: plan.name)
         }
         if isMethodRefused(head, in: bytes) {
@@ -115,26 +115,26 @@ enum Admission {
             return LocalReply(
                 .badRequest, status: 508,
                 detail: """
-                    By its Via the request has come through countersign \(signs.passes) times: some `url` leads back to \
+                    According to its Via, the request has come through countersign \(signs.passes) times: an upstream's `url` leads back to \
                     a listener.
                     """)
         }
         if head.method == .head, !head.body.isEmpty {
             return LocalReply(
                 .badRequest,
-                detail: "A body means nothing with HEAD, and servers differ in what they do (RFC 9110 §9.3.2)."
+                detail: "A body has no meaning with HEAD, and servers differ in how they treat it (RFC 9110 §9.3.2)."
             )
         }
         if head.expectation == .unknown {
             return LocalReply(
                 .badRequest, status: 417,
-                detail: "Only `Expect: 100-continue` is understood (RFC 9110 §10.1.1). Leave the field out.")
+                detail: "Only `Expect: 100-continue` is supported (RFC 9110 §10.1.1). Leave the field out.")
         }
         return nil
     }
 
-    /// Returns whether the method has servers repeat a request's own fields, or open a tunnel. Methods are compared with case
-    /// (RFC 9110 §9.1), but not by all servers. TRACK and DEBUG are those of IIS.
+    /// Returns true if the method makes servers repeat a request's own fields, or open a tunnel. Methods are case-sensitive (RFC
+    /// 9110 §9.1), but not to all servers. TRACK and DEBUG are those of IIS.
     private static func isMethodRefused(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
         switch head.method {
         case .connect, .trace: true
@@ -149,30 +149,30 @@ enum Admission {
 }
 
 extension LocalReply {
-    /// The path can be read in ways that differ in what they lead to.
+    /// The reply to a path whose readings lead to different routes or challenges.
     static let ambiguousPath = LocalReply(
         .badRequest,
         detail: """
-            Servers read this path in ways (encoded characters, parameters, dot segments, slashes, capital letters) that lead to \
-            routes or challenges that differ. Write it plainly.
+            Servers read this path in different ways (encoded characters, parameters, dot segments, slashes, capital letters), which lead to \
+            different routes or challenges. Write it plainly.
             """)
 
-    /// A browser sent the request for a page of another origin.
+    /// Returns the reply to a request that a browser sent for a page of another origin.
     static func crossOrigin(listener: String) -> LocalReply {
         LocalReply(
             .callerNotAllowed,
             detail: """
                 A browser sent this on behalf of a page of another origin. Listener \(listener) serves programs and its own \
-                pages; a list of origins under `browsers` lets others in.
+                pages; to allow other origins, list them under `browsers`.
                 """)
     }
 }
 
-/// What the fields of a request say about it, taken up in one walk over them.
-private struct Signs {
-    /// What a browser says.
+/// The facts from a request's fields, collected in one pass.
+private struct AdmissionFields {
+    /// The fields that a browser sends about the page.
     var metadata = FetchMetadata()
-    /// How often it has come through countersign.
+    /// The number of times that the request has come through countersign.
     var passes = 0
 
     @inline(__always)
@@ -181,5 +181,92 @@ private struct Signs {
             let line = head.fields[index]
             if line.kind == .via { passes += LoopGuard.passes(line.value, in: bytes) } else { metadata.take(line) }
         }
+    }
+}
+
+// Admission of requests that are not forwarded: to the admin listener, and auth requests.
+extension Admission {
+    /// Returns the reply that refuses a request to an admin listener, or `nil`. A page of another origin must neither read it nor
+    /// make a browser send requests to it.
+    static func refusal(
+        ofLocal head: RequestHead, in bytes: Span<UInt8>, plan: ListenerPlan, isUnixSocket: Bool
+    ) -> LocalReply? {
+        if !isUnixSocket, let authority = head.authority, !plan.hosts.accepts(authority, in: bytes) {
+            return LocalReply(.hostNotAllowed, detail: "Only loopback names are served here.")
+        }
+        var metadata = FetchMetadata()
+        for line in head.fields { metadata.take(line) }
+        guard metadata.isRefused(by: plan.browsers, head, in: bytes) else { return nil }
+        return LocalReply(
+            .callerNotAllowed,
+            detail: "A browser sent this on behalf of a page of another origin. Here only its own pages are served.")
+    }
+
+    /// Returns the answer to `OPTIONS *` with `Max-Forwards: 0` (RFC 9110 §7.6.2), for any listener; `nil` for other requests.
+    /// `countersign doctor` uses it to find out whether a countersign listens at an address, without a refused request in the
+    /// log.
+    static func ownAnswer(to request: RequestHead, in bytes: Span<UInt8>, for caller: AcceptedCaller) -> LocalAnswer? {
+        guard request.target.form == .asterisk, MaxForwards(request, in: bytes) == .left(0) else { return nil }
+        let listener = caller.listener
+        guard request.authority.map({ listener.hosts.accepts($0, in: bytes) }) ?? true,
+            listener.users.map({ users in caller.user.map { users.contains($0) } ?? false }) ?? true
+        else { return nil }
+        return LocalAnswer(
+            status: 200, contentType: "", body: [], fields: [("Allow", methods), ("Proxy-Status", "countersign")])
+    }
+
+    /// Returns the reply that refuses an auth request by its own fields, or `nil`.
+    ///
+    /// An auth-request listener hands out the session. A page whose name was made to point here (DNS rebinding) could send an
+    /// auth request and read the answer. The fields of the request in question do not help, because the page writes them itself.
+    static func refusal(
+        ofQuestion head: RequestHead, in bytes: Span<UInt8>, by caller: AcceptedCaller
+    ) -> LocalReply? {
+        if let refusal = refusal(ofAskingBy: caller) { return refusal }
+        let plan = caller.listener
+        guard !caller.isUnixSocket, let authority = head.authority else { return nil }
+        guard plan.hosts.accepts(authority, in: bytes) || isLabel(authority, in: bytes) else {
+            return LocalReply(
+                .hostNotAllowed,
+                detail: """
+                    The auth request's own Host is not a loopback name, not under `hosts` of listener \(plan.name), and not a name \
+                    without a dot, as a protection against DNS rebinding. Make the other proxy send `Host: localhost`.
+                    """)
+        }
+        return isSentByOwnPage(head, in: bytes) ? .crossOrigin(listener: plan.name) : nil
+    }
+
+    /// Returns the reply that refuses any auth request of a caller, or `nil`. HAProxy's frames have no head of their own, so this
+    /// is the only check for them.
+    static func refusal(ofAskingBy caller: AcceptedCaller) -> LocalReply? {
+        let plan = caller.listener
+        guard !caller.isUnixSocket else { return nil }
+        guard plan.users != nil else {
+            return LocalReply(
+                .callerNotAllowed,
+                detail: """
+                    Listener \(plan.name) is an auth-request listener, which hands out sessions. Over TCP it answers only callers under \
+                    its `users`.
+                    """)
+        }
+        return nil
+    }
+
+    /// Returns true if the host is a name without a dot, as nginx sends that of an `upstream` block.
+    private static func isLabel(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        guard let parsed = Authority(bytes, authority), bytes[parsed.host.start] != UInt8(ascii: "[") else {
+            return false
+        }
+        for index in parsed.host.bounds where bytes[index] == .dot { return false }
+        return true
+    }
+
+    /// Returns true if a page of the auth-request listener's own address sent the auth request: `Origin` is that of the request's
+    /// own target, and the request in question has another host.
+    private static func isSentByOwnPage(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
+        guard let forwarded = head.first(.xForwardedHost), let origin = head.first(.origin),
+            FetchMetadata.isOwn(origin.value, of: head, in: bytes, isSchemeKnown: true)
+        else { return false }
+        return bytes.text(forwarded.value).lowercased() != head.authority.map { bytes.text($0).lowercased() }
     }
 }

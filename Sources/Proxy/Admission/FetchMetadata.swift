@@ -3,29 +3,29 @@
 
 internal import HTTPWire
 
-/// Browsers' requests that a listener serves.
+/// The browsers' requests that a listener serves.
 package enum BrowserRule: Sendable, Equatable {
-    /// All of them, whatever page sent them.
+    /// All requests, from any page.
     case allow
     /// Those of its own pages, and those that a person navigates to.
     case refuse
-    /// The same, and those of pages from these origins: `https://app.example`, in lower case, without a default port.
+    /// Those of `refuse`, and those of pages of these origins: `https://app.example`, in lower case, without a default port.
     case origins(Set<String>)
 }
 
-/// The fields by which a browser says on whose behalf it sends a request: Fetch Metadata, and `Origin` (RFC 6454 §7).
+/// The fields by which a browser names the page that sends a request: Fetch Metadata, and `Origin` (RFC 6454 §7).
 ///
-/// `Referer` is not looked at: a page can leave it out by its own choice (`Referrer-Policy: no-referrer`), so it holds nobody up.
+/// `Referer` is not used: a page can suppress it (`Referrer-Policy: no-referrer`), so it stops no attack.
 struct FetchMetadata {
     private var site: ByteRange?
     private var mode: ByteRange?
     private var origin: ByteRange?
     private var hasDestination = false
     private var hasUser = false
-    /// True if a field came twice: no browser sends it so, and readers differ in which one counts.
+    /// True if a field is repeated: browsers never do that, and readers differ in which one they use.
     private var isRepeated = false
 
-    /// Takes up a line of the request's head, if it is one of these fields.
+    /// Records a line of the request's head, if it is one of these fields.
     mutating func take(_ line: FieldLine) {
         switch line.kind {
         case .origin:
@@ -47,8 +47,7 @@ struct FetchMetadata {
         }
     }
 
-    /// Returns whether `rule` refuses the request. `isSchemeKnown`: whether callers come by plain HTTP; those of another proxy may
-    /// come by TLS.
+    /// Returns true if `rule` refuses the request. `isSchemeKnown`: callers use plain HTTP; those of another proxy may use TLS.
     func isRefused(by rule: BrowserRule, _ head: RequestHead, in bytes: Span<UInt8>, isSchemeKnown: Bool = true) -> Bool
     {
         switch rule {
@@ -63,15 +62,15 @@ struct FetchMetadata {
         return isPreflight(head, in: bytes)
     }
 
-    /// Returns whether the page is of this very origin (`same-origin`), or nobody's: a person typed the address or took a bookmark. A page
-    /// on another port is of another origin, though of the same site.
+    /// Returns true if the page is of the same origin, or there is none: a person typed the address or used a bookmark. A page on
+    /// another port is of another origin, though of the same site.
     private func isOwnOrTyped(_ site: ByteRange, in bytes: Span<UInt8>) -> Bool {
         if bytes.matches(site, ignoringCase: "same-origin") { return true }
         guard bytes.matches(site, ignoringCase: "none"), let mode else { return false }
         return bytes.matches(mode, ignoringCase: "navigate")
     }
 
-    /// Returns whether the request is a CORS preflight, which a browser sends for pages of other origins only.
+    /// Returns true for a CORS preflight, which browsers send only for pages of other origins.
     private func isPreflight(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
         guard head.method == .options else { return false }
         return head.fields.contains {
@@ -79,7 +78,7 @@ struct FetchMetadata {
         }
     }
 
-    /// Returns whether a serialised origin, `scheme://host[:port]` (RFC 6454 §6.2), is that of the request's own target.
+    /// Returns true if a serialized origin, `scheme://host[:port]` (RFC 6454 §6.2), is that of the request's own target.
     static func isOwn(_ origin: ByteRange, of head: RequestHead, in bytes: Span<UInt8>, isSchemeKnown: Bool) -> Bool {
         guard let range = head.authority, let own = Authority(bytes, range) else { return false }
         for (length, port, isServed) in [(7, UInt16(80), true), (8, 443, !isSchemeKnown)] where isServed {

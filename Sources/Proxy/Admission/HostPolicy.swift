@@ -5,13 +5,13 @@ internal import ChallengeHandling
 internal import Glibc
 package import HTTPWire
 
-/// Which host names a listener serves (local access is closed by default).
+/// The host names that a listener serves; by default, local ones only.
 ///
-/// A page on some other site can make a browser look that site's name up as 127.0.0.1 (DNS rebinding); it cannot make
-/// it send another `Host`. So a name that is neither loopback nor configured is refused.
+/// A page on another site can make a browser resolve that site's name to 127.0.0.1 (DNS rebinding), but cannot make it send
+/// another `Host`. So a name that is neither loopback nor configured is refused.
 package struct HostPolicy: Sendable {
     private let names: Set<String>
-    /// The same names in bytes: nearly every request has one of them as it stands, and for that no text is made.
+    /// The names as bytes. Almost every request has one of them in this spelling, and needs no string.
     private let spelled: [[UInt8]]
 
     /// Accepts the loopback names, and `names` (host names or addresses, in any case, without port).
@@ -22,21 +22,21 @@ package struct HostPolicy: Sendable {
         spelled = all.map { Array($0.utf8) }
     }
 
-    /// Returns whether a request for `authority` (host and perhaps port, in `bytes`) is served. The port is not compared: a
-    /// forwarded port, such as that of a container, has another number.
+    /// Returns true if a request for `authority` (host and optional port, in `bytes`) is served. The port is not compared: a
+    /// forwarded port, for example of a container, has another number.
     package func accepts(_ authority: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard let parsed = Authority(bytes, authority) else { return false }
         return accepts(host: parsed.host, in: bytes)
     }
 
-    /// Returns whether a request for `host`, which is one without a port, is served.
+    /// Returns true if a request for `host`, without a port, is served.
     func accepts(host: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let spelling = bytes.extracting(host.bounds)
         for index in spelled.indices where Self.isSame(spelled[index], spelling) { return true }
         return accepts(host: bytes.text(host))
     }
 
-    /// Returns whether `host` spells `name`, which is in lower case.
+    /// Returns true if `host` is `name` in any case. `name` is in lower case.
     private static func isSame(_ name: [UInt8], _ host: Span<UInt8>) -> Bool {
         guard name.count == host.count else { return false }
         for index in name.indices {
@@ -46,15 +46,15 @@ package struct HostPolicy: Sendable {
         return true
     }
 
-    /// Returns whether that host name is served; subdomains of `localhost` are loopback names too (RFC 6761 §6.3), and so are all
+    /// Returns true if the host name is served. Subdomains of `localhost` are loopback names (RFC 6761 §6.3), as are all
     /// addresses of 127.0.0.0/8 (RFC 1122 §3.2.1.3).
     package func accepts(host: String) -> Bool {
         let name = Self.canonical(host)
         return names.contains(name) || name.hasSuffix(".localhost") || Self.isLoopbackAddress(name)
     }
 
-    /// A host name as names are compared: in lower case, without a dot at its end, an IPv6 address with its brackets and
-    /// in its shortest spelling (RFC 5952).
+    /// Returns the canonical form of a host name: lower case, no trailing dot, an IPv6 address in brackets and in its shortest
+    /// spelling (RFC 5952).
     static func canonical(_ host: String) -> String {
         var name = host.lowercased()
         if name.hasSuffix("."), name.utf8.count > 1 { name.removeLast() }
@@ -64,7 +64,7 @@ package struct HostPolicy: Sendable {
         return "[\(IPv6Address(address)?.description ?? String(address))]"
     }
 
-    /// As four plain numbers only: `127.1` and `2130706433` are names that some resolver may take for an address.
+    /// Returns true for four plain numbers only: a resolver may take `127.1` or `2130706433` for an address, but they are names.
     private static func isLoopbackAddress(_ name: String) -> Bool {
         guard name.hasPrefix("127.") else { return false }
         var address = in_addr()

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+package import ChallengeClient
+internal import ChallengeHandling
 internal import HTTPWire
 
-/// The upstream of a local request: that of the first route that matches, else the listener's own.
+/// Chooses the upstream of a local request: that of the first matching route, else the listener's own.
 package struct Router: Sendable {
-    /// A route: what it takes, and where to.
+    /// A route: conditions, and an upstream.
     package struct Route: Sendable {
-        /// The host name it takes, without port, as names are compared; `nil`: any.
+        /// The host name in canonical form, without port; `nil` for any.
         package let host: String?
-        /// The path it takes and all below it; `nil`: any. Ends in a slash, or is one path exactly and all below.
+        /// The path, with all paths below it; `nil` for any. A trailing slash excludes the path itself.
         package var path: String?
-        /// The methods it takes; `nil`: any.
+        /// The methods; `nil` for any.
         package var methods: Set<String>?
-        /// The uids that may use it; `nil`: any. Others are refused, and no later route is tried.
+        /// The uids that may use the route; `nil` for any. Others are refused, and no later route is tried.
         package var users: Set<UInt32>?
-        /// Where to, by name.
+        /// The name of the upstream.
         package var upstream: String
-        /// True if `path` is taken off before the rest goes upstream.
+        /// True if `path` is removed before the request goes upstream.
         package var stripsPrefix: Bool
 
-        /// A route.
+        /// Makes a route.
         package init(
             host: String? = nil, path: String? = nil, methods: Set<String>? = nil, users: Set<UInt32>? = nil,
             upstream: String, stripsPrefix: Bool = false
@@ -34,16 +37,16 @@ package struct Router: Sendable {
         }
     }
 
-    /// Where a request goes.
+    /// The destination of a request.
     package struct Destination: Sendable, Equatable {
-        /// The upstream's name.
+        /// The name of the upstream.
         package var upstream: String
-        /// The bytes to take off the front of the path; what is left begins with a slash.
+        /// The number of bytes to remove from the front of the path. The rest begins with a slash.
         package var stripped: Int
-        /// The number of the route, from 0; `nil`: no route took it.
+        /// The number of the route, from 0; `nil` without one.
         package var route: Int?
 
-        /// A destination.
+        /// Makes a destination.
         package init(upstream: String, stripped: Int = 0, route: Int? = nil) {
             self.upstream = upstream
             self.stripped = stripped
@@ -51,24 +54,24 @@ package struct Router: Sendable {
         }
     }
 
-    /// Where a request goes, or why nowhere.
+    /// The destination of a request, or the reason for none.
     package enum Decision: Sendable, Equatable {
-        /// Another reading of the path falls to a route with another upstream or other users.
+        /// Another reading of the path matches a route with another upstream or other users.
         case ambiguous
         case found(Destination)
         case none
-        /// The route of that number matches, and its users do not name the caller.
+        /// The route with that number matches, and its users do not name the caller.
         case notAllowed(route: Int)
     }
 
     /// The routes in order.
     package let routes: [Route]
-    /// Where requests go that no route matches.
+    /// The upstream of requests that match no route.
     package let fallback: String?
-    /// True if some route's path has a capital letter.
+    /// True if a route's path contains a capital letter.
     private let hasCapitals: Bool
 
-    /// A router.
+    /// Makes a router.
     package init(routes: [Route] = [], fallback: String?) {
         self.routes = routes
         self.fallback = fallback
@@ -78,10 +81,10 @@ package struct Router: Sendable {
     /// True if every request goes to the fallback.
     package var isTrivial: Bool { routes.isEmpty }
 
-    /// True if some route is for one host name only.
+    /// True if a route is for one host name only.
     package var usesHosts: Bool { routes.contains { $0.host != nil } }
 
-    /// The users of all routes together, where each route has some and nothing goes elsewhere; else `nil`.
+    /// The users of all routes together, if each route has users and there is no fallback; else `nil`.
     var users: Set<UInt32>? {
         guard fallback == nil, !routes.isEmpty else { return nil }
         var all: Set<UInt32> = []
@@ -92,11 +95,11 @@ package struct Router: Sendable {
         return all
     }
 
-    /// Decides by the first route that matches host, path and method; `users` only refuse. `host` without port; `path` as it came,
-    /// without query; `user`: the caller's uid if known.
+    /// Decides by the first route that matches host, path and method; its `users` only refuse. `host` is without port, `path`
+    /// unchanged and without query, and `user` the caller's uid, if known.
     ///
-    /// The path is matched as it came, for so it goes upstream. Servers read `/x/../accounts`, `/%61ccounts` or `/ACCOUNTS`
-    /// differently: a path that some of them would take for one of a route with another upstream or other users is not decided.
+    /// The path is matched as it came, because it goes upstream as it came. Servers read `/x/../accounts`, `/%61ccounts` or
+    /// `/ACCOUNTS` differently. If one reading matches a route with another upstream or other users, the path is ambiguous.
     package func decide(host: String, path: String, method: String, user: UInt32?) -> Decision {
         let host = HostPolicy.canonical(host)
         // An address without a path means the root (RFC 9110 §4.2.3), and goes upstream as such.
@@ -111,7 +114,7 @@ package struct Router: Sendable {
         return .found(Destination(upstream: upstream, stripped: number.map { routes[$0].stripped } ?? 0, route: number))
     }
 
-    /// The first route that matches.
+    /// Returns the number of the first route that matches.
     private func match(host: String, path: Span<UInt8>, method: String, ignoringCase: Bool = false) -> Int? {
         routes.firstIndex { route in
             if let wanted = route.host, wanted != host { return false }
@@ -120,9 +123,9 @@ package struct Router: Sendable {
         }
     }
 
-    /// Returns whether every reading of `path` falls to a route that equals the one found in users and upstream.
+    /// Returns true if every reading of `path` matches a route with the users and upstream of the one found.
     private func isRead(_ path: Span<UInt8>, alikeFor found: Int?, host: String, method: String) -> Bool {
-        let isPlain = PathReadings.isPlain(path)
+        let isPlain = NormalizedPaths.isPlain(path)
         let ignoresCase = hasCapitals || path.contains(where: \.isCapital)
         guard !isPlain || ignoresCase, dependsOnPath(host: host, method: method) else { return true }
         func isSame(_ reading: Span<UInt8>) -> Bool {
@@ -130,10 +133,10 @@ package struct Router: Sendable {
                 && areEqual(match(host: host, path: reading, method: method, ignoringCase: true), found)
         }
         guard !isPlain else { return isSame(path) }
-        return PathReadings.allSatisfy(path.indices.map { path[$0] }) { isSame($0.span) }
+        return NormalizedPaths.allSatisfy(path.indices.map { path[$0] }) { isSame($0.span) }
     }
 
-    /// Returns whether, for that host and method, two paths can fall to routes that differ.
+    /// Returns true if, for that host and method, two paths can match routes that differ.
     private func dependsOnPath(host: String, method: String) -> Bool {
         var first: Int?
         for (number, route) in routes.enumerated() {
@@ -146,7 +149,7 @@ package struct Router: Sendable {
         return first.map { !areEqual($0, nil) } ?? false
     }
 
-    /// Returns whether two outcomes have the same upstream and the same users; `nil`: no route.
+    /// Returns true if two outcomes have the same upstream and users; `nil` means no route.
     private func areEqual(_ one: Int?, _ two: Int?) -> Bool {
         if one == two { return true }
         return (one.map { routes[$0].upstream } ?? fallback) == (two.map { routes[$0].upstream } ?? fallback)
@@ -155,21 +158,22 @@ package struct Router: Sendable {
 }
 
 extension Router.Route {
-    /// The bytes that it takes off the front of a path.
+    /// The number of bytes that the route removes from the front of a path.
     fileprivate var stripped: Int {
         guard stripsPrefix, let path else { return 0 }
         return path.utf8.last == .slash ? path.utf8.count - 1 : path.utf8.count
     }
 
-    /// Returns whether the path is one of the route's. Whole segments only: `/a` takes `/a` and `/a/b`, not `/ab`.
+    /// Returns true if the path belongs to the route. Whole segments only: `/a` includes `/a` and `/a/b`, not `/ab`.
     ///
-    /// By bytes: for `hasPrefix` a slash with an accent behind it is another character, and would lead around the route.
+    /// Compared by bytes: to `hasPrefix`, a slash followed by a combining accent is another character, which would bypass the
+    /// route.
     fileprivate func takes(_ other: Span<UInt8>, ignoringCase: Bool) -> Bool {
         guard let path else { return true }
         let prefix = path.utf8.span
         guard other.count >= prefix.count else { return false }
         for index in prefix.indices where prefix[index] != other[index] {
-            guard ignoringCase, prefix[index].inLowerCase == other[index].inLowerCase else { return false }
+            guard ignoringCase, prefix[index].lowercased == other[index].lowercased else { return false }
         }
         return prefix.isEmpty || prefix[prefix.count - 1] == .slash || other.count == prefix.count
             || other[prefix.count] == .slash
@@ -178,12 +182,33 @@ extension Router.Route {
 
 extension UInt8 {
     fileprivate var isCapital: Bool { self &- 0x41 < 26 }
-    fileprivate var inLowerCase: UInt8 { isCapital ? self | 0x20 : self }
 }
 
 extension Span<UInt8> {
     fileprivate func contains(where condition: (UInt8) -> Bool) -> Bool {
         for index in indices where condition(self[index]) { return true }
         return false
+    }
+}
+
+/// The challenges that are configured for a path at an upstream, compared over all readings of the path.
+///
+/// A location pattern limits where a credential is sent. `/admin/%2e%2e/uploads/x` would send the one of `/admin/*` to the server
+/// of `/uploads`.
+package enum ChallengesByPath {
+    /// Returns true if all readings of `path` have the same challenges. `path` is the part after the path of the upstream's
+    /// `url`, without a query.
+    package static func agree(on path: Span<UInt8>, at plan: UpstreamPlan) -> Bool {
+        guard !plan.logins.isUniform, !NormalizedPaths.isPlain(path) else { return true }
+        var whole = plan.basePath
+        for index in path.indices { whole.append(path[index]) }
+        if whole.first != .slash { whole.insert(.slash, at: 0) }
+        let own = challenges(at: whole, of: plan)
+        return NormalizedPaths.allSatisfy(whole) { challenges(at: $0, of: plan) == own }
+    }
+
+    private static func challenges(at path: [UInt8], of plan: UpstreamPlan) -> [String] {
+        let url = WebURL(origin: plan.base.origin, path: String(decoding: path, as: UTF8.self))
+        return plan.logins.matching(Location(url)).map(\.name)
     }
 }

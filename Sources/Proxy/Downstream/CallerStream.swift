@@ -4,19 +4,20 @@
 internal import EventLoop
 internal import Glibc
 internal import HTTPWire
+internal import System
 
-/// The socket of a caller, with what has come and what waits to go. Both are bounded, which is the back-pressure.
+/// The socket of a caller, with its input and output. Both are bounded, which makes the back-pressure.
 final class CallerStream {
-    /// The most that is read ahead of what is wanted, in bytes.
+    /// The size of the input buffer, in bytes.
     static let inputWindow = 64 * 1024
-    /// The most response that may wait for the caller before the upstream is held back, in bytes.
+    /// The size of the output buffer above which the upstream is paused, in bytes.
     static let outputWindow = 64 * 1024
-    /// Time in which what still comes is read over after the last response.
+    /// The time in which input is discarded after the last response.
     static let lingering = Duration.seconds(2)
 
     enum Sending {
         case done
-        /// The socket has taken so many bytes, and takes no more for now.
+        /// The socket has taken that many bytes and is full.
         case waits(taken: Int)
         case broken
     }
@@ -37,7 +38,7 @@ final class CallerStream {
     }
 
     var descriptor: Int32 { caller.descriptor }
-    /// True if more response waits than a window holds.
+    /// True if the output holds at least a window.
     var isOutputFull: Bool { output.count >= Self.outputWindow }
 
     /// Watches the socket for `handler` from now on, for reading only.
@@ -46,7 +47,7 @@ final class CallerStream {
         worker.loop.watch(descriptor, for: .read, handler: handler)
     }
 
-    /// Reads until `limit` bytes lie unread, or no more is there. False: the connection is broken.
+    /// Reads until `limit` bytes are buffered or the socket is empty. Returns false if the connection is broken.
     func receive(upTo limit: Int) -> Bool {
         while input.count < limit, !hasEnded {
             var failure: Int32 = 0
@@ -61,13 +62,13 @@ final class CallerStream {
             }
             if failure == EINTR { continue }
             if failure != 0, failure != EAGAIN { return false }
-            // Less than there was room for: the socket is empty, and asking again would only tell so.
+            // Less than the free space: the socket is empty, and another call would only say so.
             if failure == EAGAIN || isDrained { break }
         }
         return true
     }
 
-    /// Reads what comes after the last response and forgets it. False: nothing more will come.
+    /// Reads and discards input after the last response. Returns false if no more will come.
     func discardInput() -> Bool {
         unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
             for _ in 0..<16 {
@@ -79,13 +80,13 @@ final class CallerStream {
         }
     }
 
-    /// True if the socket holds something that was not read yet.
+    /// True if the socket holds unread input.
     var hasUnread: Bool {
         var byte: UInt8 = 0
         return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK)) > 0
     }
 
-    /// Writes what the socket takes.
+    /// Sends what the socket takes.
     @inline(__always)
     func send() -> Sending {
         let waiting = output.count
@@ -97,7 +98,7 @@ final class CallerStream {
         return failure == EAGAIN ? .waits(taken: waiting - output.count) : .broken
     }
 
-    /// Calls `stalled` when the caller goes on taking too little.
+    /// Limits the time of a blocked caller. Calls `stalled` if the caller keeps taking too little.
     func limitWriting(taken: Int, stalled: @escaping () -> Void) {
         let limit =
             writeLimit
@@ -110,13 +111,13 @@ final class CallerStream {
         limit.waits(taken: taken)
     }
 
-    /// Gives the limit for writing up.
+    /// Cancels the write limit.
     func endWriteLimit() {
         writeLimit?.cancel()
         writeLimit = nil
     }
 
-    /// Watches the socket for what can be done with it.
+    /// Watches the socket for the events that are needed.
     func watch(reads: Bool, _ handler: any ReadinessHandler) {
         let write = !output.isEmpty
         guard write != wantsWrite || reads != isReading else { return }
@@ -128,10 +129,10 @@ final class CallerStream {
         worker.loop.watch(descriptor, for: interest, handler: handler)
     }
 
-    /// Ends our side.
+    /// Ends the output side of the connection.
     func endOutput() { _ = shutdown(descriptor, Int32(Glibc.SHUT_WR)) }
 
-    /// Gives back the memory of both buffers. Returns the bytes that were held.
+    /// Releases the memory of both buffers. Returns the number of bytes released.
     func releaseMemory() -> Int {
         let held = input.capacity + output.capacity
         input.removeAll(keepingCapacity: 0)
@@ -139,16 +140,76 @@ final class CallerStream {
         return held
     }
 
-    /// Closes the socket and gives up the caller's place. `resetting`: so that a caller that counts on the end of the connection for
-    /// the end of the body does not take it for complete.
+    /// Closes the socket and returns the caller's permit. With `resetting`, a caller that waits for the end of the connection
+    /// does not take the body so far for complete.
     func close(resetting: Bool) {
         endWriteLimit()
         worker.loop.forget(descriptor)
         if resetting {
-            var option = linger(l_onoff: 1, l_linger: 0)
-            unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+            Sockets.resetOnClose(descriptor)
         }
         _ = Glibc.close(descriptor)
-        caller.place.leave()
+        caller.permit.leave()
+    }
+}
+
+/// A limit on how slowly a caller may take its response.
+///
+/// While output waits, a number of bytes must go in each period. A timeout between two pieces would not suffice: a caller that
+/// reads a byte now and then would hold a connection, its buffers and an upstream as long as it likes. Made only for callers
+/// whose socket was full.
+final class WriteLimit {
+    private let loop: EventLoop
+    private let timer: LazyTimer
+    private let time: Duration
+    private let pace: Int
+    private var taken = 0
+    private var isRunning = false
+
+    /// Makes a limit; `onExpiry` is called when the caller has taken less than `pace` bytes in `time`.
+    init(loop: EventLoop, time: Duration, pace: Int, onExpiry: @escaping () -> Void) {
+        self.loop = loop
+        self.time = time
+        self.pace = pace
+        timer = LazyTimer(loop: loop)
+        timer.onExpiry = onExpiry
+    }
+
+    /// Records that the caller has taken `count` bytes, and that more output waits.
+    func waits(taken count: Int) {
+        taken += count
+        guard !isRunning || taken >= pace else { return }
+        isRunning = true
+        taken = 0
+        timer.arm(at: loop.now + time)
+    }
+
+    /// Records that no output waits any more.
+    func end() {
+        isRunning = false
+        timer.disarm()
+    }
+
+    /// Cancels the timer.
+    func cancel() { timer.cancel() }
+}
+
+extension ByteQueue {
+    /// Sends all bytes, then releases memory beyond `kept` bytes. Returns 0, or the error number: EAGAIN if the socket is full.
+    ///
+    /// A single call, because each access to a queue that is an object's property is checked for exclusivity.
+    mutating func send(to descriptor: Int32, keepingCapacity kept: Int) -> Int32 {
+        while !isEmpty {
+            let sent = unsafe withUnsafeBytes { bytes in
+                unsafe Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            }
+            if sent > 0 {
+                consume(sent)
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        removeAll(keepingCapacity: kept)
+        return 0
     }
 }

@@ -5,7 +5,7 @@ internal import ChallengeClient
 internal import EventLoop
 internal import HTTPWire
 
-// The services' side of a connection.
+// The connection as its service uses it.
 extension DownstreamConnection: ServedConnection {
     func withRequest<Result, Failure: Error>(
         _ body: (_ request: RequestHead, _ bytes: Span<UInt8>) throws(Failure) -> Result
@@ -22,7 +22,7 @@ extension DownstreamConnection: ServedConnection {
         case .write: write(answer)
         case .writeAfterBody:
             readyAnswer = answer
-            worker.note(self)
+            worker.enqueue(self)
         case .drop: break
         }
     }
@@ -39,8 +39,8 @@ extension DownstreamConnection: ServedConnection {
         let keepsAlive = writesWholeResponse()
         answer.write(
             isHead: isHead, version: version, date: worker.date(), keepsAlive: keepsAlive, to: &stream.output)
-        accessNote?.status = answer.status
-        accessNote?.bytes = isHead ? 0 : answer.body.count
+        accessBuilder?.status = answer.status
+        accessBuilder?.bytes = isHead ? 0 : answer.body.count
         requestEnded(isBroken: false)
     }
 
@@ -54,12 +54,12 @@ extension DownstreamConnection: ServedConnection {
         }
     }
 
-    /// Delivers an answer that is there, or is waited for no longer; nothing where that was done before.
+    /// Delivers an answer that is ready or has timed out; does nothing if it was delivered before.
     func deliver(_ awaited: AwaitedAnswer) {
         guard self.awaited === awaited else { return }
         self.awaited = nil
         deliver(awaited.make())
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     // MARK: Responses of the service
@@ -81,24 +81,24 @@ extension DownstreamConnection: ServedConnection {
     func write(_ body: (inout ByteQueue) -> Void) {
         let waiting = stream.output.count
         body(&stream.output)
-        if stream.output.count != waiting { worker.note(self) }
+        if stream.output.count != waiting { worker.enqueue(self) }
     }
 
     func bodyIsWanted() {
         if machine.bodyIsWanted() { stream.output.append("HTTP/1.1 100 Continue\r\n\r\n") }
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     func continueIsPassedOn() { machine.continueIsPassedOn() }
 
     func requestEnded(isBroken: Bool) {
-        accessNote?.isWhole = !isBroken
+        accessBuilder?.isWhole = !isBroken
         endAccess()
         service?.requestEnded()
         (awaited, readyAnswer) = (nil, nil)
         head.removeAll(keepingCapacity: 16_384)
         _ = machine.finish(mayStayOpen: mayStayOpen)
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     func reset() {
@@ -107,26 +107,26 @@ extension DownstreamConnection: ServedConnection {
     }
 
     func switchProtocol(to upstream: UpstreamConnection) {
-        accessNote?.isWhole = true
+        accessBuilder?.isWhole = true
         endAccess()
         machine.switchProtocol()
         switched = upstream
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     // MARK: The access log
 
-    func noteAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?) {
-        // What comes of a head that cannot be read is the first that is known of it.
-        if accessNote == nil { accessNote = AccessNote.begin(caller, on: worker, hasHead: false) }
-        accessNote?.take(reply, id: id, upstream: upstream)
+    func recordAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?) {
+        // For a head that cannot be read, this is the first event.
+        if accessBuilder == nil { accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: false) }
+        accessBuilder?.take(reply, id: id, upstream: upstream)
     }
 
-    /// The request is over: writes the record, while the head is still there.
+    /// Writes the access record of the request, while the head still exists.
     func endAccess() {
-        guard let note = accessNote else { return }
-        accessNote = nil
-        note.write(for: caller, on: worker, exchange: service?.exchange) { describe in
+        guard let builder = accessBuilder else { return }
+        accessBuilder = nil
+        builder.write(for: caller, on: worker, exchange: service?.exchange) { describe in
             withRequest { describe(service?.loggedRequest($0, in: $1) ?? $0, $1) }
         }
     }

@@ -6,31 +6,31 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPWire
 
-/// One caller's HTTP connection: carries out what its `HTTP1ServerMachine` decides, and has a `Service` answer the requests.
+/// One caller's HTTP connection: drives its `HTTP1ServerMachine`, and a `Service` that answers the requests.
 ///
-/// Output is written once per turn of the loop, so that head and body of a small response leave together.
+/// Output is sent once per turn of the loop, so that head and body of a small response leave together.
 final class DownstreamConnection: WorkerConnection, ReadinessHandler {
-    /// Time after which it is looked again whether a caller that has ended its side is still there.
+    /// The interval of the checks whether a caller that has ended its side still exists.
     private static let presenceInterval = Duration.seconds(1)
 
     let stream: CallerStream
     let worker: Worker
     var machine: HTTP1ServerMachine
-    /// The head of the present request, as it came.
+    /// The bytes of the present request's head.
     var head = ByteQueue()
     /// The service that answers the requests, and the plan that it was made for.
     var service: (any Service)?
     private var servicePlan: ListenerPlan?
-    /// The answer of our own that waits for the end of the request's body.
+    /// A local answer that waits for the end of the request's body.
     var readyAnswer: LocalAnswer?
-    /// The answer of our own that is being made.
+    /// A local answer that is being made.
     var awaited: AwaitedAnswer?
-    /// The upstream's connection, once both sides have switched to another protocol.
+    /// The upstream's connection, after both sides have switched to another protocol.
     var switched: UpstreamConnection?
-    /// The notes on the present request for the access log, if there is one.
-    var accessNote: AccessNote?
+    /// The access record of the present request, if a log wants one.
+    var accessBuilder: AccessRecordBuilder?
     let timer: LazyTimer
-    var isNoted = false
+    var isEnqueued = false
 
     init(_ stream: CallerStream) {
         self.stream = stream
@@ -54,32 +54,32 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
             isOutputFull: stream.isOutputFull)
     }
 
-    /// True if a further request is not read because the caller has not taken the answers before it.
+    /// True if no further request is read because the caller has not taken the earlier answers.
     private var isBlocked: Bool { machine.awaitsHead && !stream.input.isEmpty && stream.isOutputFull }
 
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
         if events.isBroken, machine.endsWithBrokenSocket(isError: events.contains(.error)) { return close() }
-        if events.isWritable { worker.note(self) }
+        if events.isWritable { worker.enqueue(self) }
         guard events.isReadable || events.isBroken, !machine.isClosed else { return }
         if machine.isLingering {
             if !stream.discardInput() { close() }
         } else if stream.receive(upTo: machine.inputLimit) {
-            worker.note(self)
+            worker.enqueue(self)
         } else {
             close()
         }
     }
 
     func turn() {
-        isNoted = false
+        isEnqueued = false
         if switched != nil { return becomeTunnel() }
         advance()
         let wasBlocked = isBlocked
         flush()
-        // Nobody else would come back to a request that waited for the output to go.
-        if wasBlocked, !isBlocked { worker.note(self) }
+        // No other event would resume a request that waited for the output.
+        if wasBlocked, !isBlocked { worker.enqueue(self) }
         if worker.isDraining { closeIfIdle() }
         if machine.isServed, stream.output.count < CallerStream.outputWindow / 2 { service?.resumeResponse() }
         guard !machine.isClosed else { return }
@@ -95,7 +95,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         case .firstByte: timer.arm(at: loop.now + worker.silentDelay)
         case .request: timer.arm(at: loop.now + worker.limits.headTime)
         case .body: timer.arm(at: loop.now + worker.limits.bodyTime)
-        case .answer: timer.arm(at: loop.now + (awaited?.patience ?? .zero))
+        case .answer: timer.arm(at: loop.now + (awaited?.timeout ?? .zero))
         case .quiet: timer.arm(at: loop.now + worker.quietDelay)
         case .idle: timer.arm(at: loop.now + worker.idleDelay)
         case .drain: timer.arm(at: loop.now + worker.limits.drainGrace)
@@ -105,7 +105,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     }
 
     private func timeLimitPassed() {
-        timeLimitPassed(isInputNew: isNoted)
+        timeLimitPassed(isInputNew: isEnqueued)
         setTimeLimit()
     }
 
@@ -117,20 +117,20 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
             advance()
             if wasMidHead, machine.isMidHead { timeLimitPassed(isInputNew: false) }
         case .refuseHead:
-            refuseHead(LocalReply(.badRequest, status: 408, detail: "The request's head did not come in time."))
+            refuseHead(LocalReply(.badRequest, status: 408, detail: "The request's head did not arrive in time."))
         case .refuseBody:
-            breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not come in time."))
+            breakOff(LocalReply(.badRequest, status: 408, detail: "The request's body did not arrive in time."))
         case .releaseMemory: releaseMemory()
         case .makeAnswer: if let awaited { deliver(awaited) }
         case .writeAnswer: writeReadyAnswer()
-        case .lookForCaller: lookForCaller()
+        case .checkCaller: checkCaller()
         case .close: close()
         }
     }
 
     // MARK: Reading
 
-    /// Goes on with what has come in.
+    /// Processes the input so far.
     private func advance() {
         while takeStep() {}
         guard stream.hasEnded, !machine.isClosed else { return }
@@ -138,11 +138,11 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         case .nothing: break
         case .close: close()
         case .breakOff: breakOff(nil)
-        case .lookForCaller: lookForCaller()
+        case .checkCaller: checkCaller()
         }
     }
 
-    /// Returns whether there may be more to do.
+    /// Takes one step, and returns true if there may be more to do.
     private func takeStep() -> Bool {
         let isOutputFull = stream.isOutputFull
         let action = stream.input.withSpan {
@@ -182,7 +182,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         return true
     }
 
-    /// Hands over the fields behind the body, which the last step found in the input. Those go no further that `Connection` names.
+    /// Passes on the trailers, which the last step found in the input, except those that `Connection` names.
     private func take(_ trailers: [FieldLine]) {
         withRequest { request, head in
             stream.input.withSpan { bytes in
@@ -195,7 +195,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     }
 
     private func begin() {
-        accessNote = AccessNote.begin(caller, on: worker, hasHead: true)
+        accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: true)
         if let own = ownAnswer() { return deliver(own) }
         currentService().begin()
     }
@@ -207,7 +207,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         }
     }
 
-    /// The service of the listener as of the last reload.
+    /// Returns the service of the listener as of the last reload.
     private func currentService() -> any Service {
         let plan = caller.listener
         if let service, plan === servicePlan { return service }
@@ -215,7 +215,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         let made: any Service =
             switch plan.service {
             case .proxy: Forwarding(self, worker: worker)
-            case .authority: AuthRequests(self, worker: worker)
+            case .authRequests: AuthRequests(self, worker: worker)
             case .local(let local):
                 LocalAnswers(self, by: local, log: worker.log) { [runtime = worker.runtime] in runtime.nextID() }
             }
@@ -225,21 +225,21 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     private func refuseHead(_ reply: LocalReply) { currentService().refuse(reply) }
 
-    /// Gives back what a connection needs for a request only. A busy one keeps it: this is for those that have had nothing to
-    /// do for a while, of which there may be thousands.
+    /// Releases the memory that only requests need. A busy connection keeps it; this is for idle ones, of which there may be
+    /// thousands.
     private func releaseMemory() {
         let held = stream.releaseMemory() + head.capacity
         head.removeAll(keepingCapacity: 0)
         machine.releaseMemory(limits: caller.listener.headLimits)
         service?.close()
-        // After a reload they would keep the old upstreams alive.
+        // The old service and plan would keep the upstreams of before a reload alive.
         (service, servicePlan) = (nil, nil)
-        worker.gaveBack(held)
+        worker.released(held)
     }
 
     // MARK: Writing
 
-    /// Writes what the socket takes.
+    /// Sends what the socket takes.
     func flush() {
         guard !machine.isClosed, switched == nil else { return }
         switch stream.send() {
@@ -256,8 +256,8 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     // MARK: Ends
 
-    /// The request's body will not come to its end: the exchange is given up. `refusal` is for a caller who has got nothing of
-    /// a response yet.
+    /// Cancels the exchange, because the request's body will not be complete. `refusal` is for a caller who has received no part
+    /// of a response.
     private func breakOff(_ refusal: LocalReply?) {
         let action = machine.breakOff()
         service?.cancel(isAnswered: action == .finish)
@@ -269,11 +269,11 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         }
     }
 
-    /// The caller has ended its side while its response is awaited. It may have closed its socket, too, and TCP does not tell:
-    /// that is asked of the kernel, so that the upstream does not work for nobody. A Unix socket tells by itself.
-    private func lookForCaller() {
+    /// Checks whether a caller that has ended its side still exists, and closes the connection otherwise. TCP does not report a
+    /// closed socket, so the kernel is asked: the upstream must not work for a caller who is gone. A Unix socket reports it.
+    private func checkCaller() {
         guard !caller.isUnixSocket else { return }
-        if worker.owners.hasVanished(caller.descriptor) { close() } else { machine.callerIsThere() }
+        if worker.owners.hasVanished(caller.descriptor) { close() } else { machine.callerExists() }
     }
 
     func closeIfIdle() {
@@ -306,7 +306,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     func closeForAnother() -> Bool {
         guard vacancy(at: worker.loop.now) != nil else { return false }
-        // A request lies in the socket already.
+        // A request is in the socket already.
         if machine.awaitsHead, stream.hasUnread { return false }
         close()
         return true
@@ -324,7 +324,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         worker.connectionClosed(self)
     }
 
-    /// Ends everything but the socket.
+    /// Releases everything except the socket.
     private func release() {
         machine.close()
         timer.cancel()
@@ -334,7 +334,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     // MARK: Other protocols
 
-    /// Both sides have switched to another protocol: a tunnel has the socket from now on.
+    /// Hands the socket over to a tunnel, after both sides have switched to another protocol.
     private func becomeTunnel() {
         guard let switched else { return }
         self.switched = nil
@@ -344,13 +344,13 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         worker.replace(by: Tunnel(stream, switched))
     }
 
-    /// True if what is no request is HAProxy's, which asks an authority. Its first frame is shorter than 16 MiB, so the length
-    /// begins with a zero; for a request that is refused at once.
+    /// True if the input is not a request but HAProxy's protocol, at an auth-request listener. HAProxy's first frame is shorter
+    /// than 16 MiB, so its length begins with a zero byte, which no request does.
     private var beginsFrames: Bool {
-        caller.listener.isAuthority && !machine.hasServed && stream.input.withSpan { $0[0] == 0 }
+        caller.listener.answersAuthRequests && !machine.hasServed && stream.input.withSpan { $0[0] == 0 }
     }
 
-    /// HAProxy speaks its own protocol on the socket.
+    /// Hands the socket over to HAProxy's own protocol.
     private func becomeSPOP() {
         release()
         service = nil
@@ -358,13 +358,13 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     }
 }
 
-/// An answer of our own that is still to be made; an object, so that a later one is not taken for it.
+/// A local answer that is still to be made. An object, so that a later one is not mistaken for it.
 final class AwaitedAnswer {
-    let patience: Duration
+    let timeout: Duration
     let make: @Sendable () -> LocalAnswer
 
     init(_ answer: LaterAnswer) {
-        patience = answer.patience
+        timeout = answer.timeout
         make = answer.answer
     }
 }

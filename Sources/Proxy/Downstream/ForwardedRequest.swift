@@ -6,21 +6,21 @@ internal import HTTPWire
 
 /// The part of a caller's request head that goes upstream (RFC 9110 §7.6).
 enum ForwardedRequest {
-    /// What the request is forwarded by besides its head.
+    /// The terms of forwarding besides the head.
     struct Terms {
-        /// What the configuration says about it.
+        /// The policy of the configuration.
         var policy = ForwardingPolicy()
-        /// True if the caller's own `Authorization` goes, and no session's.
+        /// True if the caller's own `Authorization` is forwarded, and no session's.
         var keepsCredentials = false
-        /// The caller's socket, by which the kernel knows the caller's address; it is asked only where the upstream is to know.
+        /// The caller's socket, by which the kernel knows the address; read only if the upstream is to know.
         var socket: Int32 = -1
     }
 
-    /// Writes the fields of `head` (in `bytes`) that are forwarded, and those that a proxy adds.
+    /// Writes the forwarded fields of `head` (in `bytes`), and the fields that a proxy adds.
     ///
-    /// Hop-by-hop fields and all that `Connection` names go first, whatever they are, so that a caller cannot have an
-    /// injected credential removed by naming it: what `sessions` inject is added afterwards. Their cookies and the caller's
-    /// become one field.
+    /// Hop-by-hop fields and all fields that `Connection` names are removed first, so that a caller cannot have an injected
+    /// credential removed by naming it: fields of `sessions` are added afterwards. Their cookies and the caller's become one
+    /// field.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, authority: [UInt8], terms: Terms = Terms(),
         overriddenBy sessions: SessionFields, cookies: RequestCookies? = nil, to fields: FieldSink
@@ -37,17 +37,17 @@ enum ForwardedRequest {
             fields.append(name: "Host", value: authority.span)
         }
         var callersCookies: [[UInt8]] = []
-        // The lines that go as they came, and are not written yet.
+        // The unchanged lines that are not written yet.
         var run = FieldRun()
         for index in head.fields.indices {
             let line = head.fields[index]
             if line.isHopByHop {
-                // What may follow the body (RFC 9110 §6.6.2).
+                // Announces fields after the body (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, head.body == .chunked else { continue }
             }
             switch line.kind {
             case .host, .contentLength, .expect:
-                // Ours: the upstream's authority (RFC 9110 §7.2), the framing, our own answer to Expect.
+                // Replaced: by the upstream's authority (RFC 9110 §7.2), the framing, our own answer to Expect.
                 continue
             case .authorization where terms.keepsCredentials:
                 fields.append(run.taken(), of: bytes)
@@ -101,15 +101,15 @@ enum ForwardedRequest {
                 head, in: bytes, from: SocketName.peer(of: terms.socket), as: policy.caller, overriddenBy: sessions,
                 to: fields)
         }
-        // Behind those that are there: the lines of a list are one list, in their order (RFC 9110 §5.3, §7.6.3).
+        // After those of the caller: the lines of a list are one list, in order (RFC 9110 §5.3, §7.6.3).
         fields.append(lines: head.version == .http10 ? "Via: 1.0 countersign\r\n" : "Via: 1.1 countersign\r\n")
-        // RFC 9110 §10.1.4; to a caller of HTTP/1.0 they could not be passed on.
+        // RFC 9110 §10.1.4; a caller with HTTP/1.0 could not be sent any.
         if head.acceptsTrailers, head.version == .http11 {
             fields.append(lines: "TE: trailers\r\nConnection: TE\r\n")
         }
     }
 
-    /// Returns whether a field that a CGI program takes for `kind` must not go: it would be read in place of what is written here.
+    /// Returns true if a CGI program would take a field for one of ours (`kind`). It is left out then.
     private static func isOurs(_ kind: FieldName, policy: ForwardingPolicy, overriddenBy sessions: SessionFields)
         -> Bool
     {
@@ -121,14 +121,13 @@ enum ForwardedRequest {
         }
     }
 
-    /// Returns whether cookies come in more than one line, which is for HTTP/2 only (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join such
-    /// lines by a comma, and read none of them.
+    /// Returns true if cookies are in several lines, which only HTTP/2 allows (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join
+    /// such lines by a comma and then read none of them.
     private static func hasSeveralCookies(_ head: RequestHead) -> Bool {
         head.fields.lazy.filter { $0.kind == .cookie && !$0.isNominated }.dropFirst().first != nil
     }
 
-    /// The host that the caller asked for: in an absolute target before `Host` (RFC 9112 §3.2.2), which is as good as
-    /// absent where `Connection` names it.
+    /// Returns the requested host: from an absolute target, else from `Host` (RFC 9112 §3.2.2), unless `Connection` names `Host`.
     private static func passedHost(_ head: RequestHead) -> ByteRange? {
         head.target.authority ?? head.first(.host).flatMap { $0.isNominated ? nil : $0.value }
     }

@@ -4,20 +4,19 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// The response of one exchange on its way to the caller: which of the upstream's fields pass, and how the body is
-/// framed for this caller (RFC 9112 §6).
+/// The response of one exchange on its way to the caller: the upstream's fields, and the framing (RFC 9112 §6).
 struct ForwardedResponse {
-    /// The end of the body as the caller is told it (RFC 9112 §6).
+    /// The way in which the caller learns the end of the body (RFC 9112 §6).
     enum Framing {
         /// No body, or none yet.
         case none
-        /// As long as `Content-Length` says; libcurl sees to it that it is.
+        /// By `Content-Length`, which libcurl checks.
         case length
         case chunked
-        /// Until the connection ends: for callers of HTTP/1.0, who know no chunks.
+        /// By the end of the connection, for callers with HTTP/1.0, which has no chunks.
         case untilClose
 
-        /// True if pieces of the body go to the caller without anything between them.
+        /// True if pieces of the body are sent with nothing between them.
         var passesBodyAsItIs: Bool { self == .length || self == .untilClose }
 
         /// Writes a piece of the body.
@@ -40,24 +39,24 @@ struct ForwardedResponse {
     private var isHead = false
     private(set) var version = HTTPVersion.http11
     private var acceptsTrailers = false
-    /// True if something of the upstream's response is in the output.
+    /// True if a part of the upstream's response is in the output.
     private(set) var hasBegun = false
-    /// True if all of it is.
+    /// True if all of the response is in the output.
     private(set) var isWhole = false
 
-    /// True if what the response says about authentication concerns a session of ours, and not the caller.
+    /// True if authentication fields of the response belong to a session of ours, not to the caller.
     var hidesAuthentication = false
 
-    /// The cookies that stay here, as they are a session's (CONTRIBUTING, rule 9).
+    /// The cookies that are not passed on, because they belong to a session (CONTRIBUTING, rule 9).
     var held = HeldCookies()
 
-    /// True if the end of the connection is what ends the body.
+    /// True if the body ends with the connection.
     var endsWithConnection: Bool { framing == .untilClose }
 
-    /// True if fields may follow the body: the caller said that it takes them (RFC 9110 §6.5.1), and it gets chunks.
+    /// True if fields may follow the body: the caller accepts them (RFC 9110 §6.5.1) and gets chunks.
     var takesTrailers: Bool { acceptsTrailers && framing == .chunked && !isWhole }
 
-    /// For the next request: whether it was HEAD, which version the caller speaks, and whether it takes trailers.
+    /// Resets the value for the next request of the caller.
     mutating func reset(isHead: Bool, version: HTTPVersion, acceptsTrailers: Bool = false) {
         self.isHead = isHead
         self.acceptsTrailers = acceptsTrailers
@@ -69,12 +68,11 @@ struct ForwardedResponse {
         held = HeldCookies()
     }
 
-    /// Writes the head for the caller, from that of the upstream, whose ranges mean `bytes`; `addresses` is asked for what
-    /// names the upstream, if something does, and `date` for the time, if the upstream tells none. Returns whether the
-    /// connection can be kept after this response.
+    /// Writes the head for the caller from that of the upstream, whose ranges refer to `bytes`. Returns true if the connection
+    /// can be kept afterwards. `addresses` is called if a field may name the upstream, and `date` if the upstream sends no date.
     mutating func writeHead(
         _ head: ResponseHead, in bytes: Span<UInt8>, keepsAlive: Bool, to output: inout ByteQueue,
-        date: () -> String, addresses: () -> AddressMap?
+        date: () -> String, addresses: () -> ReverseMapping?
     ) -> Bool {
         hasBegun = true
         let isBodyless = isHead || head.status == 204 || head.status == 304
@@ -89,17 +87,17 @@ struct ForwardedResponse {
             framing = .untilClose
             keepsAlive = false
         }
-        // Room for all that is added, too: nothing is moved then.
+        // Room for all added fields as well, so that no bytes are moved.
         output.reserve(bytes.count + 256)
         writeStatusAndFields(of: head, in: bytes, to: &output, addresses: addresses)
-        // RFC 9110 §8.6: none in 204; in an answer to HEAD and in 304 it is that of the body left out.
+        // RFC 9110 §8.6: none in 204; in a response to HEAD and in 304, the length of the body that is left out.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
-        // RFC 9110 §6.6.1: whoever forwards a response without one adds the time at which it came.
+        // RFC 9110 §6.6.1: a proxy that forwards a response without a date adds one.
         if !head.fields.contains(where: { $0.kind == .date && !$0.isNominated }) {
             ResponseWriter.field("Date", date().utf8.span, to: &output)
         }
         output.append(Self.via(head))
-        // RFC 9110 §15.5.22: it must say what is required.
+        // RFC 9110 §15.5.22: a 426 must name the required protocol.
         if head.status == 426 { Self.writeUpgrade(of: head, in: bytes, to: &output) }
         if framing == .chunked { ResponseWriter.transferEncodingChunked(to: &output) }
         ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &output)
@@ -107,21 +105,20 @@ struct ForwardedResponse {
         return keepsAlive
     }
 
-    /// Writes the status line and the fields that pass, all but those that tell how the message is framed and what becomes of the
-    /// connection.
+    /// Writes the status line and the fields that are passed on, except those about framing and connection.
     func writeStatusAndFields(
-        of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> AddressMap?
+        of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue, addresses: () -> ReverseMapping?
     ) {
-        // What goes as it came, and is not written yet.
+        // The unchanged lines that are not written yet.
         var run = FieldRun(statusLineOf: head)
         if run.isEmpty { Self.writeStatusLine(head, in: bytes, to: &output) }
-        // A refusal says what it wants (RFC 9110 §15.5.2); anything else that speaks of authentication is about our session.
+        // A refusal names its challenge (RFC 9110 §15.5.2). Other authentication fields are about our session.
         let hidesChallenge = hidesAuthentication && head.status != 401 && head.status != 403
-        var map: AddressMap?
+        var map: ReverseMapping?
         for index in head.fields.indices {
             let line = head.fields[index]
             if line.isHopByHop {
-                // Which fields may follow the body, where any may (RFC 9110 §6.6.2).
+                // Announces fields after the body, if any may follow (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, takesTrailers else { continue }
             }
             switch line.kind {
@@ -137,8 +134,8 @@ struct ForwardedResponse {
                 output.append("\r\n")
                 continue
             case .authenticationInfo:
-                // The session is the proxy's; what concerns it stays here (CONTRIBUTING, rule 9). By `rspauth` of Digest a caller
-                // could try passwords (RFC 7616 §3.5).
+                // The session is the proxy's, so its fields are not passed on (CONTRIBUTING, rule 9). With `rspauth` of Digest, a
+                // caller could guess passwords (RFC 7616 §3.5).
                 if hidesAuthentication { continue }
             case .wwwAuthenticate:
                 if hidesChallenge { continue }
@@ -150,8 +147,8 @@ struct ForwardedResponse {
         run.append(of: bytes, to: &output)
     }
 
-    /// With the upstream's phrase, or the registered one where it has none, as in HTTP/2 (RFC 9113 §8.3.2): some callers do not
-    /// expect a line without one.
+    /// Writes the status line, with the upstream's phrase or else the registered one. HTTP/2 has no phrase (RFC 9113
+    /// §8.3.2), and some callers do not expect a line without a phrase.
     static func writeStatusLine(_ head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue) {
         if head.reason.isEmpty {
             ResponseWriter.statusLine(head.status, to: &output)
@@ -160,7 +157,7 @@ struct ForwardedResponse {
         }
     }
 
-    /// Ours behind those that are there, with the version in which the response came (RFC 9110 §7.6.3).
+    /// Returns our `Via`, added after the upstream's, with the version of the response (RFC 9110 §7.6.3).
     static func via(_ head: ResponseHead) -> StaticString {
         switch (head.majorVersion, head.minorVersion) {
         case (2, _): "Via: 2 countersign\r\n"
@@ -170,10 +167,10 @@ struct ForwardedResponse {
         }
     }
 
-    /// Writes the end of the body; fields follow, and then `endTrailers`. Only where it `takesTrailers`.
+    /// Writes the end of the body. Fields follow, and then `endTrailers`. Allowed if `takesTrailers`.
     func beginTrailers(to output: inout ByteQueue) { ResponseWriter.lastChunk(to: &output) }
 
-    /// Writes the end of the fields behind the body.
+    /// Writes the end of the fields after the body.
     mutating func endTrailers(to output: inout ByteQueue) {
         ResponseWriter.endOfHead(to: &output)
         isWhole = true
@@ -183,5 +180,52 @@ struct ForwardedResponse {
     mutating func writeEnd(to output: inout ByteQueue) {
         if framing == .chunked, !isWhole { ResponseWriter.endOfChunks(to: &output) }
         isWhole = true
+    }
+}
+
+extension ForwardedResponse {
+    /// Writes an interim response (RFC 9110 §15.2), whose ranges refer to `bytes`.
+    ///
+    /// Writes nothing for a caller with HTTP/1.0, which has no interim responses, and nothing after the final response has begun.
+    /// An interim response may precede a challenge that is answered here, so fields of sessions and logins are left out.
+    func writeInterim(_ head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue) {
+        guard version == .http11, !hasBegun, head.isInterim else { return }
+        Self.writeStatusLine(head, in: bytes, to: &output)
+        for line in head.fields where !line.isHopByHop {
+            switch line.kind {
+            case .authenticationInfo, .contentLength, .mfpChallenge, .mfpConflict, .setCookie, .wwwAuthenticate:
+                continue
+            default:
+                output.append(bytes.extracting(line.name.start..<line.value.end))
+                output.append("\r\n")
+            }
+        }
+        // Callers expect a 100 without fields.
+        if head.status != 100 { output.append(Self.via(head)) }
+        ResponseWriter.endOfHead(to: &output)
+    }
+}
+
+// The end of HTTP on both connections (RFC 9110 §15.2.2).
+extension ForwardedResponse {
+    /// Writes the head of a 101 for the caller from that of the upstream, whose ranges refer to `bytes`. Throws, and writes
+    /// nothing, if the new protocol is not in `offer`, which refers to `request`. `addresses` as in `writeHead`.
+    func writeSwitch(
+        _ head: ResponseHead, in bytes: Span<UInt8>, to offer: UpgradeOffer, askedBy request: Span<UInt8>,
+        to output: inout ByteQueue, addresses: () -> ReverseMapping?
+    ) throws(WireError) {
+        try offer.check(head, in: bytes, askedBy: request)
+        writeStatusAndFields(of: head, in: bytes, to: &output, addresses: addresses)
+        output.append(Self.via(head))
+        Self.writeUpgrade(of: head, in: bytes, to: &output)
+        ResponseWriter.endOfHead(to: &output)
+    }
+
+    /// Writes the protocol that the upstream switches to or, with 426, requires. It is hop-by-hop, hence written anew.
+    static func writeUpgrade(of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue) {
+        ResponseWriter.field("Connection", "Upgrade", to: &output)
+        for line in head.fields where line.kind == .upgrade {
+            ResponseWriter.field("Upgrade", bytes.extracting(line.value.bounds), to: &output)
+        }
     }
 }

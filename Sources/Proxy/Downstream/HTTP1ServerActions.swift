@@ -5,24 +5,24 @@ internal import HTTPWire
 
 // The actions of `HTTP1ServerMachine`: one small enum for each event.
 extension HTTP1ServerMachine {
-    /// The time limit of a connection; the driver has the clock and the configured durations.
+    /// The time limit of a connection. The driver has the clock and the configured durations.
     enum TimeLimit: Equatable {
         case none
         /// For the first byte of a connection.
         case firstByte
-        /// For all of a request head.
+        /// For the complete request head.
         case request
         /// For the next piece of a body.
         case body
-        /// For an answer of our own that is being made.
+        /// For a local answer that is being made.
         case answer
-        /// From the end of a request until memory is given back, and from then until the connection ends.
+        /// Until memory is released after a request, and from then until the connection ends.
         case quiet, idle
         /// For the first request of a caller who connected just before a drain.
         case drain
-        /// For what is read over after the last response.
+        /// For input that is discarded after the last response.
         case lingering
-        /// Until it is looked again whether a caller that has ended its side is still there.
+        /// Until the next check whether a caller that has ended its side still exists.
         case presence
     }
 
@@ -36,75 +36,75 @@ extension HTTP1ServerMachine {
     enum ReadAction: Equatable {
         /// Nothing can be read now.
         case wait
-        /// Take the whole head, forget its bytes, and begin the request.
+        /// Take the whole head, consume its bytes, and begin the request.
         case takeHead(length: Int)
-        /// Refuse what is no request head.
+        /// Refuse bytes that are not a request head.
         case refuseHead(WireError)
-        /// Give the service these bytes of the body, then forget `consumed` bytes.
+        /// Pass these bytes of the body to the service, then consume `consumed` bytes.
         case takeBody(ByteRange, consumed: Int)
-        /// Forget so many bytes and look again.
+        /// Consume that many bytes and read again.
         case skip(Int)
-        /// Forget so many bytes, and wait for more.
+        /// Consume that many bytes and wait for more.
         case await(consumed: Int)
-        /// Tell the service that the body is complete, with `trailers`; then forget `consumed` bytes.
+        /// Tell the service that the body is complete, with `trailers`; then consume `consumed` bytes.
         case endBody(consumed: Int)
-        /// Forget so many bytes and write the answer that is ready.
+        /// Consume that many bytes and write the answer that is ready.
         case writeAnswer(consumed: Int)
-        /// Refuse a body whose framing is broken.
+        /// Refuse a body with invalid framing.
         case refuseBody(WireError)
     }
 
     enum AnswerAction: Equatable {
         case write
-        /// Keep it until `writeAnswer`.
+        /// Hold the answer until `writeAnswer`.
         case writeAfterBody
-        /// A response is there already.
+        /// A response exists already.
         case drop
     }
 
     enum FinishAction: Equatable {
         case readNext
-        /// Write what waits and end the connection.
+        /// Write the rest of the output and end the connection.
         case close
     }
 
     enum InputEndAction: Equatable {
         case nothing
         case close
-        /// Break the request off: its body will not be complete.
+        /// Cancel the request: its body will not be complete.
         case breakOff
-        /// Look whether the caller is still there, now and from time to time.
-        case lookForCaller
+        /// Check whether the caller still exists, now and regularly.
+        case checkCaller
     }
 
     enum BreakOffAction: Equatable {
-        /// The response is whole: the request is over.
+        /// The response is complete, so the request is over.
         case finish
-        /// No response has begun: a reply may say why, else the connection is reset.
+        /// No response has begun: send a reply, or else reset the connection.
         case refuse
-        /// Reset the connection, so that the part of a response is not taken for the whole.
+        /// Reset the connection, so that the partial response is not taken for complete.
         case reset
     }
 
     enum TimeLimitAction: Equatable {
         case nothing
-        /// Read what has come in this turn; then, if the same head is still half read, ask again.
+        /// Read the input of this turn; if the same head is still incomplete, ask again.
         case readFirst
-        /// Reply that the head, or the body, did not come in time (RFC 9110 §15.5.9).
+        /// Reply that the head, or the body, did not arrive in time (RFC 9110 §15.5.9).
         case refuseHead, refuseBody
         case releaseMemory
         /// Make the answer that was waited for.
         case makeAnswer
         /// Write the answer that is ready.
         case writeAnswer
-        case lookForCaller
+        case checkCaller
         case close
     }
 
     enum WrittenAction: Equatable {
         case nothing
         case close
-        /// End our side, and read over what still comes.
+        /// End our side, and discard input.
         case linger
     }
 
@@ -115,7 +115,7 @@ extension HTTP1ServerMachine {
 
     enum DrainEndAction: Equatable {
         case nothing
-        /// Reply that the daemon stops.
+        /// Reply that the daemon is stopping.
         case refuse
         case close
         case reset

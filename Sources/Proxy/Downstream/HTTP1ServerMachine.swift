@@ -3,45 +3,45 @@
 
 internal import HTTPWire
 
-/// The server's side of one HTTP/1.1 connection (RFC 9112): what is read next, what an event means, when the connection ends.
+/// The server's side of one HTTP/1.1 connection (RFC 9112): reading, answering, timeouts, end.
 ///
-/// A value without clock, socket or service. Each event has its own small enum of actions, which `DownstreamConnection`
-/// carries out. An event that the state does not allow traps in debug builds, and changes nothing in release builds.
+/// A value without clock, socket or service. Each event has its own small enum of actions, which `DownstreamConnection` carries
+/// out. An event that the state does not allow traps in debug builds, and changes nothing in release builds.
 struct HTTP1ServerMachine: ~Copyable {
     private enum State {
-        /// A request head is awaited or half read.
+        /// A request head is awaited or incomplete.
         case head
         case request(HTTP1ServerRequest)
-        /// The bytes that come are of another protocol.
+        /// The connection carries another protocol.
         case switched
         /// The last response is being written; then the connection ends.
         case closing(isBodyComplete: Bool)
-        /// Written and ended on our side; what still comes is read over, so that the caller gets to read our reply.
+        /// Written and ended on our side; input is discarded, so that the caller can read our reply.
         case lingering
         case closed
     }
 
     private var state = State.head
-    /// Its head is that of the present request.
+    /// The parser; its head is that of the present request.
     private var parser: RequestHeadParser
-    /// Apart from the state, which is copied wherever it is looked at.
+    /// Not in the state, which is copied at each access.
     private var decoder = BodyDecoder(framing: .none)
     private var limits: HeadLimits
     private let bodyPace: Int
-    /// The time limit that the last event has set, until the driver takes it.
+    /// The time limit set by the last event, until the driver takes it.
     private var newLimit: TimeLimit? = .firstByte
     private var inputHasEnded = false
     /// True if a request was answered.
     private(set) var hasServed = false
-    /// True if the memory that only requests need was given back.
+    /// True if the memory that only requests need was released.
     private(set) var isQuiet = false
     /// True if a drain waits for the first request, which will be the only one.
     private var isLastAwaited = false
-    /// Events that the state did not allow.
+    /// The number of events that the state did not allow.
     private(set) var misuses = 0
     private let trapsMisuse: Bool
 
-    /// A connection on which nothing has come. `bodyPace`: the bytes of a body that set its time limit anew.
+    /// Makes a new connection. `bodyPace` is the number of body bytes after which its time limit restarts.
     init(limits: HeadLimits, bodyPace: Int, trapsMisuse: Bool = true) {
         self.limits = limits
         self.bodyPace = bodyPace
@@ -51,17 +51,17 @@ struct HTTP1ServerMachine: ~Copyable {
 
     // MARK: State
 
-    /// The fields behind the body, after `endBody`, as ranges into the input.
+    /// The fields after the body, after `endBody`, as ranges into the input.
     var trailers: [FieldLine] { decoder.trailers }
     var isClosed: Bool { if case .closed = state { true } else { false } }
     var isLingering: Bool { if case .lingering = state { true } else { false } }
-    /// True if the next request head is awaited or half read.
+    /// True if the next request head is awaited or incomplete.
     var awaitsHead: Bool { if case .head = state { true } else { false } }
-    /// True if a request head is half read.
+    /// True if a request head is incomplete.
     var isMidHead: Bool { awaitsHead && !parser.isIdle }
     /// True if a service answers the present request.
     var isServed: Bool { responder == .service }
-    /// Lends the head of the present request: a copy would cost the memory of its table at the next request.
+    /// Lends the head of the present request. A copy would cost a new table for the next request.
     borrowing func withHead<Result, Failure: Error>(_ body: (RequestHead) throws(Failure) -> Result) throws(Failure)
         -> Result
     { try body(parser.head) }
@@ -70,19 +70,19 @@ struct HTTP1ServerMachine: ~Copyable {
         if case .request(let request) = state { request.responder } else { nil }
     }
 
-    /// The bytes that may lie unread: a head must fit whole, and with a byte more than is allowed, so that one that is
-    /// too long is refused and not waited for.
+    /// The number of bytes that may be buffered. A head must fit completely, with a byte more than is allowed, so that a head
+    /// that is too long is refused and not waited for.
     var inputLimit: Int {
         awaitsHead ? max(CallerStream.inputWindow, limits.head + 4096) : CallerStream.inputWindow
     }
 
-    /// Returns whether the socket is read while `count` bytes lie unread.
+    /// Returns true if the socket is read while `count` bytes are buffered.
     func reads(behind count: Int) -> Bool { !inputHasEnded && (isLingering || count < inputLimit) }
 
-    /// Returns whether an error or hang-up of the socket ends the connection at once.
+    /// Returns true if an error or hang-up of the socket ends the connection at once.
     func endsWithBrokenSocket(isError: Bool) -> Bool { isError || !awaitsHead }
 
-    /// The time limit that was set since the last call; `nil`: it stays as it is.
+    /// Returns the time limit set since the last call; `nil` if unchanged.
     mutating func takeTimeLimit() -> TimeLimit? {
         guard let limit = newLimit else { return nil }
         newLimit = nil
@@ -91,8 +91,8 @@ struct HTTP1ServerMachine: ~Copyable {
 
     // MARK: Reading
 
-    /// Takes the next step in `bytes`, which are all that lie unread. Nothing more is read while `isOutputFull`: the
-    /// caller has not taken the answers before.
+    /// Takes the next step in `bytes`, which are all buffered bytes. Nothing is read while `isOutputFull`: the caller has not
+    /// taken the earlier answers.
     mutating func read(_ bytes: Span<UInt8>, isOutputFull: Bool, wantsBody: @autoclosure () -> Bool) -> ReadAction {
         switch state {
         case .head:
@@ -126,7 +126,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// Nothing later on this connection is read (RFC 9112 §11.2).
+    /// Ends reading: nothing later on this connection is read (RFC 9112 §11.2).
     private mutating func refuseRest() {
         parser.reset()
         state = .request(.unreadable)
@@ -134,7 +134,7 @@ struct HTTP1ServerMachine: ~Copyable {
 
     // MARK: Answering
 
-    /// A service answers the present request. `isInputEmpty`: nothing of the body has come yet.
+    /// Records that a service answers the present request. `isInputEmpty`: no part of the body has arrived.
     mutating func accept(isInputEmpty: Bool) {
         let expectsContinue = parser.head.expectsContinue
         change("accept") { request, limit in
@@ -147,7 +147,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// No request follows the present one, whatever comes.
+    /// Ends the connection after the present request, whatever follows.
     mutating func endAfterRequest() {
         change("endAfterRequest") { request, _ in
             request.keepsAlive = false
@@ -155,7 +155,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// An answer of our own is being made.
+    /// Records that a local answer is being made.
     mutating func awaitAnswer() {
         change("awaitAnswer") { request, limit in
             guard request.responder == .undecided else { return false }
@@ -165,7 +165,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// An answer of our own is there. It goes after the body, where that is short enough to be read over.
+    /// Records that a local answer is ready. It is written after the body, if the body is short enough to be discarded.
     mutating func answer() -> AnswerAction {
         var action: AnswerAction?
         let (remaining, awaitsAnswer) = (decoder.remaining, parser.head.awaitsAnswer)
@@ -176,7 +176,7 @@ struct HTTP1ServerMachine: ~Copyable {
         return action ?? .drop
     }
 
-    /// Returns whether the connection may be kept after a whole response written now: not where the body is not read.
+    /// Returns true if the connection may be kept after a complete response written now; not if the body is unread.
     mutating func writesWholeResponse() -> Bool {
         var keepsAlive = false
         change("writesWholeResponse") { request, _ in
@@ -187,14 +187,14 @@ struct HTTP1ServerMachine: ~Copyable {
         return keepsAlive
     }
 
-    /// True if the connection may be kept after a response of that status. A refusal that comes before the body is complete ends it:
-    /// nobody reads the rest, and the caller is to know (RFC 9112 §9.6).
+    /// Returns true if the connection may be kept after a response with that status. A refusal before the body is complete ends
+    /// it: the rest is not read, and the caller must learn that (RFC 9112 §9.6).
     func keepsAlive(after status: Int) -> Bool {
         guard case .request(let request) = state else { return false }
         return request.keepsAlive && (request.isBodyComplete || status < 300)
     }
 
-    /// The head of the service's response is written, and says whether the connection is kept.
+    /// Records that the head of the service's response is written.
     mutating func responseBegan(keepsAlive: Bool, endsWithConnection: Bool) {
         change("responseBegan") { request, _ in
             guard request.responder == .service, case .none = request.response else { return false }
@@ -204,7 +204,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// The service's response is written whole, while the body of the request may still come.
+    /// Records that the service's response is complete. The request's body may still be arriving.
     mutating func responseIsWhole() {
         change("responseIsWhole") { request, _ in
             guard request.responder == .service else { return false }
@@ -213,7 +213,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// More of the body is wanted. Returns whether the caller waits for a 100 that is to be sent now.
+    /// Records that more of the body is wanted. Returns true if a waiting caller must be sent a 100 now.
     mutating func bodyIsWanted() -> Bool {
         var isDue = false
         change("bodyIsWanted") { request, _ in
@@ -225,7 +225,7 @@ struct HTTP1ServerMachine: ~Copyable {
         return isDue
     }
 
-    /// The upstream's own 100 goes to the caller.
+    /// Records that the upstream's own 100 is sent to the caller.
     mutating func continueIsPassedOn() {
         change("continueIsPassedOn") { request, _ in
             request.awaitsContinue = false
@@ -233,7 +233,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// The request is over: its response is written as far as it will be. `mayStayOpen`: the listener takes further requests.
+    /// Ends the present request. `mayStayOpen`: the listener takes further requests.
     mutating func finish(mayStayOpen: Bool) -> FinishAction {
         guard case .request(let request) = state else {
             misused("finish")
@@ -243,7 +243,7 @@ struct HTTP1ServerMachine: ~Copyable {
         parser.reset()
         guard mayStayOpen, request.keepsAlive, request.isBodyComplete else {
             state = .closing(isBodyComplete: request.isBodyComplete)
-            // The rest is bound by the time for writing.
+            // From here on, the write timeout applies.
             newLimit = TimeLimit.none
             return .close
         }
@@ -253,7 +253,7 @@ struct HTTP1ServerMachine: ~Copyable {
         return .readNext
     }
 
-    /// The upstream has switched to another protocol.
+    /// Records that the upstream has switched to another protocol.
     mutating func switchProtocol() {
         guard case .request(let request) = state, request.responder == .service, case .none = request.response else {
             return misused("switchProtocol")
@@ -264,8 +264,8 @@ struct HTTP1ServerMachine: ~Copyable {
 
     // MARK: Ends
 
-    /// The caller has ended its side, and all that can be read is. One that waits for its response still gets it
-    /// (RFC 9112 §9.6 knows half-closed connections); one that broke off in the middle of a request does not.
+    /// Handles the end of the input, after all of it was read. A caller that waits for its response still gets it (RFC 9112 §9.6
+    /// allows half-closed connections); one that broke off inside a request does not.
     mutating func inputEnded(_ waiting: Waiting) -> InputEndAction {
         inputHasEnded = true
         switch state {
@@ -283,10 +283,10 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// A caller that was looked for is still there.
-    mutating func callerIsThere() { newLimit = .presence }
+    /// Records that the caller still exists.
+    mutating func callerExists() { newLimit = .presence }
 
-    /// The request's body will not come to its end.
+    /// Cancels a request whose body will not be complete.
     mutating func breakOff() -> BreakOffAction {
         var action = BreakOffAction.reset
         change("breakOff") { request, _ in
@@ -296,15 +296,15 @@ struct HTTP1ServerMachine: ~Copyable {
         return action
     }
 
-    /// The time that was set last is over. `isInputNew`: something has come in this very turn.
+    /// Handles the end of the time limit. `isInputNew`: input has arrived in this very turn.
     mutating func timeLimitPassed(_ waiting: Waiting, isInputNew: Bool) -> TimeLimitAction {
         switch state {
         case .head where parser.isIdle && !waiting.isOutputEmpty, .closing where !waiting.isOutputEmpty:
-            // The caller still takes the answers before; that has a limit of its own.
+            // The caller still has to take earlier answers, which has a timeout of its own.
             newLimit = .quiet
             return .nothing
         case .head where isInputNew && !waiting.isInputEmpty:
-            // It is read before the caller is called late: the thread may have had no processor when it came.
+            // The input is read before the caller counts as late: the thread may not have run when it arrived.
             return .readFirst
         case .head where !parser.isIdle || !waiting.isInputEmpty:
             refuseRest()
@@ -322,29 +322,29 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// The memory that only requests need is given back; heads are held to `limits` from now on.
+    /// Releases the memory that only requests need. Heads are limited by `limits` from now on.
     mutating func releaseMemory(limits: HeadLimits) {
         guard awaitsHead, parser.isIdle else { return misused("releaseMemory") }
         self.limits = limits
         parser = RequestHeadParser(limits: limits)
     }
 
-    /// All output has gone. What still comes after the last response is read over for a while: a close with unread input resets
+    /// Handles the end of the output. After the last response, input is discarded for a while: closing with unread input resets
     /// the connection, and the caller may lose our reply (RFC 9112 §9.6).
     mutating func outputIsWritten(isInputEmpty: Bool) -> WrittenAction {
         guard case .closing(let isBodyComplete) = state else { return .nothing }
-        // Nothing is left to come, or nothing that the caller sends could make a close reset the connection.
+        // Nothing more will arrive, or nothing that the caller sends could make a close reset the connection.
         guard !inputHasEnded, !isInputEmpty || !isBodyComplete else { return .close }
         state = .lingering
         newLimit = .lingering
         return .linger
     }
 
-    /// A drain closes the connection if no request is under way.
+    /// Closes the connection for a drain, if no request is under way.
     ///
-    /// A request that lies in the socket already (`hasMore`) is served. So is the first one of a caller who has only just
-    /// connected: unlike a later one, whose caller knows that a kept connection may end at any time and sends it again
-    /// (RFC 9112 §9.3.1), it would be lost, and a restart is to refuse nobody.
+    /// A request that is in the socket already (`hasMore`) is served. So is the first request of a caller who has only just
+    /// connected. A later request would be sent again by its caller, who knows that a persistent connection may end at any time
+    /// (RFC 9112 §9.3.1), but the first would be lost, and a restart must not refuse anyone.
     mutating func drain(_ waiting: Waiting, hasMore: @autoclosure () -> Bool) -> DrainAction {
         guard awaitsHead, parser.isIdle, waiting.isInputEmpty, waiting.isOutputEmpty, !isLastAwaited, !hasMore()
         else { return .nothing }
@@ -354,7 +354,7 @@ struct HTTP1ServerMachine: ~Copyable {
         return .nothing
     }
 
-    /// The time of the drain is over.
+    /// Returns the action at the end of a drain.
     func drainIsOver() -> DrainEndAction {
         switch state {
         case .request(let request): request.drainIsOver
@@ -363,7 +363,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// The reason to close the connection for another caller, if there is one.
+    /// Returns the reason to close the connection for another caller, if there is one.
     func vacancy(_ waiting: Waiting) -> Vacancy.Kind? {
         switch state {
         case .lingering: .lingering
@@ -373,7 +373,7 @@ struct HTTP1ServerMachine: ~Copyable {
         }
     }
 
-    /// The connection is closed.
+    /// Records that the connection is closed.
     mutating func close() {
         state = .closed
         newLimit = nil

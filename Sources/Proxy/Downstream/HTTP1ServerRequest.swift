@@ -3,50 +3,50 @@
 
 internal import HTTPWire
 
-/// A request whose head is read, until its response is written: a state of `HTTP1ServerMachine`.
+/// A request from its head to the end of its response: a state of `HTTP1ServerMachine`.
 struct HTTP1ServerRequest {
     typealias Machine = HTTP1ServerMachine
 
     /// The state of the response to the present request.
     enum Response {
         case none
-        /// Its head is written. `endsWithConnection`: only the end of the connection ends its body.
+        /// The head is written. `endsWithConnection`: the body ends with the connection.
         case begun(endsWithConnection: Bool)
         case whole
     }
 
     /// The side that answers the present request.
     enum Responder {
-        /// Nobody yet: its head has just been read.
+        /// Undecided, because the head has just been read.
         case undecided
-        /// The service, which takes the body as it comes.
+        /// The service, which takes the body as it arrives.
         case service
-        /// An answer of our own is being made, or was made and waits for the end of the body.
+        /// A local answer that is being made, or that waits for the end of the body.
         case laterAnswer, readyAnswer
     }
 
-    /// The longest body that is read over before a short answer is written, in bytes.
+    /// The longest body that is discarded before a short answer is written, in bytes.
     private static let skippedAtMost: UInt64 = 64 * 1024
 
     var isBodyComplete: Bool
-    /// True if the caller waits for 100 before it sends its body (RFC 9110 §10.1.1).
+    /// True if the caller waits for a 100 before it sends its body (RFC 9110 §10.1.1).
     var awaitsContinue = false
-    /// True if the body is not read because nobody wants more of it for now.
+    /// True if the body is not read because no more of it is wanted for now.
     var isBodyHeld = false
-    /// Bytes of the body that came since the time limit was set.
+    /// The number of body bytes since the time limit was set.
     var bodyArrived = 0
     var keepsAlive: Bool
     var response = Response.none
     var responder = Responder.undecided
-    /// True if the caller has ended its side, and is looked for from time to time.
+    /// True if the caller has ended its side, and its existence is checked regularly.
     var isWatched = false
 
-    /// A request whose head is `head`.
+    /// Makes the state of a request with that head.
     @inline(__always)
     init(_ head: borrowing RequestHead) {
         isBodyComplete = head.body.isEmpty
-        // Behind CONNECT, which is refused, the bytes of the tunnel may follow already: they are no requests. Nor is it
-        // certain that what follows a HEAD with a body is one (RFC 9110 §9.3.2).
+        // After CONNECT, which is refused, the bytes of the tunnel may follow: they are not requests. After a HEAD with a body,
+        // the next bytes need not be a request (RFC 9110 §9.3.2).
         let isFollowed = head.method != .connect && (head.method != .head || head.body.isEmpty)
         keepsAlive = head.keepsAlive && isFollowed
     }
@@ -56,10 +56,10 @@ struct HTTP1ServerRequest {
         self.keepsAlive = keepsAlive
     }
 
-    /// Bytes that cannot be read as a request. Nothing later on its connection is read (RFC 9112 §11.2).
+    /// A request that cannot be read. Nothing later on its connection is read (RFC 9112 §11.2).
     static var unreadable: Self { Self(isBodyComplete: false, keepsAlive: false) }
 
-    /// Takes the next step in the body. `pace`: the bytes that set its time limit anew.
+    /// Takes the next step in the body. `pace` is the number of bytes after which its time limit restarts.
     mutating func read(
         _ bytes: Span<UInt8>, by decoder: inout BodyDecoder, wantsBody: Bool, pace: Int, limit: inout Machine.TimeLimit?
     ) -> Machine.ReadAction {
@@ -92,8 +92,8 @@ struct HTTP1ServerRequest {
         }
     }
 
-    /// Sets the time limit of the body anew once enough of it has come: a caller that sends a byte now and then holds an
-    /// exchange and a connection upstream.
+    /// Restarts the time limit of the body after enough bytes. A caller that sends a byte now and then would hold an exchange and
+    /// a connection upstream.
     private mutating func bodyCame(_ count: Int, pace: Int, limit: inout Machine.TimeLimit?) {
         bodyArrived += count
         guard isBodyHeld || bodyArrived >= pace else { return }
@@ -102,8 +102,8 @@ struct HTTP1ServerRequest {
         limit = .body
     }
 
-    /// An answer of our own is there; `nil`: there is a response already. `remaining`: the bytes of the body still to come, where its
-    /// framing tells. `awaitsAnswer`: the caller may hold them back until it is answered.
+    /// Records a local answer; `nil` if there is a response already. `remaining`: the number of body bytes still to come, if the
+    /// framing tells. `awaitsAnswer`: the caller may send them only after an answer.
     mutating func answer(
         remaining: UInt64?, awaitsAnswer: Bool, limit: inout Machine.TimeLimit?
     ) -> Machine.AnswerAction? {
@@ -115,15 +115,15 @@ struct HTTP1ServerRequest {
         return .writeAfterBody
     }
 
-    /// The caller has ended its side.
+    /// Handles the end of the caller's side.
     mutating func inputEnded(_ waiting: Machine.Waiting) -> Machine.InputEndAction {
         switch responder {
         case .service where isBodyComplete:
-            // Further requests that it has sent are still answered.
+            // Further requests that were sent before the end are still answered.
             if waiting.isInputEmpty { keepsAlive = false }
         case .service:
             if case .whole = response { return .breakOff }
-            // The upstream takes no more at the moment: the rest of the request may well lie here.
+            // The upstream takes no more at the moment, so the rest of the request may be buffered here.
             guard isBodyHeld, !waiting.isInputEmpty else { return .close }
         case .laterAnswer where isBodyComplete:
             if waiting.isInputEmpty { keepsAlive = false }
@@ -133,27 +133,27 @@ struct HTTP1ServerRequest {
         }
         guard !isWatched else { return .nothing }
         isWatched = true
-        return .lookForCaller
+        return .checkCaller
     }
 
-    /// The time that was set last is over.
+    /// Handles the end of the time limit.
     mutating func timeLimitPassed() -> Machine.TimeLimitAction {
         switch responder {
         case .laterAnswer: return .makeAnswer
         case .readyAnswer:
-            // The caller gets its answer all the same; the rest of the body is not read.
+            // The caller gets the answer, and the rest of the body is not read.
             keepsAlive = false
             responder = .undecided
             return .writeAnswer
-        case .service: return isBodyComplete ? .lookForCaller : .refuseBody
+        case .service: return isBodyComplete ? .checkCaller : .refuseBody
         case .undecided: return .close
         }
     }
 
-    /// The body will not come to its end.
+    /// Cancels the request, because its body will not be complete.
     mutating func breakOff() -> Machine.BreakOffAction {
         keepsAlive = false
-        // Another answer takes its place.
+        // Another answer replaces the ready one.
         if responder == .readyAnswer { responder = .undecided }
         return switch response {
         case .whole: .finish
@@ -167,7 +167,7 @@ struct HTTP1ServerRequest {
         guard responder == .service else { return .close }
         return switch response {
         case .none: .refuse
-        // A plain end would pass for that of the body.
+        // A plain close would look like the end of the body.
         case .begun(endsWithConnection: true): .reset
         case .begun, .whole: .close
         }

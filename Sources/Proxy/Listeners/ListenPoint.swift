@@ -3,17 +3,18 @@
 
 internal import CLinux
 internal import Glibc
+internal import System
 
-/// Where a listener listens.
+/// The address of a listener.
 package enum ListenPoint: Sendable, Hashable {
-    /// A socket that the service manager opened, by its name there.
+    /// A socket opened by the service manager, with its name there.
     case inherited(descriptor: Int32, name: String)
-    /// Host or address, and port; 0: any free one.
+    /// A host or address, and a port; 0 for any free one.
     case tcp(host: String, port: UInt16)
     /// A path, and the permissions of the socket.
     case unix(path: String, mode: UInt32)
 
-    /// Opens the socket and listens; throws what to tell the operator.
+    /// Opens the socket and listens. The error has the message for the operator.
     package func open() throws(ListenError) -> Int32 {
         switch self {
         case .inherited(let descriptor, _): descriptor
@@ -22,115 +23,106 @@ package enum ListenPoint: Sendable, Hashable {
         }
     }
 
-    /// The name that a socket has in the file system which `open` has just returned.
+    /// The file of a Unix socket that `open` has just returned.
     var file: SocketFile? {
         if case .unix(let path, _) = self { SocketFile(at: path) } else { nil }
     }
 
-    /// Lets no new callers into the queue of a socket that `open` returned and that is about to be closed: they are
-    /// refused, while those who wait there can still be accepted.
+    /// Stops new callers from entering the queue of a socket that is about to be closed. They are refused, while callers in
+    /// the queue can still be accepted.
     func seal(_ descriptor: Int32, _ file: SocketFile?) {
         switch self {
         case .inherited: break
-        // A TCP socket that is shut down would reset those in its queue. One that is deaf to the network keeps them.
+        // Shutting a TCP socket down would reset callers in its queue. A filter that drops all packets keeps them.
         case .tcp: _ = clinux_deafen(descriptor)
         case .unix:
-            // The name goes first: once callers are refused, the path may be another daemon's at any moment.
+            // The name is removed first: once callers are refused, another daemon may take the path at any moment.
             file?.remove()
             _ = shutdown(descriptor, Int32(SHUT_RDWR))
         }
     }
 
-    /// Closes a socket that `open` returned, and removes the name that it still has in the file system.
+    /// Closes a socket that `open` returned, and removes its name in the file system.
     package func close(_ descriptor: Int32, _ file: SocketFile? = nil) {
         file?.remove()
         _ = Glibc.close(descriptor)
     }
 
-    /// Returns whether both are one place to listen at.
+    /// Returns true if both are the same address.
     func isSamePlace(as other: ListenPoint) -> Bool {
         if case .unix(let path, _) = self, case .unix(path, _) = other { return true }
         return self == other
     }
 
-    /// Gives a socket that is open at the same place the permissions that are asked for here.
+    /// Applies these permissions to an open socket at the same address.
     func setPermissions() throws(ListenError) {
-        guard case .unix(let path, let mode) = self, unsafe chmod(path, mode_t(mode)) != 0 else { return }
-        throw ListenError("unix:\(path)", errno: errno)
+        guard case .unix(let path, let mode) = self else { return }
+        do throws(SystemError) {
+            try FileSystem.setMode(mode_t(mode), of: path)
+        } catch {
+            throw ListenError("unix:\(path)", errno: error.code)
+        }
     }
 
     private static func openTCP(host: String, port: UInt16) throws(ListenError) -> Int32 {
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = unsafe getaddrinfo(host, "\(port)", &hints, &list)
-        guard code == 0, let first = unsafe list else {
-            let words = unsafe String(cString: gai_strerror(code))
-            throw ListenError(reason: "\(host):\(port): the host cannot be resolved (\(words))")
+        let address: SocketAddress?
+        do throws(ResolverError) {
+            address = try SocketAddress.resolve(host: host, port: port, isPassive: true).first
+        } catch {
+            throw ListenError(reason: "\(host):\(port): the host cannot be resolved (\(error))")
         }
-        defer { unsafe freeaddrinfo(first) }
-        let address = unsafe first.pointee
-        let descriptor = unsafe clinux_socket(address.ai_family, Int32(SOCK_STREAM.rawValue))
-        guard descriptor >= 0 else { throw ListenError("\(host):\(port)", errno: -descriptor) }
-        var one: Int32 = 1
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-        guard unsafe bind(descriptor, address.ai_addr, address.ai_addrlen) == 0, listen(descriptor, backlog) == 0
-        else {
-            let failure = errno
-            _ = Glibc.close(descriptor)
-            throw ListenError("\(host):\(port)", errno: failure)
+        guard let address else { throw ListenError(reason: "\(host):\(port): the host has no address") }
+        do throws(SystemError) {
+            let socket = Descriptor(owning: try Sockets.makeNonblocking(address.family))
+            Sockets.reuseAddress(socket.number)
+            try address.bind(socket.number)
+            return try listening(socket)
+        } catch {
+            throw ListenError("\(host):\(port)", errno: error.code)
         }
-        return descriptor
     }
 
     private static func openUnix(path: String, mode: UInt32) throws(ListenError) -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
-            guard bytes.count < field.count else { return false }
-            unsafe field.copyBytes(from: bytes)
-            return true
+        guard let address = SocketAddress(unixPath: path) else {
+            throw ListenError(
+                reason: "unix:\(path): the path of a socket is 1 to \(SocketAddress.longestPath) bytes long")
         }
-        guard fits, !bytes.isEmpty else {
-            throw ListenError(reason: "unix:\(path): the path of a socket is 1 to 107 bytes long")
+        do throws(SystemError) {
+            let socket = Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX))
+            removeIfStale(path, at: address)
+            try address.bind(socket.number)
+            // No caller can connect before `listen`, and the permissions are set by then. The umask belongs to the whole process.
+            try FileSystem.setMode(mode_t(mode), of: path)
+            return try listening(socket)
+        } catch {
+            throw ListenError("unix:\(path)", errno: error.code)
         }
-        let descriptor = clinux_socket(AF_UNIX, Int32(SOCK_STREAM.rawValue))
-        guard descriptor >= 0 else { throw ListenError("unix:\(path)", errno: -descriptor) }
-        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let result = unsafe withUnsafePointer(to: &address) { address in
-            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                unsafe removeIfStale(path, at: unsafe address, length: length)
-                return unsafe bind(descriptor, address, length)
-            }
-        }
-        // Nobody gets in before it listens, and then the permissions are what they should be. The umask is the whole process's.
-        guard result == 0, unsafe chmod(path, mode_t(mode)) == 0, listen(descriptor, backlog) == 0 else {
-            let failure = errno
-            _ = Glibc.close(descriptor)
-            throw ListenError("unix:\(path)", errno: failure)
-        }
-        return descriptor
     }
 
-    /// A socket that nobody listens at is what a crash left behind; one that somebody does is not ours to take.
-    private static func removeIfStale(_ path: String, at address: UnsafePointer<sockaddr>, length: socklen_t) {
-        // A file that is no socket refuses the connection, too.
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
-        let probe = clinux_socket(AF_UNIX, Int32(SOCK_STREAM.rawValue))
-        guard probe >= 0 else { return }
-        defer { _ = Glibc.close(probe) }
-        if unsafe connect(probe, address, length) != 0, errno == ECONNREFUSED { unsafe unlink(path) }
+    private static func listening(_ socket: consuming Descriptor) throws(SystemError) -> Int32 {
+        let number = socket.number
+        try systemCall { listen(number, backlog) }
+        return socket.release()
     }
 
-    /// The kernel brings it down to net.core.somaxconn.
+    /// Removes a socket that a crash left behind. A socket on which a process listens stays.
+    private static func removeIfStale(_ path: String, at address: SocketAddress) {
+        // A file that is not a socket refuses the connection as well.
+        guard let status = try? FileSystem.linkStatus(of: path), status.st_mode & S_IFMT == S_IFSOCK else { return }
+        do throws(SystemError) {
+            let probe = Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX))
+            try address.connect(probe.number)
+        } catch {
+            if error.code == ECONNREFUSED { try? FileSystem.remove(path) }
+        }
+    }
+
+    /// The kernel limits it to net.core.somaxconn.
     private static let backlog: Int32 = 4096
 }
 
 extension ListenPoint: CustomStringConvertible {
-    /// As the configuration writes it.
+    /// The address as in the configuration.
     package var description: String {
         switch self {
         case .inherited(_, let name): "systemd:\(name)"
@@ -140,17 +132,16 @@ extension ListenPoint: CustomStringConvertible {
     }
 }
 
-/// Why a listener could not be opened.
+/// An error for which a listener could not be opened.
 package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Where and why.
+    /// The address and the reason.
     package let reason: String
-    /// In one line.
+    /// The error in one line.
     package var description: String { reason }
 
     init(reason: String) { self.reason = reason }
 
     init(_ place: String, errno: Int32) {
-        let words = unsafe String(cString: strerror(errno))
         let advice =
             switch errno {
             case EADDRINUSE: "; another program listens there"
@@ -158,6 +149,51 @@ package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible 
             case EADDRNOTAVAIL: "; this machine has no such address"
             default: ""
             }
-        reason = "cannot listen at \(place): \(words)\(advice)"
+        reason = "cannot listen at \(place): \(SystemError.message(errno))\(advice)"
+    }
+}
+
+/// An open listening socket, shared by all workers.
+struct ListenSocket: Sendable {
+    /// The address.
+    var point: ListenPoint
+    /// The descriptor.
+    let descriptor: Int32
+    /// The name in the file system, if there is one.
+    let file: SocketFile?
+    /// The connection quotas of the listener, on all workers.
+    let callers: ConnectionQuotas
+
+    /// Stops new callers from entering the queue; see `ListenPoint.seal`.
+    func seal() { point.seal(descriptor, file) }
+
+    /// Closes the socket and removes its name.
+    func close() { point.close(descriptor, file) }
+
+    /// True if no other process accepts from the socket after this one stops.
+    var isOurs: Bool {
+        if case .inherited = point { false } else { true }
+    }
+}
+
+/// The name of a Unix socket in the file system, with the identity of the file at bind time.
+package struct SocketFile: Sendable, Hashable {
+    private let path: String
+    private let device: UInt64
+    private let inode: UInt64
+
+    /// Finds the file that is at `path` now; `nil` without one.
+    init?(at path: String) {
+        guard let status = try? FileSystem.linkStatus(of: path) else { return nil }
+        self.path = path
+        (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
+
+    /// Removes the name, unless it belongs to another file by now. While our socket is open, no other file has its number.
+    ///
+    /// To be called while callers can still connect to the socket. Until then no other daemon takes the path, so the file that
+    /// was examined is the one that is removed.
+    func remove() {
+        if SocketFile(at: path) == self { try? FileSystem.remove(path) }
     }
 }

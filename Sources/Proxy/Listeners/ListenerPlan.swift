@@ -4,52 +4,53 @@
 internal import ChallengeClient
 package import HTTPWire
 
-/// What a listener lets in and where it sends it. Immutable; a reload makes new ones. An object, for every request takes
-/// hold of it, and of a value it would take hold of each part.
+/// The rules and destinations of a listener. Immutable; a reload makes new plans.
+///
+/// An object, because every request retains it, and would retain each part of a value.
 package final class ListenerPlan: Sendable {
-    /// What the listener is there for.
+    /// The purpose of a listener.
     package enum Service: Sendable {
-        /// Sub-requests of another proxy are answered, nothing goes upstream by itself.
-        case authority
-        /// Answers of our own: the admin listener.
+        /// Auth requests of another proxy are answered; no request is forwarded.
+        case authRequests
+        /// Local answers: the admin listener.
         case local(any LocalService)
-        /// Requests go upstream.
+        /// Requests are forwarded.
         case proxy
     }
 
-    /// Its address as the configuration writes it, for logs and status.
+    /// The address as in the configuration, for logs and status.
     package let name: String
-    /// What it is there for.
+    /// The purpose of the listener.
     package let service: Service
-    /// Its routes.
+    /// The routes.
     package let router: Router
-    /// The host names accepted.
+    /// The accepted host names.
     package let hosts: HostPolicy
-    /// The uids allowed; `nil`: all.
+    /// The allowed uids; `nil` for all.
     package let users: Set<UInt32>?
-    /// The most callers connected at once; `nil`: only `limits.callers` bounds them.
+    /// The limit of connected callers; `nil` if only `limits.callers` applies.
     package let callers: Int?
-    /// True if it takes the caller's uid to decide about a request.
+    /// True if decisions about requests need the caller's uid.
     package let asksForUser: Bool
-    /// The only uids that any request is taken from: those of the listener, or of all its routes where nothing goes elsewhere;
-    /// `nil`: whoever calls has to be heard.
+    /// The only uids from which any request is accepted: those of the listener, or of all its routes if there is no fallback;
+    /// `nil` for all.
     let admittedUsers: Set<UInt32>?
-    /// The browsers' requests that are let in.
+    /// The browsers' requests that are served.
     package let browsers: BrowserRule
     /// Limits on request heads.
     package let headLimits: HeadLimits
-    /// True if the proxy serves without it where its address cannot be had: nobody has asked for it.
+    /// True if the proxy may run without the listener, because it was not configured explicitly.
     package let isOptional: Bool
 
-    /// True if it answers sub-requests of another proxy.
-    let isAuthority: Bool
+    /// True if the listener answers auth requests of another proxy.
+    let answersAuthRequests: Bool
 
-    /// True if it answers by itself: its callers do not count among those whom `limits.callers` bounds.
+    /// True if the listener answers by itself. Its callers do not count in `limits.callers`.
     var isLocal: Bool {
         if case .local = service { true } else { false }
     }
 
-    /// A plan.
+    /// Makes a plan.
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
         browsers: BrowserRule = .refuse, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
@@ -59,7 +60,7 @@ package final class ListenerPlan: Sendable {
         self.callers = callers
         self.name = name
         self.service = service
-        if case .authority = service { isAuthority = true } else { isAuthority = false }
+        if case .authRequests = service { answersAuthRequests = true } else { answersAuthRequests = false }
         self.router = router
         self.hosts = hosts
         self.users = users
@@ -70,53 +71,53 @@ package final class ListenerPlan: Sendable {
     }
 }
 
-/// Answers requests by itself, without an upstream. Called on a worker's thread; must not block.
+/// Answers requests without an upstream. Called on a worker's thread; must not block.
 package protocol LocalService: Sendable {
-    /// The answer to a request for `path`, with `query` as it came, from a caller on a Unix socket or not.
+    /// Returns the answer to a request.
     func answer(_ request: LocalRequest) -> LocalAnswer
-    /// The answer to a request for which something has to be asked of others first; `nil`: `answer` has it.
+    /// Returns the answer to a request that needs data of other threads; `nil` if `answer` has it.
     func later(_ request: LocalRequest) -> LaterAnswer?
 }
 
 extension LocalService {
-    /// Nothing is asked of others.
+    /// Returns `nil`: no data of other threads is needed.
     package func later(_ request: LocalRequest) -> LaterAnswer? { nil }
 }
 
-/// An answer that is made when something has come, or when it was waited for long enough.
+/// An answer that is made when its data has arrived, or after a timeout.
 package struct LaterAnswer: Sendable {
-    /// How long is waited at most.
-    package var patience: Duration
-    /// Begins what is waited for; `done` is to be called at its end, once, on any thread, not within the call.
+    /// The timeout.
+    package var timeout: Duration
+    /// Begins to collect the data. `done` must be called once at the end, on any thread, but not within the call.
     package var begin: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
     /// Makes the answer.
     package var answer: @Sendable () -> LocalAnswer
 
-    /// An answer.
+    /// Makes a later answer.
     package init(
-        patience: Duration, begin: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+        timeout: Duration, begin: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         answer: @escaping @Sendable () -> LocalAnswer
     ) {
-        self.patience = patience
+        self.timeout = timeout
         self.begin = begin
         self.answer = answer
     }
 }
 
-/// A request to a local service, whose body has been read over.
+/// A request to a local service, whose body has been discarded.
 package struct LocalRequest: Sendable {
     /// The method's name.
     package var method: String
     /// The path, not decoded.
     package var path: String
-    /// What follows the `?`, or nothing.
+    /// The query without its `?`; may be empty.
     package var query: String
-    /// True if it came over a Unix socket.
+    /// True if the request came over a Unix socket.
     package var isUnixSocket: Bool
-    /// The value of `Accept`, several joined by commas (RFC 9110 §12.5.1); empty where there is none.
+    /// The value of `Accept`, several joined by commas (RFC 9110 §12.5.1); may be empty.
     package var accept: String
 
-    /// A request.
+    /// Makes a request.
     package init(method: String, path: String, query: String, isUnixSocket: Bool, accept: String = "") {
         self.accept = accept
         self.method = method
@@ -130,14 +131,14 @@ package struct LocalRequest: Sendable {
 package struct LocalAnswer: Sendable {
     /// The status code.
     package var status: Int
-    /// The media type of the body; nothing where there is none.
+    /// The media type of the body; empty without one.
     package var contentType: String
     /// The body.
     package var body: [UInt8]
     /// Further fields.
     package var fields: [(name: String, value: String)]
 
-    /// An answer.
+    /// Makes an answer.
     package init(
         status: Int, contentType: String, body: [UInt8], fields: [(name: String, value: String)] = []
     ) {

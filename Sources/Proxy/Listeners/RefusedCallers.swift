@@ -4,28 +4,29 @@
 internal import CLinux
 internal import EventLoop
 internal import Glibc
+internal import System
 
-/// Callers for whom there is no room: each gets one answer that is ready, and goes, without an object of its own.
+/// Sends one prepared answer to each refused caller and closes the connection, without an object for each.
 ///
-/// A connection that is closed while something of its request is still to be read is reset, and its caller may lose the
-/// answer (RFC 9112 §9.6). So a caller is given a moment to end its side, but only so many of them at once: a flood is
-/// answered and holds neither memory nor descriptors.
+/// If a connection is closed while a part of its request is unread, it is reset, and the caller may lose the answer (RFC 9112
+/// §9.6). So a caller gets a moment to end its side, but only a limited number of callers at once: a flood is answered and holds
+/// neither memory nor descriptors.
 final class RefusedCallers: ReadinessHandler {
-    /// How many may be given time; for one more the first of them has to go.
+    /// The number of callers that get time. With one more, the first has to go.
     static let most = 64
     private static let time = Duration.seconds(1)
 
     private let loop: EventLoop
-    /// A descriptor to give up for one with which a caller can be told that there is none; -1: it is given up.
+    /// A spare descriptor, given up to accept a caller who is told that none is left; -1 if given up.
     private var spare = nothing()
     private let timer: LazyTimer
-    /// In the order in which they came.
+    /// The callers in the order of their arrival.
     private var leaving: [Leaving] = []
 
     private struct Leaving {
         var descriptor: Int32
         var until: LoopInstant
-        /// An answer that is still to be sent, and what is called once a request begins to come.
+        /// The answer that is still to be sent, and a callback for the beginning of a request.
         var answer: (bytes: [UInt8], onRequest: () -> Void)?
     }
 
@@ -39,8 +40,8 @@ final class RefusedCallers: ReadinessHandler {
         if spare >= 0 { _ = close(spare) }
     }
 
-    /// Turns away whoever waits first at a listening socket, where there is no descriptor to accept it with. Whether there
-    /// was somebody.
+    /// Refuses the first caller that waits at a listening socket, if no descriptor is left to accept it. Returns true if there
+    /// was one.
     func refuseFirst(at listener: Int32) -> Bool {
         if spare >= 0 { _ = close(spare) }
         spare = -1
@@ -50,21 +51,21 @@ final class RefusedCallers: ReadinessHandler {
         return accepted >= 0
     }
 
-    private static func nothing() -> Int32 { unsafe open("/dev/null", O_RDONLY | O_CLOEXEC) }
+    private static func nothing() -> Int32 { (try? FileSystem.open("/dev/null", O_RDONLY)) ?? -1 }
 
-    /// Answers on a connection that has just been accepted, and lets go of it.
-    func refuse(_ descriptor: Int32, _ reason: NoRoom) {
-        guard say(reason.farewell, to: descriptor), drain(descriptor).isOpen, reason != .noDescriptor else {
+    /// Answers on a connection that has just been accepted, and closes it.
+    func refuse(_ descriptor: Int32, _ reason: ConnectionRefusal) {
+        guard say(reason.closingReply, to: descriptor), drain(descriptor).isOpen, reason != .noDescriptor else {
             _ = close(descriptor)
             return
         }
         linger(descriptor, nil)
     }
 
-    /// Answers on a connection that has just been accepted, once a request begins to come, and lets go of it.
+    /// Answers on a connection that has just been accepted when its request begins, and closes it.
     ///
-    /// Some clients take a connection for broken that brings an answer before they have asked. `onRequest` is not called for a
-    /// caller who goes without a word: whoever only looks if somebody listens here was refused nothing.
+    /// Some clients take a connection for broken if an answer arrives before the request. `onRequest` is not called for a caller
+    /// who sends nothing: one who only tests the port was not refused anything.
     func turnAway(_ descriptor: Int32, with answer: [UInt8], onRequest: @escaping () -> Void) {
         linger(descriptor, (answer, onRequest))
     }
@@ -77,15 +78,12 @@ final class RefusedCallers: ReadinessHandler {
         loop.watch(descriptor, for: .read, handler: self)
     }
 
-    /// Sends all that there will be. Whether that worked: on a fresh connection it fits, or else the caller is gone.
+    /// Sends the whole answer. Returns true on success: it fits on a new connection unless the caller is gone.
     private func say(_ answer: [UInt8], to descriptor: Int32) -> Bool {
-        let sent = unsafe answer.withUnsafeBytes {
-            unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        return sent == answer.count && shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0
+        DescriptorIO.sendAll(answer.span, on: descriptor) && shutdown(descriptor, Int32(Glibc.SHUT_WR)) == 0
     }
 
-    /// Closes all of them.
+    /// Closes all connections.
     func closeAll() {
         while !leaving.isEmpty { end(at: leaving.count - 1) }
         timer.cancel()
@@ -97,7 +95,7 @@ final class RefusedCallers: ReadinessHandler {
         if let answer = leaving[index].answer {
             leaving[index].answer = nil
             if hasAsked { answer.onRequest() }
-            // One that has ended its side may still read.
+            // A caller that has ended its side may still read.
             if say(answer.bytes, to: fd), isOpen { return }
         } else if isOpen {
             return
@@ -117,7 +115,7 @@ final class RefusedCallers: ReadinessHandler {
         _ = close(caller.descriptor)
     }
 
-    /// Reads over what is there. Returns whether the caller may send more, and whether it has sent anything.
+    /// Discards input. Returns whether the caller may send more, and whether anything was received.
     private func drain(_ descriptor: Int32) -> (isOpen: Bool, hasAsked: Bool) {
         unsafe withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { space in
             var hasAsked = false
@@ -129,5 +127,39 @@ final class RefusedCallers: ReadinessHandler {
             }
             return (true, hasAsked)
         }
+    }
+}
+
+/// The reason to turn a caller away before its request is read; the raw value is for the metrics.
+package enum ConnectionRefusal: String, Sendable, CaseIterable {
+    /// `limits.callers` is reached.
+    case everywhere = "callers"
+    /// The listener's own `callers` is reached.
+    case atListener = "listener"
+    /// The caller's user has as many connections as one user may.
+    case user = "user"
+    /// The process has no file descriptor left.
+    case noDescriptor = "descriptors"
+
+    /// The response to the caller.
+    var closingReply: [UInt8] {
+        switch self {
+        case .everywhere: Self.closingReplies.everywhere
+        case .atListener: Self.closingReplies.atListener
+        case .user: Self.closingReplies.user
+        case .noDescriptor: Self.closingReplies.noDescriptor
+        }
+    }
+
+    private static let closingReplies = (
+        everywhere: closingReply("`limits.callers` is reached: that many callers are connected."),
+        atListener: closingReply("`callers` of this listener is reached: that many callers are connected."),
+        user: closingReply(
+            "The user of this caller has as many connections as one user may: half of what all others leave."),
+        noDescriptor: closingReply("The proxy cannot open more files (`LimitNOFILE=` of the unit, `ulimit -n`).")
+    )
+
+    private static func closingReply(_ detail: String) -> [UInt8] {
+        LocalReply(.overloaded, detail: detail, retryAfter: 1).closingReply
     }
 }

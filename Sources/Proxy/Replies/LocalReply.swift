@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeClient
+internal import Basics
+package import ChallengeClient
+package import ChallengeHandling
 internal import FoundationEssentials
-internal import HTTPWire
+package import HTTPWire
 
-/// A response that we made: a problem document (RFC 9457) that says what happened and what to do.
+/// A response made by the proxy: a problem document (RFC 9457) with cause and remedy.
 package struct LocalReply: Sendable, Equatable {
-    /// What happened; the raw value is the document's `code`.
+    /// The kind of problem; the raw value is the document's `code`.
     package enum Code: String, Sendable, CaseIterable {
         case accountLocked = "account-locked"
         case attemptsKept = "attempts-kept"
@@ -30,22 +32,22 @@ package struct LocalReply: Sendable, Equatable {
         case upstreamUnreachable = "upstream-unreachable"
     }
 
-    /// What happened.
+    /// The kind of problem.
     package let code: Code
     /// The status code.
     package let status: Int
-    /// What happened here and what to do, in one or two sentences.
+    /// The problem here and its remedy, in one or two sentences.
     package let detail: String
-    /// Seconds after which another try makes sense (`Retry-After`, RFC 9110 §10.2.3).
+    /// Seconds after which a retry makes sense (`Retry-After`, RFC 9110 §10.2.3).
     package let retryAfter: Int64?
     /// Further members of the document.
     package private(set) var members: [String: String]
-    /// Names the request in the log, too.
+    /// The identifier of the request, which is also in the log.
     private var exchangeID: String?
-    /// The error type of RFC 9209 §2.3, where it is known better than by the code.
+    /// The error type of RFC 9209 §2.3, if it is known more exactly than by the code.
     package let proxyError: String?
 
-    /// A reply with the status of its code, unless another is given (a request refused by its grammar has several).
+    /// Makes a reply with the status of its code, unless `status` is given (`bad-request` has several).
     package init(
         _ code: Code, status: Int? = nil, detail: String, retryAfter: Int64? = nil, members: [String: String] = [:],
         proxyError: String? = nil
@@ -58,7 +60,7 @@ package struct LocalReply: Sendable, Equatable {
         self.members = members
     }
 
-    /// The same reply with another status.
+    /// Makes the same reply with another status.
     init(_ other: LocalReply, status: Int) {
         self.init(
             other.code, status: status, detail: other.detail, retryAfter: other.retryAfter, members: other.members,
@@ -66,7 +68,7 @@ package struct LocalReply: Sendable, Equatable {
         exchangeID = other.exchangeID
     }
 
-    /// The same reply, naming the request that it answers.
+    /// Returns the reply with the identifier of its request.
     func identified(by id: ExchangeID) -> LocalReply {
         var reply = self
         reply.exchangeID = "\(id)"
@@ -74,7 +76,7 @@ package struct LocalReply: Sendable, Equatable {
         return reply
     }
 
-    /// The document. A relative type would mean something else at every address, hence a URN.
+    /// The problem document. Its type is a URN, because a relative type would depend on the address.
     package var document: [UInt8] {
         var object = members
         object["code"] = code.rawValue
@@ -88,7 +90,7 @@ package struct LocalReply: Sendable, Equatable {
         return Array("{\"status\":\(status),".utf8) + strings.dropFirst() + [UInt8(ascii: "\n")]
     }
 
-    /// The reply as a local service answers. `allow`: the methods that the resource takes, which a 405 must name
+    /// Returns the reply in the form of a local service. `allow` lists the methods that the resource takes, which a 405 must name
     /// (RFC 9110 §15.5.6).
     package func answer(allow: String? = nil) -> LocalAnswer {
         var fields = [("Proxy-Status", proxyStatus)]
@@ -100,14 +102,14 @@ package struct LocalReply: Sendable, Equatable {
     /// The value of `Proxy-Status` (RFC 9209 §2), with an error type of its registry (§2.3).
     package var proxyStatus: String {
         let error = proxyError ?? (status == 508 ? "proxy_loop_detected" : code.proxyError)
-        // For HEAD, whose answer has no document.
+        // A response to HEAD has no document, so the identifier is here as well.
         let id = exchangeID.map { "; exchange_id=\"\($0)\"" } ?? ""
         return "countersign; error=\(error); details=\"\(code.rawValue)\"\(id)"
     }
 }
 
 extension LocalAnswer {
-    /// Writes the answer, whole. `isHead`: to a HEAD request, hence without its body.
+    /// Writes the whole answer. With `isHead`, to a HEAD request, without its body.
     func write(
         isHead: Bool, version: HTTPVersion, date: String, keepsAlive: Bool, to output: inout ByteQueue
     ) {
@@ -124,7 +126,7 @@ extension LocalAnswer {
 }
 
 extension LocalReply.Code {
-    /// The status that goes with it.
+    /// The status that belongs to the code.
     package var status: Int {
         switch self {
         case .badRequest: 400
@@ -139,7 +141,7 @@ extension LocalReply.Code {
         }
     }
 
-    /// A short summary that stays the same from occurrence to occurrence (RFC 9457 §3.1.3).
+    /// A short summary that does not vary between occurrences (RFC 9457 §3.1.3).
     package var title: String {
         switch self {
         case .accountLocked: "The upstream has locked the account"
@@ -164,7 +166,7 @@ extension LocalReply.Code {
         }
     }
 
-    /// The error type of RFC 9209 §2.3 that comes nearest.
+    /// The nearest error type of RFC 9209 §2.3.
     fileprivate var proxyError: String {
         switch self {
         case .badRequest, .bodyNotReplayable, .methodNotAllowed: "http_request_error"
@@ -178,5 +180,102 @@ extension LocalReply.Code {
         case .accountLocked, .attemptsKept, .loginFailed, .loginLatched, .loginRejected, .loginTimeout, .noCredential:
             "proxy_configuration_error"
         }
+    }
+}
+
+// The only place that maps errors to replies.
+extension LocalReply {
+    /// Makes the reply for an exchange that got no response. `now` is in milliseconds since 1970.
+    package init(_ error: ExchangeError, upstream: String, now: Int64) {
+        var members = ["upstream": upstream]
+        var retryAfter: Int64?
+        let code: Code
+        switch error.kind {
+        case .bodyNotReplayable: code = .bodyNotReplayable
+        case .callerGone: code = .badRequest
+        case .callerNotAllowed: code = .callerNotAllowed
+        case .login(let failure):
+            members["challenge"] = failure.challenge
+            // Rounded up, so that a caller that obeys does not come too early.
+            retryAfter = failure.retryAt.map { max(1, $0.saturatingSubtract(now).saturatingAdd(999) / 1000) }
+            self.init(
+                Code(failure), detail: failure.detail, retryAfter: retryAfter, members: members)
+            return
+        case .loginTimeout: code = .loginTimeout
+        case .overloaded:
+            code = .overloaded
+            retryAfter = 1
+        case .upstreamProtocol: code = .upstreamProtocol
+        case .upstreamTLS: code = .upstreamTLS
+        case .upstreamTimeout: code = .upstreamTimeout
+        case .upstreamUnreachable: code = .upstreamUnreachable
+        }
+        self.init(code, detail: error.detail, retryAfter: retryAfter, members: members, proxyError: error.proxyError)
+    }
+
+    /// Makes the reply for a request that breaks a rule of HTTP.
+    package init(_ error: WireError) {
+        self.init(
+            .badRequest, status: error.status,
+            detail: "\(error.detail) Fix the program that sent the request.")
+    }
+}
+
+extension LocalReply {
+    /// The reply to an exchange that was cut off by the end of the drain.
+    static let cutOffByDrain = LocalReply(
+        .draining,
+        detail:
+            "The daemon is stopping, and this exchange did not finish in time. The request may have "
+            + "reached the upstream: send it again if that does no harm, once the daemon serves again.",
+        retryAfter: 1)
+}
+
+extension LocalReply.Code {
+    /// Returns the code for a failed login.
+    package init(_ failure: LoginFailure) {
+        switch failure.code {
+        case .accountLocked: self = .accountLocked
+        case .attemptsKept: self = .attemptsKept
+        case .failed: self = .loginFailed
+        case .latched: self = .loginLatched
+        case .noCredential: self = .noCredential
+        case .rejected: self = .loginRejected
+        case .timedOut: self = .loginTimeout
+        case .upstreamTLS: self = .upstreamTLS
+        }
+    }
+}
+
+extension LocalReply {
+    /// The whole response to a caller who is turned away before the request is read. It has no `Date`, which a 5xx may lack (RFC
+    /// 9110 §6.6.1), so it can be prepared in advance.
+    var closingReply: [UInt8] { closingReply(answersAuthRequests: false) }
+
+    /// Returns the whole response; for a listener that answers auth requests, in their form.
+    func closingReply(answersAuthRequests: Bool) -> [UInt8] {
+        var answer = answersAuthRequests ? denial.answer() : answer()
+        if answersAuthRequests { answer.fields += denialFields }
+        var queue = ByteQueue()
+        ResponseWriter.statusLine(answer.status, to: &queue)
+        ResponseWriter.field("Content-Type", answer.contentType, to: &queue)
+        ResponseWriter.contentLength(UInt64(answer.body.count), to: &queue)
+        ResponseWriter.field("Cache-Control", "no-store", to: &queue)
+        for field in answer.fields { ResponseWriter.field(field.name, field.value, to: &queue) }
+        ResponseWriter.connection(keepsAlive: false, to: .http11, in: &queue)
+        ResponseWriter.endOfHead(to: &queue)
+        queue.append(answer.body)
+        return queue.withSpan { bytes in bytes.indices.map { bytes[$0] } }
+    }
+
+    /// Returns the reply to a caller who is admitted to nothing at `listener`.
+    static func notAdmitted(user: UInt32?, by listener: ListenerPlan) -> LocalReply {
+        let scope = listener.users == nil ? "of any route of" : "of"
+        return LocalReply(
+            .callerNotAllowed,
+            detail: user == nil
+                ? "\(Admission.stranger) Listener \(listener.name) has `users`."
+                : "The caller's user is not under `users` \(scope) listener \(listener.name). Add the user there, or call as one of the users listed."
+        )
     }
 }

@@ -2,21 +2,22 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import EventLoop
 internal import Logging
 internal import Synchronization
 
-/// What is logged of exchanges: that something fails, that it goes on failing, that it works again. Not a line per request.
+/// Logs when upstreams and requests begin to fail, keep failing, and recover. It does not log every request.
 final class ExchangeLog: Sendable {
-    /// What is told apart.
+    /// The properties by which repeated messages are grouped.
     private struct Kind: Hashable {
-        /// The upstream, or the listener.
+        /// The name of the upstream or listener.
         var source: String
         var isUpstream: Bool
         var message: String
         var reason: String
     }
 
-    /// An upstream that fails.
+    /// A period in which an upstream fails.
     private struct Outage {
         var since: Int64
         var last: Int64
@@ -28,8 +29,8 @@ final class ExchangeLog: Sendable {
         var outages: [String: Outage] = [:]
     }
 
-    /// An upstream works again when so much time has gone by since its last failure, in milliseconds: else one that fails now
-    /// and then would be told again and again.
+    /// The time without a failure after which an upstream counts as recovered, in milliseconds. An upstream that fails now and
+    /// then is so not reported again and again.
     static let quiet: Int64 = 5_000
 
     private let logger: Logger
@@ -37,7 +38,7 @@ final class ExchangeLog: Sendable {
     private let state = Mutex(State())
     private let isAnyFailing = Atomic<Bool>(false)
 
-    /// A log that writes to `logger`; `wallClock` tells milliseconds since 1970.
+    /// Makes a log that writes to `logger`. `wallClock` returns milliseconds since 1970.
     init(logger: Logger, wallClock: @escaping @Sendable () -> Int64) {
         self.logger = logger
         self.wallClock = wallClock
@@ -45,18 +46,18 @@ final class ExchangeLog: Sendable {
 
     // MARK: Upstreams
 
-    /// An exchange has got no response, or half of one. What comes of logins is told where they end.
+    /// Logs an exchange without a complete response. Failed logins are logged by their own log.
     func failed(_ error: ExchangeError, upstream: String, rounds: Int, id: ExchangeID?) {
         switch error.kind {
         case .callerGone, .callerNotAllowed, .login: return
         case .bodyNotReplayable, .loginTimeout, .overloaded: break
-        case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable: note(outageOf: upstream)
+        case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable: record(outageOf: upstream)
         }
         let kind = Kind(source: upstream, isUpstream: true, message: "exchange failed", reason: error.detail)
-        tell(kind, .warning, id, ["cause": "\(error.cause)", "rounds": "\(rounds)"])
+        log(kind, .warning, id, ["cause": "\(error.cause)", "rounds": "\(rounds)"])
     }
 
-    private func note(outageOf upstream: String) {
+    private func record(outageOf upstream: String) {
         let now = wallClock()
         state.withLock { state in
             state.outages[upstream, default: Outage(since: now, last: now, count: 0)].last = now
@@ -65,7 +66,7 @@ final class ExchangeLog: Sendable {
         isAnyFailing.store(true, ordering: .relaxed)
     }
 
-    /// An upstream has answered. One look at a flag where none fails.
+    /// Records an answer of an upstream. If no upstream is failing, this costs one load of a flag.
     @inline(__always)
     func answered(_ upstream: @autoclosure () -> String) {
         guard isAnyFailing.load(ordering: .relaxed) else { return }
@@ -92,7 +93,7 @@ final class ExchangeLog: Sendable {
             ])
     }
 
-    /// What was asked of an upstream has another outcome than the time before.
+    /// Logs a changed outcome of an upstream's check.
     func checked(_ upstream: String, _ reading: CheckReading) {
         switch reading.state {
         case .down(let reason):
@@ -106,13 +107,13 @@ final class ExchangeLog: Sendable {
 
     // MARK: Listeners
 
-    /// A request was answered by us; `listener` has refused it where no exchange has begun.
+    /// Logs a local reply. `isRefusal`: the listener refused the request before an exchange began.
     func replied(_ reply: LocalReply, listener: String, isRefusal: Bool, id: ExchangeID) {
         if isRefusal {
             let kind = Kind(source: listener, isUpstream: false, message: "request refused", reason: reply.detail)
-            tell(kind, .notice, id, ["code": "\(reply.code.rawValue)", "status": .stringConvertible(reply.status)])
+            log(kind, .notice, id, ["code": "\(reply.code.rawValue)", "status": .stringConvertible(reply.status)])
         }
-        // All of them, for who asks for it: an id that a caller was told can be found.
+        // At debug level, all of them, so that an identifier reported by a caller can be found.
         guard logger.logLevel <= .debug else { return }
         logger.debug(
             "local reply",
@@ -122,20 +123,20 @@ final class ExchangeLog: Sendable {
             ])
     }
 
-    /// Something is wrong at a listener, apart from any one request.
-    func trouble(_ message: String, at listener: String, _ reason: String) {
-        tell(Kind(source: listener, isUpstream: false, message: message, reason: reason), .warning, nil, [:])
+    /// Logs a problem of a listener that does not belong to a single request.
+    func problem(_ message: String, at listener: String, _ reason: String) {
+        log(Kind(source: listener, isUpstream: false, message: message, reason: reason), .warning, nil, [:])
     }
 
-    private func tell(_ kind: Kind, _ level: Logger.Level, _ id: ExchangeID?, _ more: Logger.Metadata) {
+    private func log(_ kind: Kind, _ level: Logger.Level, _ id: ExchangeID?, _ more: Logger.Metadata) {
         guard state.withLock({ $0.repetitions.happened(kind, now: wallClock()) }) else { return }
         var metadata = Self.metadata(kind).merging(more) { $1 }
         if let id { metadata["exchange_id"] = "\(id)" }
         logger.log(level: level, "\(kind.message)", metadata: metadata)
     }
 
-    /// Writes how often what was told has happened since, where that is due; `all`: wherever it has happened.
-    func tellRepetitions(all: Bool = false) {
+    /// Writes the counts of repeated messages that are due; with `all`, every count.
+    func logRepetitions(all: Bool = false) {
         for held in state.withLock({ $0.repetitions.due(now: wallClock(), all: all) }) {
             var metadata = Self.metadata(held.kind)
             metadata["count"] = .stringConvertible(held.count)
@@ -147,5 +148,49 @@ final class ExchangeLog: Sendable {
 
     private static func metadata(_ kind: Kind) -> Logger.Metadata {
         [kind.isUpstream ? "upstream" : "listener": "\(kind.source)", "reason": "\(kind.reason)"]
+    }
+}
+
+/// The measurements of one exchange under way, kept in the connection.
+struct ExchangeTally {
+    /// True if an exchange is being measured.
+    private(set) var isOpen = false
+    /// The start of the loop turn in which the head was read.
+    private var begun = LoopInstant(nanoseconds: 0)
+    /// The time from then until the transfer was set up, in nanoseconds.
+    private var ahead: UInt64 = 0
+    /// The status of the response to the caller; 0 before there is one.
+    var status = 0
+    /// True if the response is complete.
+    var isWhole = false
+    /// True if the upstream broke the response off.
+    var isBroken = false
+    /// True if the response is a local reply.
+    var isLocal = false
+
+    /// Begins an exchange in the loop turn that began at `now`.
+    mutating func begin(at now: LoopInstant) {
+        self = ExchangeTally()
+        isOpen = true
+        begun = now
+    }
+
+    /// Records that the upstream has the request, or that the exchange waits for its login.
+    mutating func handedOver(by loop: EventLoop) {
+        guard isOpen else { return }
+        ahead = loop.readNow().nanoseconds(since: begun)
+    }
+
+    /// Ends the exchange in the present turn of `loop`, and counts it.
+    mutating func end(in loop: EventLoop, to meter: UpstreamMeter) {
+        guard isOpen else { return }
+        isOpen = false
+        let end: UpstreamMeter.End =
+            if isLocal { .localReply } else if isBroken { .broken(status: status) } else if isWhole {
+                .response(status: status)
+            } else { .callerLost }
+        let clock = loop.readNow()
+        let whole = clock.nanoseconds(since: begun)
+        meter.ended(end, whole: whole, own: min(whole, ahead &+ clock.nanoseconds(since: loop.now)))
     }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What happens again and again is told at once the first time, and then as a number once an interval: a flood of requests is
-/// no flood of lines.
+/// Limits repeated messages: the first is logged at once, the others as a count per interval. A flood of requests is so not a
+/// flood of lines.
 package struct Repetitions<Kind: Hashable & Sendable>: Sendable {
-    /// What was held back of a kind.
+    /// The suppressed repetitions of one kind.
     package struct Held: Sendable, Equatable {
         /// The kind.
         package let kind: Kind
-        /// How many times it has happened since the last line about it.
+        /// The number of occurrences since the last line.
         package let count: Int
-        /// In how many seconds.
+        /// The number of seconds in which they occurred.
         package let seconds: Int64
 
-        /// So many of a kind.
+        /// Makes a count of one kind.
         package init(kind: Kind, count: Int, seconds: Int64) {
             self.kind = kind
             self.count = count
@@ -22,52 +22,52 @@ package struct Repetitions<Kind: Hashable & Sendable>: Sendable {
     }
 
     private struct Entry {
-        /// When the last line about it was written, in milliseconds since 1970.
-        var toldAt: Int64
+        /// The time of the last line, in milliseconds since 1970.
+        var loggedAt: Int64
         var held = 0
     }
 
-    /// So many kinds are kept. More of them are told one by one, but no more than so many in an interval.
+    /// The number of kinds that are tracked at once. If all are in their interval, a new kind is not logged.
     package static var mostKinds: Int { 256 }
 
     private let interval: Int64
     private var entries: [Kind: Entry] = [:]
 
-    /// `interval` in milliseconds.
+    /// Makes an empty table. `interval` is in milliseconds.
     package init(interval: Int64 = 30_000) { self.interval = interval }
 
-    /// It has happened at `now`, in milliseconds since 1970. Whether that is to be told.
+    /// Counts an occurrence at `now`, in milliseconds since 1970. Returns true if it is to be logged.
     package mutating func happened(_ kind: Kind, now: Int64) -> Bool {
         if var entry = entries[kind] {
-            // What is held is told first, by `due`; a clock that was set back begins anew.
-            guard entry.held == 0, !(entry.toldAt...entry.toldAt + interval).contains(now) else {
+            // Suppressed occurrences are first reported by `due`. A clock that was set back starts a new interval.
+            guard entry.held == 0, !(entry.loggedAt...entry.loggedAt + interval).contains(now) else {
                 entry.held += 1
                 entries[kind] = entry
                 return false
             }
         } else if entries.count >= Self.mostKinds {
             entries = entries.filter {
-                $0.value.held > 0 || ($0.value.toldAt...$0.value.toldAt + interval).contains(now)
+                $0.value.held > 0 || ($0.value.loggedAt...$0.value.loggedAt + interval).contains(now)
             }
             guard entries.count < Self.mostKinds else { return false }
         }
-        entries[kind] = Entry(toldAt: now)
+        entries[kind] = Entry(loggedAt: now)
         return true
     }
 
-    /// What was held back of the kinds whose interval is over at `now`; `all`: of the others, too. It is told with that.
+    /// Returns, and resets, the counts whose interval is over at `now`; with `all`, every count.
     package mutating func due(now: Int64, all: Bool = false) -> [Held] {
         var due: [Held] = []
         for (kind, entry) in entries where entry.held > 0 {
-            let age = now - entry.toldAt
+            let age = now - entry.loggedAt
             guard all || age < 0 || age >= interval else { continue }
             due.append(Held(kind: kind, count: entry.held, seconds: max(0, age + 999) / 1000))
-            entries[kind] = Entry(toldAt: now)
+            entries[kind] = Entry(loggedAt: now)
         }
         return due
     }
 
-    /// Kinds that are no more: the next of them is told at once. Returns how many times they had happened untold.
+    /// Removes kinds, so that their next occurrence is logged at once. Returns the number of their unreported occurrences.
     package mutating func forget(where isMeant: (Kind) -> Bool) -> Int {
         var held = 0
         for (kind, entry) in entries where isMeant(kind) {

@@ -4,9 +4,9 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// Tells the upstream who called, where `forwarded:` asks for it.
+/// Adds the fields that tell the upstream about the caller, if `forwarded:` is configured.
 enum CallerFields {
-    /// Returns whether a caller's line of that kind is taken up here, and must not be forwarded by itself.
+    /// Returns true if a caller's line of that kind is replaced here and must not be forwarded as it is.
     static func owns(_ kind: FieldName, as style: ForwardingPolicy.Caller) -> Bool {
         switch style {
         case .none: false
@@ -17,8 +17,8 @@ enum CallerFields {
 
     /// Writes the fields of `style` for a request of the caller at `peer`.
     ///
-    /// A list becomes one line, its lines in their order and ours last (RFC 9110 §5.3): many servers read the first only.
-    /// A line that `Connection` names is gone before ours comes, so that nobody can have ours removed.
+    /// A list becomes one line, with the caller's lines in their order and ours last (RFC 9110 §5.3), because many servers read
+    /// only the first line. Lines that `Connection` names are removed before ours is added, so a caller cannot have ours removed.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, from peer: SocketName, as style: ForwardingPolicy.Caller,
         overriddenBy sessions: SessionFields, to fields: FieldSink
@@ -45,7 +45,7 @@ enum CallerFields {
         }
     }
 
-    /// One element of `Forwarded` (RFC 7239 §4).
+    /// Returns one element of `Forwarded` (RFC 7239 §4).
     static func element(for peer: SocketName, host: [UInt8]?) -> [UInt8] {
         let node: String
         if case .ipv6(let address, _) = peer {
@@ -55,7 +55,7 @@ enum CallerFields {
         }
         var element = Array("for=\(node)".utf8)
         if let host {
-            // A port makes it no token any more (§6).
+            // With a port, the host is not a token (§6).
             let isToken = !host.contains(UInt8(ascii: ":"))
             element += Array(";host=".utf8) + (isToken ? host : Array("\"".utf8) + host + Array("\"".utf8))
         }
@@ -74,7 +74,7 @@ enum CallerFields {
         Array((before + [own]).joined(separator: Array(", ".utf8)))
     }
 
-    /// Returns whether every quote is closed: one that is not would take in what we write behind it.
+    /// Returns true if every quotation mark is closed. An open one would include the element written after the list.
     private static func isReadable(_ list: [UInt8]) -> Bool {
         var isQuoted = false
         var isEscaped = false
@@ -92,7 +92,7 @@ enum CallerFields {
 }
 
 extension SocketName {
-    /// As `X-Forwarded-For` has it; whoever comes over a Unix socket has no address (RFC 7239 §6.2).
+    /// The address for `X-Forwarded-For`. A caller over a Unix socket has none (RFC 7239 §6.2).
     fileprivate var address: String {
         switch self {
         case .ipv4(let host, _), .ipv6(let host, _): host

@@ -4,21 +4,24 @@
 internal import ChallengeHandling
 internal import HTTPWire
 
-/// Cookies that pass between an upstream and a caller, written so that a caller keeps them that speaks plain HTTP to a
-/// local name (RFC 6265 §5.3): with the attributes that an upstream sets for its own name, it would drop them.
+/// Rewrites cookies between an upstream and a caller over plain HTTP at a local name.
 ///
-/// - `Domain` that covers the upstream goes: the cookie is for the local name alone.
+/// With the attributes that an upstream sets for its own name, the caller would drop them (RFC 6265 §5.3):
+///
+/// - A `Domain` that covers the upstream is removed: the cookie is for the local name only.
+///
 /// - `Path` becomes the local path.
-/// - `Secure` goes, and with it what means something beside it only: `SameSite=None` and `Partitioned`.
-/// - A name that begins with `__Host-`, `__Secure-` or `__Http-` is refused without `Secure` by whoever knows these
-///   prefixes, and kept but not sent over plain HTTP with it. So it gets another prefix on the way to the caller and loses
-///   it on the way back.
+///
+/// - `Secure` is removed, and with it `SameSite=None` and `Partitioned`, which need it.
+///
+/// - A name with the prefix `__Host-`, `__Secure-` or `__Http-` is refused without `Secure`, and not sent over plain HTTP with
+/// it. So it gets another prefix on the way to the caller and loses that prefix on the way back.
 enum LocalCookie {
-    /// What a prefixed name begins with locally.
+    /// The local prefix of a name with a special prefix.
     private static let marker: StaticString = "countersign-__"
 
-    /// The value of a `Set-Cookie` for the caller; `nil`: as it came.
-    static func local(_ cookie: Span<UInt8>, from place: Place) -> [UInt8]? {
+    /// Returns the value of a `Set-Cookie` for the caller; `nil` if unchanged.
+    static func local(_ cookie: Span<UInt8>, from place: MappedAddress) -> [UInt8]? {
         let parts = split(cookie)
         guard let pair = parts.first else { return nil }
         let keepsDomain = !parts.dropFirst().contains { isDomain($0, in: cookie) } || !covers(place, parts, cookie)
@@ -52,7 +55,7 @@ enum LocalCookie {
         return isChanged ? local : nil
     }
 
-    /// The value of a caller's `Cookie` for the upstream; `nil`: as it came.
+    /// Returns the value of a caller's `Cookie` for the upstream; `nil` if unchanged.
     static func restored(_ cookies: Span<UInt8>) -> [UInt8]? {
         guard cookies.contains(marker) else { return nil }
         var restored: [UInt8] = []
@@ -72,7 +75,7 @@ enum LocalCookie {
 
     // MARK: Names
 
-    /// Returns whether a cookie's name has a meaning by its beginning (RFC 6265bis §4.1.3), which is compared without case.
+    /// Returns true if a cookie's name has a special prefix (RFC 6265bis §4.1.3), compared without case.
     private static func hasPrefix(_ bytes: Span<UInt8>, _ pair: ByteRange) -> Bool {
         func begins(_ prefix: StaticString) -> Bool {
             let end = pair.start + prefix.utf8CodeUnitCount
@@ -87,8 +90,8 @@ enum LocalCookie {
         Attribute(cookie, part).kind == .domain
     }
 
-    /// Returns whether the domain that counts, the last one that says something (RFC 6265 §5.3), covers the upstream.
-    private static func covers(_ place: Place, _ parts: [ByteRange], _ cookie: Span<UInt8>) -> Bool {
+    /// Returns true if the effective domain, the last one that is not empty (RFC 6265 §5.3), covers the upstream.
+    private static func covers(_ place: MappedAddress, _ parts: [ByteRange], _ cookie: Span<UInt8>) -> Bool {
         var domain: String?
         for part in parts.dropFirst() {
             let attribute = Attribute(cookie, part)
@@ -108,7 +111,7 @@ enum LocalCookie {
         enum Kind { case crossSite, domain, other, partitioned, path, secure }
 
         var kind = Kind.other
-        /// Without white space around it.
+        /// The value without white space around it.
         var value: ByteRange
 
         init(_ bytes: Span<UInt8>, _ part: ByteRange) {
@@ -141,7 +144,7 @@ enum LocalCookie {
 
     private static let semicolon = UInt8(ascii: ";")
 
-    /// The pieces between semicolons, which nothing escapes (RFC 6265 §5.2).
+    /// Returns the parts between semicolons, which cannot be escaped (RFC 6265 §5.2).
     private static func split(_ bytes: Span<UInt8>) -> [ByteRange] {
         var parts: [ByteRange] = []
         var start = 0

@@ -4,17 +4,19 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// Forwards the requests of one connection: runs the exchange, and writes its response for the caller.
+/// Forwards the requests of one connection: runs the exchange and writes its response.
 final class Forwarding: Service {
-    /// The length in bytes from which memory changes places: a shorter piece of a response, or one behind a shorter rest, is copied.
+    /// The size in bytes up to which a piece of a response is copied. A longer one is swapped into the output, if the rest there
+    /// is short as well.
     private static let copiedAtMost = 4096
 
-    /// Strong, as a weak or unowned reference costs every use of its object; the connection lets go of its service when it closes.
+    /// A strong reference, because each use of a weak or unowned one costs time. The connection releases its service when it
+    /// closes.
     private let connection: any ServedConnection
     private let worker: Worker
     private var run: UpstreamRequest
     private var response = ForwardedResponse()
-    /// The protocols that the present request asks for.
+    /// The protocols that the present request offers to switch to.
     private var offer: UpgradeOffer?
 
     init(_ connection: any ServedConnection, worker: Worker) {
@@ -29,20 +31,20 @@ final class Forwarding: Service {
     // MARK: Requests
 
     func begin() {
-        // A reply lets go of the head and its bytes: hence behind.
+        // Replies are delivered after the closure, because they release the head and its bytes.
         switch connection.withRequest({ admit($0, in: $1) }) {
         case .begun:
             connection.accept()
-            // Nothing behind a request for another protocol is read as a request: it may be the other protocol already, from a
-            // caller who does not wait for the 101, and what is that to one reader and a request to another is how requests are
-            // smuggled. So the connection ends with any other answer.
+            // Bytes after a request for another protocol are never read as a request. They may be in the other protocol already,
+            // from a caller who does not wait for the 101, and bytes that one reader takes for data and another for a request
+            // allow request smuggling. So the connection ends after any other response.
             if offer != nil { connection.endAfterRequest() }
             run.exchange?.start()
             run.tally.handedOver(by: worker.loop)
         case .answered(let answer):
             connection.deliver(answer)
         case .refused(let refusal):
-            // A caller that is not let in keeps no place.
+            // A caller who is not allowed does not keep the connection.
             if refusal.code == .callerNotAllowed { connection.endAfterRequest() }
             refuse(refusal)
         case .withoutExchange(let refusal):
@@ -81,12 +83,12 @@ final class Forwarding: Service {
     private func forward(_ request: RequestHead, in bytes: Span<UInt8>) {
         let takesUpgrade = request.requestsUpgrade && run.upstream?.takesUpgrades == true
         offer = takesUpgrade ? UpgradeOffer(request, in: bytes) : nil
-        // The expectation goes along, so that a body which is not wanted does not cross at all (RFC 9110 §10.1.1).
+        // The expectation is forwarded, so that an unwanted body is not sent at all (RFC 9110 §10.1.1).
         let outbound = ExchangeRequest(
             method: request.method, otherMethod: request.method == .other ? bytes.text(request.methodRange) : "",
             framing: request.body,
             expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
-            keepsCredentials: run.terms.keepsCredentials, isUpgrade: offer != nil, isSubrequest: false)
+            keepsCredentials: run.terms.keepsCredentials, isUpgrade: offer != nil, isAuthRequest: false)
         run.begin(outbound, request, in: bytes, for: self)
     }
 
@@ -94,8 +96,8 @@ final class Forwarding: Service {
 
     private func refuse(_ reply: LocalReply, of upstream: String?) {
         let id = run.id
-        let local = run.noted(reply, of: upstream, id: id)
-        connection.noteAccess(reply, id: id, upstream: upstream)
+        let local = run.recorded(reply, of: upstream, id: id)
+        connection.recordAccess(reply, id: id, upstream: upstream)
         connection.deliver(local.answer(allow: local.status == 405 ? Admission.methods : nil))
     }
 
@@ -121,7 +123,7 @@ final class Forwarding: Service {
     func becomeTunnel() { run.close(isTunnel: true) }
 }
 
-// The response that the exchange brings back.
+// The response of the exchange.
 extension Forwarding: ExchangeCaller {
     var callerUser: UInt32? { caller.callerUser }
 
@@ -129,14 +131,14 @@ extension Forwarding: ExchangeCaller {
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) {
         guard let upstream = run.upstream else { return }
-        // The answer speaks of authentication to whom the credentials belong that go up.
+        // The response's authentication fields are meant for the owner of the credentials that were sent.
         response.hidesAuthentication = !sessions.isEmpty && !run.terms.keepsCredentials
         connection.withRequest { request, bytes in
             ForwardedRequest.write(
                 request, in: bytes, authority: upstream.authority, terms: run.terms, overriddenBy: sessions,
                 cookies: cookies, to: fields)
             guard let offer else { return }
-            // They are hop-by-hop, and hence were left out before.
+            // `Connection` and `Upgrade` are hop-by-hop, so they were not forwarded above.
             var value = ByteQueue()
             offer.write(bytes, to: &value)
             fields.append(name: "Connection", value: "Upgrade")
@@ -153,38 +155,38 @@ extension Forwarding: ExchangeCaller {
         let answer = transfer.answer
         worker.log.answered(exchange?.upstreamName ?? "")
         if answer.first(.setCookie) != nil { response.held = exchange?.heldCookies ?? HeldCookies() }
-        note(status: answer.status)
+        record(status: answer.status)
         var keepsAlive = connection.keepsAlive(after: answer.status)
         connection.write { output in
             keepsAlive = transfer.head.withSpan {
                 response.writeHead(
-                    answer, in: $0, keepsAlive: keepsAlive, to: &output, date: worker.date, addresses: addressMap)
+                    answer, in: $0, keepsAlive: keepsAlive, to: &output, date: worker.date, addresses: reverseMapping)
             }
         }
         connection.responseBegan(keepsAlive: keepsAlive, endsWithConnection: response.endsWithConnection)
     }
 
-    private func note(status: Int) {
+    private func record(status: Int) {
         run.tally.status = status
-        connection.accessNote?.status = status
+        connection.accessBuilder?.status = status
     }
 
     func exchangeDelivers(bodyOf transfer: Transfer) {
         connection.write { output in
-            // More than a window waits already: what stays in the transfer holds libcurl back.
+            // More than a window waits already: data left in the transfer makes libcurl pause.
             guard output.count < CallerStream.outputWindow else { return }
             let isCopied =
                 !output.isEmpty && output.count < Self.copiedAtMost || transfer.body.count < Self.copiedAtMost
             let framing = response.framing
             if isCopied || !framing.passesBodyAsItIs {
-                connection.accessNote?.bytes += transfer.body.count
+                connection.accessBuilder?.bytes += transfer.body.count
                 transfer.body.withSpan { framing.write($0, to: &output) }
                 transfer.body.removeAll(keepingCapacity: Transfer.bodyCapacity)
             } else if output.isEmpty {
-                connection.accessNote?.bytes += transfer.body.count
+                connection.accessBuilder?.bytes += transfer.body.count
                 swap(&output, &transfer.body)
             }
-            // Else not behind the long piece that is being written: it comes when that has gone, and then without a copy.
+            // Otherwise the body waits in the transfer until the long piece is sent, and then needs no copy.
         }
     }
 
@@ -213,10 +215,9 @@ extension Forwarding: ExchangeCaller {
     func exchangeBroke(_ error: ExchangeError) {
         run.tally.isBroken = true
         _ = run.failed(error)
-        // Here only a reset cannot be taken for the end of the body.
+        // Only a reset cannot be mistaken for the end of the body.
         if response.endsWithConnection { return connection.reset() }
-        // What was received goes out; then the connection ends, and the framing shows that the message is not complete
-        // (RFC 9112 §8).
+        // The received part is sent, then the connection ends: the framing shows that the message is incomplete (RFC 9112 §8).
         connection.endAfterRequest()
         connection.requestEnded(isBroken: true)
     }
@@ -233,7 +234,7 @@ extension Forwarding: ExchangeCaller {
                     try transfer.head.withSpan { (bytes) throws(WireError) in
                         try response.writeSwitch(
                             transfer.answer, in: bytes, to: offer, askedBy: request, to: &output,
-                            addresses: addressMap)
+                            addresses: reverseMapping)
                     }
                 }
             } catch {
@@ -241,18 +242,18 @@ extension Forwarding: ExchangeCaller {
             }
         }
         if let failure { throw failure }
-        note(status: transfer.answer.status)
+        record(status: transfer.answer.status)
         run.tally.isWhole = true
         run.endTally()
         connection.switchProtocol(to: upstream)
     }
 
-    /// The map from addresses of the present request's upstream to this caller's. Made for responses only that name a place or
-    /// set a cookie.
-    private func addressMap() -> AddressMap? {
+    /// Returns the mapping from the upstream's addresses to the caller's. It is made only for responses with an address or a
+    /// cookie.
+    private func reverseMapping() -> ReverseMapping? {
         guard let upstream = run.upstream else { return nil }
         return connection.withRequest {
-            AddressMap(for: caller, of: $0, in: $1, stripped: run.stripped, from: upstream, worker: worker)
+            ReverseMapping(for: caller, of: $0, in: $1, stripped: run.stripped, from: upstream, worker: worker)
         }
     }
 }

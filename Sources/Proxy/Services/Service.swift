@@ -4,33 +4,33 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// Answers the requests of one connection, one after the other: forwards them, or has an answer of its own.
+/// Answers the requests of one connection in order: forwards them, or answers by itself.
 protocol Service: AnyObject {
-    /// Begins with a request, whose head the connection has.
+    /// Begins a request, whose head the connection has.
     func begin()
-    /// Answers the present request with a local reply, be it one whose head cannot be read.
+    /// Answers the present request with a local reply, also if its head cannot be read.
     func refuse(_ reply: LocalReply)
     /// True if more of the request's body is wanted.
     var wantsBody: Bool { get }
-    /// More of the request's body has come.
+    /// Receives a part of the request's body.
     func receiveBody(_ bytes: Span<UInt8>)
-    /// A field came behind the body; its ranges mean `bytes`.
+    /// Receives a field after the body. Its ranges refer to `bytes`.
     func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>)
-    /// The request's body is complete.
+    /// Receives the end of the request's body.
     func receiveBodyEnd()
-    /// The output has room for more of the response.
+    /// Resumes the response, because the output has room again.
     func resumeResponse()
-    /// The present request is given up. `isAnswered`: its response is whole.
+    /// Cancels the present request. `isAnswered`: its response is complete.
     func cancel(isAnswered: Bool)
-    /// The present request is over.
+    /// Ends the present request.
     func requestEnded()
-    /// The connection closes, or needs no service for a while. Nothing is called after that.
+    /// Releases all resources, when the connection closes or becomes quiet. Nothing is called afterwards.
     func close()
-    /// The connection is a tunnel's from now on, which counts as the exchange that it was.
+    /// Ends the service of a connection that became a tunnel, which still counts as its exchange.
     func becomeTunnel()
-    /// The exchange of the present request, if it runs one.
+    /// The exchange of the present request, if there is one.
     var exchange: Exchange? { get }
-    /// The request that an access log is to show for the present one.
+    /// Returns the request that an access log shows for the present one.
     func loggedRequest(_ request: RequestHead, in bytes: Span<UInt8>) -> RequestHead
 }
 
@@ -48,50 +48,50 @@ extension Service {
     func loggedRequest(_ request: RequestHead, in bytes: Span<UInt8>) -> RequestHead { request }
 }
 
-/// A caller's connection as a service sees it: the present request, and all that may be done about it.
+/// A caller's connection as its service sees it.
 protocol ServedConnection: AnyObject {
     var caller: AcceptedCaller { get }
-    /// Lends the present request, and the bytes that its ranges mean. The head is read in place, not copied, so `body` may not
-    /// call what tells the connection something: that is exclusive.
+    /// Lends the present request and the bytes that its ranges refer to. The head is read in place, so `body` must not call
+    /// mutating members of the connection: access is exclusive.
     func withRequest<Result, Failure: Error>(
         _ body: (_ request: RequestHead, _ bytes: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result
-    /// The notes for the access log; `nil` if there is none.
-    var accessNote: AccessNote? { get }
-    /// Notes what an access log says of a local reply, and the request, where its head cannot be read.
-    func noteAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?)
+    /// The access record under way; `nil` if no log wants one.
+    var accessBuilder: AccessRecordBuilder? { get }
+    /// Adds a local reply to the access record. Begins the record if the head could not be read.
+    func recordAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?)
 
     // MARK: Answers of our own
 
-    /// Answers with `answer`, after the request's body where that is short enough to be read over.
+    /// Answers with `answer`, after a request's body that is short enough to be discarded.
     func deliver(_ answer: LocalAnswer)
-    /// Answers when that is there which `answer` waits for, or when it has waited long enough.
+    /// Answers once the data of `answer` is there, or after its timeout.
     func deliver(_ answer: LaterAnswer)
 
     // MARK: Responses of the service
 
-    /// The service takes the body, and answers as it goes along.
+    /// Accepts the request: the service takes the body and writes the response.
     func accept()
-    /// No request follows the present one.
+    /// Ends the connection after the present request.
     func endAfterRequest()
-    /// Returns whether the connection may be kept after a response of that status.
+    /// Returns true if the connection may be kept after a response with that status.
     func keepsAlive(after status: Int) -> Bool
-    /// Returns whether the connection may be kept after a whole response that is written now.
+    /// Returns true if the connection may be kept after a complete response that is written now.
     func writesWholeResponse() -> Bool
-    /// The head of the response is written.
+    /// Records that the head of the response is written.
     func responseBegan(keepsAlive: Bool, endsWithConnection: Bool)
-    /// The response is written whole.
+    /// Records that the response is written completely.
     func responseIsWhole()
-    /// Lends the output, which is written at the end of the turn.
+    /// Lends the output, which is sent at the end of the turn.
     func write(_ body: (inout ByteQueue) -> Void)
-    /// More of the body is wanted: reads on, and tells a caller who waits for that (RFC 9110 §10.1.1).
+    /// Reads more of the body, and sends a 100 to a caller who waits for one (RFC 9110 §10.1.1).
     func bodyIsWanted()
-    /// The upstream's own 100 is written.
+    /// Records that the upstream's own 100 is written.
     func continueIsPassedOn()
-    /// The present request is over. `isBroken`: its response ends in its middle.
+    /// Ends the present request. `isBroken`: its response is incomplete.
     func requestEnded(isBroken: Bool)
-    /// Writes what can be written at once, and resets the connection.
+    /// Sends what can be sent at once, and resets the connection.
     func reset()
-    /// The 101 is written: what follows is between the caller and `upstream`.
+    /// Turns the connection into a tunnel to `upstream`, after the 101 is written.
     func switchProtocol(to upstream: UpstreamConnection)
 }

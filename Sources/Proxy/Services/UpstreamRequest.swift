@@ -7,11 +7,11 @@ internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
-/// The present request of a caller's connection on its way upstream: its exchange, its terms, what is measured of it.
+/// The present request of a caller's connection on its way upstream: exchange, terms, measurements.
 ///
-/// A value of whoever runs the exchange: `Forwarding`, `AuthRequests`, `SPOPConnection`.
+/// Used by each owner of an exchange: `Forwarding`, `AuthRequests`, `SPOPConnection`.
 struct UpstreamRequest {
-    /// The reply to a request that gets no exchange, and the upstream's name, if it has one.
+    /// The reply to a request without an exchange, and the upstream's name, if there is one.
     struct Refusal: Error {
         var reply: LocalReply
         var upstream: String?
@@ -19,13 +19,13 @@ struct UpstreamRequest {
 
     let caller: AcceptedCaller
     let worker: Worker
-    /// Made at the first request that goes upstream.
+    /// The exchange, made for the first request that goes upstream.
     private(set) var exchange: Exchange?
     /// The upstream of the present request.
     private(set) var upstream: UpstreamClient?
-    /// The bytes of its path that the route has taken off.
+    /// The number of path bytes that the route has stripped.
     private(set) var stripped = 0
-    /// The terms by which it is forwarded.
+    /// The terms of forwarding.
     private(set) var terms = ForwardedRequest.Terms()
     /// True if the present request counts among the worker's exchanges.
     private(set) var isAdmitted = false
@@ -43,13 +43,13 @@ struct UpstreamRequest {
 
     // MARK: Beginning
 
-    /// Lets the request in among the exchanges.
+    /// Admits the request among the exchanges.
     mutating func admit(
         _ request: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination
     ) throws(Refusal) {
         guard let named = worker.client(named: destination.upstream) else {
             throw Refusal(
-                reply: LocalReply(.noRoute, detail: "There is no upstream \(destination.upstream) any more."))
+                reply: LocalReply(.noRoute, detail: "Upstream \(destination.upstream) no longer exists."))
         }
         let client = try own(named)
         try setTerms(for: request, of: client)
@@ -66,7 +66,7 @@ struct UpstreamRequest {
         stripped = destination.stripped
     }
 
-    /// Makes the exchange of an admitted request ready; `exchange.start` is the caller's, and then `tally.handedOver`.
+    /// Prepares the exchange of an admitted request. The owner calls `exchange.start` and then `tally.handedOver`.
     mutating func begin(
         _ outbound: ExchangeRequest, _ request: RequestHead, in bytes: Span<UInt8>, for owner: any ExchangeCaller
     ) {
@@ -75,7 +75,7 @@ struct UpstreamRequest {
         self.exchange = exchange
         let path = request.target.pathAndQuery
         if request.method == .options, path.isEmpty {
-            // About the server as a whole: the asterisk, or an address without path and query (RFC 9112 §3.2.4).
+            // For the server as a whole: the asterisk, or an address without path and query (RFC 9112 §3.2.4).
             exchange.begin(outbound, path: "*".utf8.span, to: upstream)
         } else {
             let start = min(path.start + stripped, path.end)
@@ -83,34 +83,35 @@ struct UpstreamRequest {
         }
     }
 
-    /// The client of an upstream for this very caller.
+    /// Returns the upstream's client for the user of this caller.
     @inline(__always)
     private func own(_ client: UpstreamClient) throws(Refusal) -> UpstreamClient {
         guard client.dependsOnCaller else { return client }
         if let user = caller.callerUser { return client.client(for: user) }
-        // One who may be a user with credentials of their own must not pass for everybody else: who has closed its side, say.
+        // A caller who may have credentials by user, for example one who has closed its socket, must not use those of everybody
+        // else.
         if caller.isStranger { return client.client(for: nil) }
         throw Refusal(
             reply: LocalReply(
                 .callerNotAllowed,
                 detail:
-                    "\(Admission.stranger) Challenges of upstream \(client.plan.name) have their credentials by user."
+                    "\(Admission.stranger) Challenges of upstream \(client.plan.name) have credentials by user."
             ))
     }
 
-    /// Refuses a path at which challenges differ by how the upstream reads it.
+    /// Refuses a path whose readings by servers lead to different challenges.
     private func checkReadings(
         of request: RequestHead, in bytes: Span<UInt8>, to destination: Router.Destination, of client: UpstreamClient
     ) throws(Refusal) {
         guard !client.plan.logins.isUniform else { return }
         let path = request.target.path
         let start = min(path.start + destination.stripped, path.end)
-        guard CredentialReadings.agree(on: bytes.extracting(start..<path.end), at: client.plan) else {
+        guard ChallengesByPath.agree(on: bytes.extracting(start..<path.end), at: client.plan) else {
             throw Refusal(reply: .ambiguousPath, upstream: client.plan.name)
         }
     }
 
-    /// Takes up by what the request is forwarded.
+    /// Sets the terms of forwarding for the request.
     @inline(__always)
     private mutating func setTerms(for request: RequestHead, of client: UpstreamClient) throws(Refusal) {
         upstream = client
@@ -137,9 +138,9 @@ struct UpstreamRequest {
 
     // MARK: Replies
 
-    /// Counts and logs a local reply to the present request. Returns it with the request's id. `upstream`: where it would
-    /// have gone, where no exchange has begun.
-    mutating func noted(_ reply: LocalReply, of upstream: String?, id: ExchangeID) -> LocalReply {
+    /// Counts and logs a local reply to the present request, and returns it with the identifier. `upstream` is the intended
+    /// upstream if no exchange began.
+    mutating func recorded(_ reply: LocalReply, of upstream: String?, id: ExchangeID) -> LocalReply {
         tally.isLocal = true
         let meant = isAdmitted ? self.upstream?.plan.name : upstream
         worker.meter.replied(reply, upstream: meant ?? "")
@@ -147,10 +148,10 @@ struct UpstreamRequest {
         return reply.identified(by: id)
     }
 
-    /// The id of the present request; one of its own where no exchange has begun.
+    /// The identifier of the present request; a new one if no exchange began.
     var id: ExchangeID { running?.id ?? worker.runtime.nextID() }
 
-    /// Logs that there is no response, or half of one. Returns the reply for the caller.
+    /// Logs a missing or incomplete response. Returns the reply for the caller.
     func failed(_ error: ExchangeError) -> LocalReply {
         let upstream = exchange?.upstreamName ?? ""
         worker.log.failed(error, upstream: upstream, rounds: exchange?.rounds ?? 0, id: exchange?.id)
@@ -159,13 +160,13 @@ struct UpstreamRequest {
 
     // MARK: Ends
 
-    /// The present exchange is over.
+    /// Ends the measurements of the present exchange.
     mutating func endTally() {
         guard let upstream else { return }
         tally.end(in: worker.loop, to: upstream.meter)
     }
 
-    /// The request is over; it does not count among the exchanges any more.
+    /// Ends the request, which no longer counts among the exchanges.
     mutating func release() {
         guard isAdmitted else { return }
         endTally()
@@ -173,7 +174,7 @@ struct UpstreamRequest {
         isAdmitted = false
     }
 
-    /// Gives the exchange object up. `isTunnel`: it still counts, as a tunnel.
+    /// Releases the exchange. With `isTunnel`, it still counts, as a tunnel.
     mutating func close(isTunnel: Bool = false) {
         exchange?.close()
         exchange = nil

@@ -6,34 +6,34 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPWire
 
-/// An exchange after a 101 (RFC 9110 section 7.8): bytes in both directions, which nobody looks at.
+/// An exchange after a 101 (RFC 9110 §7.8): bytes in both directions, not examined.
 ///
-/// Each direction holds its source back while its sink takes nothing. The end of one side is passed on when all before it
-/// has gone, and the other direction goes on, as on a connection without us; over TLS to the upstream, where one side
-/// alone cannot be ended, the caller's end is the end of both. A reset becomes a reset. Where nothing moves in either
-/// direction for `timeouts.idle`, the tunnel is reset.
+/// Each direction pauses its source while its sink is blocked. The end of one side is passed on after all bytes before it, and
+/// the other direction goes on, as on a direct connection. Over TLS to the upstream, where one direction cannot be ended alone,
+/// the caller's end ends both. A reset is passed on as a reset. If no byte moves in either direction for `timeouts.idle`, the
+/// tunnel is reset.
 final class Tunnel: ReadinessHandler, WorkerConnection {
-    /// How often each direction moves before others get their turn.
+    /// The number of moves in each direction before other connections get their turn.
     private static let roundsPerTurn = 8
 
     private let stream: CallerStream
     private let upstream: UpstreamConnection
     private let loop: EventLoop
     private let timer: LazyTimer
-    /// From the caller to the upstream, and back.
+    /// The flows from the caller to the upstream, and back.
     private var up = TunnelFlow()
     private var down = TunnelFlow()
     private var isOver = false
-    var isNoted = false
+    var isEnqueued = false
 
-    /// Takes over a caller's socket, and what waits there in either direction: what it sent behind its handshake, and the head
-    /// of the 101. Nothing moves before `turn`.
+    /// Takes over a caller's socket and its buffers: bytes after the handshake, and the head of the 101. Nothing moves before
+    /// `turn`.
     init(_ stream: CallerStream, _ upstream: UpstreamConnection) {
         self.stream = stream
         self.upstream = upstream
         loop = stream.worker.loop
         timer = LazyTimer(loop: loop)
-        // It is bound by the upstream's idle time alone, both its ways together.
+        // Both directions together are limited by the upstream's idle timeout only.
         stream.endWriteLimit()
         timer.onExpiry = { [unowned self] in close(resetting: true) }
         timer.arm(at: loop.now + upstream.idleDelay)
@@ -49,7 +49,8 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
 
     func close() { close(resetting: false) }
 
-    /// Ends both sides. `resetting`: one end is gone or nothing moves any more, and nobody is to take what came for all there is.
+    /// Ends both sides. `resetting`: one end is gone or the timeout has passed, and neither side must take the bytes so far for
+    /// complete.
     private func close(resetting: Bool) {
         guard !isOver else { return }
         isOver = true
@@ -57,14 +58,14 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
         upstream.close(resetting: resetting)
         let worker = stream.worker
         worker.tunnelClosed()
-        // It counted as the exchange that it was.
+        // The tunnel counted as its exchange.
         worker.exchangeEnded()
         stream.close(resetting: resetting)
         worker.connectionClosed(self)
     }
 
     func turn() {
-        isNoted = false
+        isEnqueued = false
         pump()
     }
 
@@ -79,21 +80,21 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
             if events.isReadable || events.isBroken { up.sourceIsReady = true }
             if events.isWritable || events.isBroken { down.sinkIsReady = true }
         } else {
-            // TLS may have to read in order to write, and the other way round.
+            // TLS may have to read in order to write, and the reverse.
             if !events.isWritable || upstream.isSecure || events.isBroken { down.sourceIsReady = true }
             if events.isWritable || upstream.isSecure || events.isBroken { up.sinkIsReady = true }
         }
         pump()
     }
 
-    /// Moves what can be moved. The tunnel may be over when this returns.
+    /// Moves all bytes that can move. The tunnel may be closed afterwards.
     private func pump() {
         guard !isOver else { return }
         var rounds = 0
         while up.canMove || down.canMove, rounds < Self.roundsPerTurn {
             rounds += 1
             if moveUp(), moveDown() { continue }
-            // What one end had said before it was gone still goes to the other, as far as that takes it now.
+            // Bytes that one end sent before it was gone still go to the other, as far as its socket takes them now.
             _ = moveUp()
             _ = moveDown()
             return close(resetting: true)
@@ -104,14 +105,14 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
         }
         up.shrink()
         down.shrink()
-        // Not by an event: what waits within OpenSSL makes none.
-        if up.canMove || down.canMove { stream.worker.note(self) }
+        // Enqueued, because bytes inside OpenSSL cause no event.
+        if up.canMove || down.canMove { stream.worker.enqueue(self) }
         watch()
     }
 
     // MARK: Moving
 
-    /// False where the connection at one end is gone.
+    /// Moves bytes upstream, and returns false if the connection at one end is gone.
     private func moveUp() -> Bool {
         if up.wantsSource, up.sourceIsReady {
             let asked = up.appetite
@@ -130,7 +131,7 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
             } else if failure != EAGAIN, failure != EINTR {
                 return false
             }
-            // Less than there was room for: the socket is empty.
+            // Less than the free space: the socket is empty.
             if received < asked, failure != EINTR { up.sourceIsReady = false }
         }
         guard up.wantsSink, up.sinkIsReady else { return true }
@@ -151,7 +152,7 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
         return failure == 0 || failure == EAGAIN
     }
 
-    /// Fills a window from the upstream. TLS gives one record at a time, hence several times.
+    /// Fills a window from the upstream. A loop, because TLS returns one record at a time.
     private func receive() -> Bool {
         let asked = down.appetite
         while down.bytes.count < asked {
@@ -178,7 +179,7 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
     private func passEnds() {
         if up.owesEnd {
             up.passEnd()
-            // Where that cannot be told to the upstream, nothing more is read from there.
+            // If the end cannot be signalled to the upstream, nothing more is read from there.
             if !upstream.endOutput() { down.end() }
         }
         if down.owesEnd {

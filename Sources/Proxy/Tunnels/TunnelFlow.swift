@@ -3,55 +3,55 @@
 
 package import HTTPWire
 
-/// One direction of a tunnel: bytes on their way from a source to a sink, and how far its end has come.
+/// One direction of a tunnel: bytes on their way from a source to a sink, and the state of its end.
 ///
-/// A value without I/O. It is filled only when it is empty: so what waits is never more than one window, which holds the
-/// source back, and never moves in memory before it has gone (see `UpstreamConnection.send`).
+/// A value without I/O. The buffer is filled only when empty, so at most one window waits, and the bytes never move in memory
+/// before they are sent (see `UpstreamConnection.send`).
 package struct TunnelFlow: ~Copyable {
-    /// The most that waits, in bytes.
+    /// The size of the buffer, in bytes.
     package static let window = 64 * 1024
-    /// What an idle direction may keep of its memory, in bytes.
+    /// The memory that an idle direction may keep, in bytes.
     package static let keptMemory = 4 * 1024
 
-    /// What waits for the sink.
+    /// The bytes that wait for the sink.
     package var bytes = ByteQueue()
-    /// True if the source may have more: until it says that it has none.
+    /// True if the source may have more, until a read says otherwise.
     package var sourceIsReady = true
-    /// True if the sink may take more: until it says that it does not.
+    /// True if the sink may take more, until a write says otherwise.
     package var sinkIsReady = true
     /// True if the source has ended.
     package private(set) var hasEnded = false
-    /// True if the sink was told so.
+    /// True if the end was passed to the sink.
     package private(set) var endIsPassed = false
-    /// How much to read at once: much only from a source that has much.
+    /// The number of bytes to read at once: large only for a source with much data.
     package private(set) var appetite = Self.keptMemory
 
-    /// A flow in which nothing waits.
+    /// Makes an empty flow.
     package init() {}
 
     /// True if the source is to be read.
     package var wantsSource: Bool { bytes.isEmpty && !hasEnded }
-    /// True if the sink has to take something.
+    /// True if bytes wait for the sink.
     package var wantsSink: Bool { !bytes.isEmpty }
-    /// True if more can move without waiting.
+    /// True if more bytes can move without waiting.
     package var canMove: Bool {
         wantsSink ? sinkIsReady : !hasEnded && sourceIsReady
     }
-    /// True if the end is due to be passed on: all that came before it has gone.
+    /// True if the end is to be passed on, because all bytes before it are gone.
     package var owesEnd: Bool { hasEnded && bytes.isEmpty && !endIsPassed }
 
-    /// The source gave `count` bytes of `asked`.
+    /// Records that the source gave `count` of `asked` bytes.
     package mutating func received(_ count: Int, of asked: Int) {
         appetite = count == asked ? Self.window : Self.keptMemory
     }
 
-    /// The source has ended.
+    /// Records the end of the source.
     package mutating func end() { hasEnded = true }
 
-    /// The sink was told of the end.
+    /// Records that the end was passed to the sink.
     package mutating func passEnd() { endIsPassed = true }
 
-    /// Gives memory back that an idle direction has no use for.
+    /// Releases memory that an idle direction does not need.
     package mutating func shrink() {
         if bytes.isEmpty { bytes.removeAll(keepingCapacity: appetite) }
     }

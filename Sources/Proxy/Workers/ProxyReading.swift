@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeClient
 internal import EventLoop
+internal import Synchronization
 
-/// What one worker has counted, at one moment.
+/// The counters of one worker at one moment.
 package struct WorkerReading: Sendable {
     /// The worker's number.
     package let number: Int
-    /// How long its loop took to get round to the question, in nanoseconds; that of an idle one some microseconds.
+    /// The time that the loop took to reach the question, in nanoseconds; some microseconds if idle.
     package let lag: UInt64
-    /// How long its loop has worked between its waits, in nanoseconds.
+    /// The time that the loop has worked between its waits, in nanoseconds.
     package let busy: UInt64
-    /// The longest of its turns of the last half a minute or up to a minute, in nanoseconds.
+    /// The longest turn of the loop in the last 30 to 60 seconds, in nanoseconds.
     package let longestTurn: UInt64
     /// Exchanges ever begun.
     package let begunExchanges: UInt64
-    /// What it counted of each upstream, in no order.
+    /// The counters of each upstream, in no order.
     package let upstreams: [UpstreamReading]
     /// Local replies.
     package let replies: [LocalReplyCount: UInt64]
     /// Callers turned away before their request was read, by reason.
-    package let refused: [NoRoom: UInt64]
+    package let refused: [ConnectionRefusal: UInt64]
 
     init(of worker: Worker, askedAt: LoopInstant) {
         let now = worker.loop.readNow()
@@ -36,32 +38,32 @@ package struct WorkerReading: Sendable {
     }
 }
 
-/// The counters of all workers, and the state of the proxy: the one source of figures for metrics and status.
+/// The counters of all workers and the state of the proxy: the one source for metrics and status.
 package struct ProxyReading: Sendable {
-    /// The workers', by number.
+    /// The readings of the workers, in order of their numbers.
     package var workers: [WorkerReading] = []
-    /// The numbers of those that have not answered in time: what is here of them is older.
+    /// The numbers of workers that have not answered in time; their readings here are older.
     package var late: [Int] = []
     /// Callers connected now.
     package var connections = 0
     /// Callers ever connected.
     package var acceptedConnections = 0
-    /// How many callers may be connected; those of the admin listener are not counted among them.
+    /// The limit of connected callers, except those of the admin listener.
     package var connectionLimit = 0
     /// Exchanges under way now, tunnels included.
     package var exchanges = 0
-    /// How many exchanges may be under way.
+    /// The limit of exchanges under way.
     package var exchangeLimit = 0
-    /// Connections that another protocol is spoken on now.
+    /// Connections on which another protocol is spoken now.
     package var tunnels = 0
 
-    /// A reading of nothing.
+    /// Makes an empty reading.
     package init() {}
 
     /// Exchanges ever begun.
     package var begunExchanges: UInt64 { workers.reduce(0) { $0 &+ $1.begunExchanges } }
 
-    /// Of each upstream what all workers together have counted, in the order of their names.
+    /// The counters of each upstream, summed over all workers, in order of the names.
     package var upstreams: [UpstreamReading] {
         var sums: [String: UpstreamReading] = [:]
         for reading in workers.flatMap(\.upstreams) {
@@ -76,24 +78,158 @@ package struct ProxyReading: Sendable {
     }
 
     /// Callers turned away before their request was read, by reason.
-    package var refused: [NoRoom: UInt64] {
+    package var refused: [ConnectionRefusal: UInt64] {
         workers.reduce(into: [:]) { $0.merge($1.refused) { $0 &+ $1 } }
     }
 }
 
-/// Local replies of one kind.
+/// The labels by which local replies are counted.
 package struct LocalReplyCount: Sendable, Hashable {
-    /// The upstream where the request would have gone; empty where that was not known yet.
+    /// The upstream of the request; empty if it was not known yet.
     package let upstream: String
     /// The reply's code.
     package let code: LocalReply.Code
-    /// Its status, which is not always that of the code: a request refused by its grammar has several.
+    /// The status, which may differ from that of the code (`bad-request` has several).
     package let status: Int
 
-    /// A kind of reply.
+    /// Makes a set of labels.
     package init(upstream: String, code: LocalReply.Code, status: Int) {
         self.upstream = upstream
         self.code = code
         self.status = status
+    }
+}
+
+/// Counters of the whole proxy, for events that happen at most once per connection. All workers write each counter with one
+/// relaxed addition. Each worker counts the events of requests for itself: see `WorkerMeter`.
+package final class ProxyFigures: Sendable {
+    private let connections = Atomic<Int>(0)
+    private let accepted = Atomic<Int>(0)
+    private let tunnels = Atomic<Int>(0)
+
+    /// Makes counters at zero.
+    package init() {}
+
+    /// Callers connected now.
+    package var openConnections: Int { connections.load(ordering: .relaxed) }
+    /// Callers ever connected.
+    package var acceptedConnections: Int { accepted.load(ordering: .relaxed) }
+    /// Connections on which another protocol is spoken now.
+    package var openTunnels: Int { tunnels.load(ordering: .relaxed) }
+
+    func connectionOpened() {
+        connections.wrappingAdd(1, ordering: .relaxed)
+        accepted.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    func connectionClosed() { connections.wrappingSubtract(1, ordering: .relaxed) }
+
+    func tunnelOpened() { tunnels.wrappingAdd(1, ordering: .relaxed) }
+
+    func tunnelClosed() { tunnels.wrappingSubtract(1, ordering: .relaxed) }
+
+}
+
+/// The counters of one worker, except the exchanges with its upstreams. Used only on its loop.
+struct WorkerCounts: Sendable {
+    var begunExchanges: UInt64 = 0
+    var replies: [LocalReplyCount: UInt64] = [:]
+    var refused: [ConnectionRefusal: UInt64] = [:]
+}
+
+/// Counts the events of one worker.
+final class WorkerMeter {
+    private(set) var counts = WorkerCounts()
+
+    /// Counts an exchange that began.
+    func exchangeBegan() { counts.begunExchanges &+= 1 }
+
+    /// Counts a local reply. `upstream` is the upstream of its request, if known.
+    func replied(_ reply: LocalReply, upstream: String) {
+        let count = LocalReplyCount(upstream: upstream, code: reply.code, status: reply.status)
+        counts.replies[count, default: 0] &+= 1
+    }
+
+    /// Counts a caller turned away before the request was read.
+    func refused(_ reason: ConnectionRefusal) { counts.refused[reason, default: 0] &+= 1 }
+}
+
+/// Collects the counters of the workers, each on its own loop. May be used from any thread.
+///
+/// The last reading of each worker is kept and used while its loop is stuck, so totals never decrease.
+package final class WorkerReadings: Sendable {
+    private struct State {
+        /// The last reading of each worker, and the number of its question.
+        var last: [Int: (reading: WorkerReading, question: UInt64)] = [:]
+        var questions: UInt64 = 0
+    }
+
+    private let members: [WorkerMember]
+    private let figures: ProxyFigures
+    private let counts: SharedCounts
+    private let state = Mutex(State())
+
+    init(members: [WorkerMember], figures: ProxyFigures, counts: SharedCounts) {
+        self.members = members
+        self.figures = figures
+        self.counts = counts
+    }
+
+    /// Asks all workers. `done` is called on the thread of the last one to answer; never, if a loop is stuck.
+    package func ask(_ done: @escaping @Sendable () -> Void) {
+        let question = state.withLock { state in
+            state.questions += 1
+            return state.questions
+        }
+        let answers = CompletionGroup(of: members.count, then: done)
+        for member in members {
+            let askedAt = member.loop.clockNow
+            member.loop.execute {
+                let reading = WorkerReading(of: member.worker.value, askedAt: askedAt)
+                self.state.withLock { state in
+                    // An older reading must not replace a newer one.
+                    guard state.last[member.number].map({ $0.question < question }) ?? true else { return }
+                    state.last[member.number] = (reading, question)
+                }
+                answers.completeOne()
+            }
+        }
+    }
+
+    /// The last reading of all workers.
+    package var latest: ProxyReading {
+        let (last, questions) = state.withLock { ($0.last, $0.questions) }
+        var reading = ProxyReading()
+        reading.workers = last.values.map(\.reading).sorted { $0.number < $1.number }
+        reading.late = members.map(\.number).filter { number in last[number].map { $0.question < questions } ?? true }
+        reading.connections = figures.openConnections
+        reading.acceptedConnections = figures.acceptedConnections
+        reading.connectionLimit = counts.callers.limit
+        reading.exchanges = counts.exchanges.count
+        reading.exchangeLimit = counts.exchanges.limit
+        reading.tunnels = figures.openTunnels
+        return reading
+    }
+}
+
+/// Checks whether the workers' loops turn. An idle loop sleeps, so `ping` has to be called regularly.
+package struct WorkerPulse: Sendable {
+    /// The longest time between two pings, unless a shorter one is needed.
+    package static let period = Duration.seconds(10)
+    /// The time after a ping after which a loop that has not turned is stuck.
+    private static let timeout = Duration.seconds(5)
+
+    private let loops: [EventLoop]
+
+    init(loops: [EventLoop]) { self.loops = loops }
+
+    /// Wakes every loop.
+    package func ping() {
+        for loop in loops { loop.ping() }
+    }
+
+    /// Returns true if every loop has turned since the last ping but one. `period` is the time between pings.
+    package func isSteady(period: Duration = WorkerPulse.period) -> Bool {
+        loops.allSatisfy { $0.clockNow - $0.lastTurn < period + Self.timeout }
     }
 }

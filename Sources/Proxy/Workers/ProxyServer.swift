@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import ChallengeClient
 package import EventLoop
 package import Logging
 internal import Synchronization
+internal import System
 
-/// The whole proxy: its listening sockets and its workers. Driven from one thread, the main one.
+/// The whole proxy: its listening sockets and its workers. Driven by one thread, the main one.
 package final class ProxyServer {
     private struct Crew {
         let thread: EventLoopThread
-        let worker: Handover<LoopBound<Worker>>
+        let worker: LoopBound<Worker>
     }
 
-    /// Counters.
+    /// Counters of the proxy.
     package let figures = ProxyFigures()
     private let services: ClientServices
     private let limits: WorkerLimits
@@ -22,12 +24,11 @@ package final class ProxyServer {
     private var crews: [Crew] = []
     private var sockets: [ListenSocket] = []
     private let counts: SharedCounts
-    /// The places of each listener, by its name.
-    private var listenerCallers: [String: CallerPlaces] = [:]
+    /// The connection quotas of each listener, by its name.
+    private var listenerCallers: [String: ConnectionQuotas] = [:]
     private let peers = WorkerPeers()
 
-    /// A proxy of `workers` threads, not yet started. `limits` are those of all workers together. Their time is the system's, or
-    /// that of a clock that is turned by hand.
+    /// Makes a proxy with `workers` threads. `limits` apply to all workers together. `clock` replaces the system's time in tests.
     package init(
         services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger, clock: ManualLoopClock? = nil
     ) throws {
@@ -36,7 +37,7 @@ package final class ProxyServer {
         log = ExchangeLog(logger: logger, wallClock: services.wallClock)
         self.limits = limits
         counts = SharedCounts(
-            callers: CallerPlaces(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
+            callers: ConnectionQuotas(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
         let workers = max(1, workers)
         let upstreamConnections = max(64, min(limits.exchanges / workers, 1024))
         for number in 0..<workers {
@@ -45,27 +46,27 @@ package final class ProxyServer {
         peers.introduce(members)
     }
 
-    /// Sets the bounds of all workers together; callers and exchanges that are there already stay.
+    /// Sets the limits of all workers together. Present callers and exchanges stay.
     package func setLimits(callers: Int, exchanges: Int) {
         counts.callers.setLimit(callers)
         counts.exchanges.setLimit(exchanges)
     }
 
     private func startWorker(_ number: Int, _ clock: ManualLoopClock?, upstreamConnections: Int) throws -> Crew {
-        let handover = Handover<LoopBound<Worker>>()
+        let made = Promise<LoopBound<Worker>?>()
         let (services, limits, counts, figures, log, peers) = (services, limits, counts, figures, log, peers)
         let thread = try EventLoopThread(name: "worker-\(number)", clock: clock) { loop in
             let worker = try? Worker(
                 loop: loop, number: number, services: services, limits: limits, counts: counts,
                 upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)
-            handover.put(worker.map { LoopBound($0, to: loop) })
+            made.fulfill(worker.map { LoopBound($0, to: loop) })
         }
-        guard handover.wait() != nil else { throw ProxyError.noLibcurl }
-        return Crew(thread: thread, worker: handover)
+        guard let worker = made.wait() else { throw ProxyError.noLibcurl }
+        return Crew(thread: thread, worker: worker)
     }
 
-    /// Opens the listeners of `plan` that are not open yet, has all workers accept, and closes those that the plan has
-    /// no more. Throws with nothing changed if one cannot be opened that is not optional.
+    /// Opens new listeners of `plan`, has all workers accept, and closes listeners that are gone. Throws, with nothing changed,
+    /// if a listener that is not optional cannot be opened.
     package func apply(_ plan: ProxyPlan) throws(ListenError) {
         let (opened, served) = try open(plan)
         do throws(ListenError) {
@@ -81,14 +82,14 @@ package final class ProxyServer {
         onEveryWorker { $0.apply(plan, sockets: opened) }
         for old in gone { old.close() }
         sockets = opened
-        counts.callers.keep(for: Set(plan.listeners.filter { !$0.isLocal }.map(\.name)))
+        counts.callers.reserve(for: Set(plan.listeners.filter { !$0.isLocal }.map(\.name)))
         let names = Set(plan.listeners.map(\.name))
         listenerCallers = listenerCallers.filter { names.contains($0.key) }
     }
 
     private typealias Served = [(point: ListenPoint, plan: ListenerPlan)]
 
-    /// The sockets of a plan, those already open and new ones, and what is served at them.
+    /// Returns the sockets of a plan, reused or opened, and the listeners served at them.
     private func open(_ plan: ProxyPlan) throws(ListenError) -> ([ListenSocket], Served) {
         var opened: [ListenSocket] = []
         var served: Served = []
@@ -114,14 +115,14 @@ package final class ProxyServer {
         return (opened, served)
     }
 
-    private func callers(of listener: ListenerPlan) -> CallerPlaces {
+    private func callers(of listener: ListenerPlan) -> ConnectionQuotas {
         if let known = listenerCallers[listener.name] { return known }
-        let places = CallerPlaces(limit: listener.callers)
-        listenerCallers[listener.name] = places
-        return places
+        let quotas = ConnectionQuotas(limit: listener.callers)
+        listenerCallers[listener.name] = quotas
+        return quotas
     }
 
-    /// Sets the permissions of sockets that stay open and are to have others, all or none.
+    /// Changes the permissions of open sockets, all or none.
     private func setPermissions(of opened: [ListenSocket]) throws(ListenError) {
         var changed: [ListenPoint] = []
         for socket in opened {
@@ -145,57 +146,54 @@ package final class ProxyServer {
         }
     }
 
-    /// The descriptors of the listening sockets, in the plan's order.
+    /// The descriptors of the listening sockets, in the order of the plan.
     package var descriptors: [Int32] { sockets.map(\.descriptor) }
 
-    /// The workers' loops, for whoever watches over them.
+    /// Watches whether the workers' loops turn.
     package var pulse: WorkerPulse { WorkerPulse(loops: crews.map(\.thread.loop)) }
 
-    /// What the workers have counted, for whoever wants to know.
+    /// The readings of all workers.
     package private(set) lazy var readings: WorkerReadings = {
         WorkerReadings(members: members, figures: figures, counts: counts)
     }()
 
     private var members: [WorkerMember] {
-        crews.enumerated().compactMap { number, crew in
-            crew.worker.wait().map { WorkerMember(number: number, loop: crew.thread.loop, worker: $0) }
+        crews.enumerated().map { number, crew in
+            WorkerMember(number: number, loop: crew.thread.loop, worker: crew.worker)
         }
     }
 
-    /// Accepts nothing more and calls `done`, on some worker's thread, when the last connection is closed.
+    /// Stops accepting, and calls `done` on a worker's thread when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {
-        // Closed before anything is waited for, so that a new caller is refused and can go elsewhere, instead of waiting in
-        // a queue that nobody serves. One that the service manager holds too stays open there.
+        // Closed before anything is waited for, so that a new caller is refused and can go elsewhere instead of waiting in a
+        // queue that is not served. A socket that the service manager holds as well stays open there.
         for socket in sockets { socket.seal() }
         onEveryWorker { $0.stopAccepting() }
         closeSockets()
-        let left = Counter(crews.count)
+        let drains = CompletionGroup(of: crews.count, then: done)
         for crew in crews {
-            guard let bound = crew.worker.wait() else { continue }
-            crew.thread.loop.execute {
-                bound.value.drain { if left.countDown() { done() } }
-            }
+            crew.thread.loop.execute { crew.worker.value.drain { drains.completeOne() } }
         }
     }
 
-    /// Ends a drain that takes too long: exchanges whose response has not begun get `draining`, all others are cut off. What
-    /// `drain` was given is called when the replies are gone, too.
+    /// Ends a drain that takes too long. Exchanges without a response so far get `draining`, all others are cut off. The callback
+    /// of `drain` is called once the replies are sent.
     package func turnAway() { onEveryWorker { $0.turnAway() } }
 
-    /// Logs how often what was logged has happened since, where that is due; to be called now and then.
-    package func tellRepetitions() { log.tellRepetitions() }
+    /// Logs the counts of repeated messages that are due; to be called regularly.
+    package func logRepetitions() { log.logRepetitions() }
 
     /// Closes every connection and ends the threads.
     package func stop() {
         onEveryWorker { $0.abandon() }
         for crew in crews { crew.thread.loop.stop() }
         for crew in crews { crew.thread.join() }
-        // The workers and what they share hold each other.
+        // Breaks the reference cycles between the workers and what they share.
         for number in crews.indices { services.roster.dismiss(worker: number) }
         peers.introduce([])
         crews = []
         closeSockets()
-        log.tellRepetitions(all: true)
+        log.logRepetitions(all: true)
     }
 
     private func closeSockets() {
@@ -206,22 +204,44 @@ package final class ProxyServer {
     /// Runs `body` on each worker's thread, and waits for all.
     private func onEveryWorker(_ body: @escaping @Sendable (Worker) -> Void) {
         for crew in crews {
-            guard let bound = crew.worker.wait() else { continue }
-            let done = Handover<Bool>()
+            let done = Promise<Void>()
             crew.thread.loop.execute {
-                body(bound.value)
-                done.put(true)
+                body(crew.worker.value)
+                done.fulfill(())
             }
-            _ = done.wait()
+            done.wait()
         }
     }
 }
 
-/// The reason for which a proxy could not be made.
+/// An error for which a proxy could not be made.
 package enum ProxyError: Error, CustomStringConvertible {
     /// libcurl gave no multi handle.
     case noLibcurl
 
-    /// In words.
-    package var description: String { "libcurl cannot be initialised" }
+    /// The error in words.
+    package var description: String { "libcurl cannot be initialized" }
+}
+
+/// All that the proxy serves; replaced by a reload.
+package struct ProxyPlan: Sendable {
+    /// The addresses that it listens on, in order.
+    package var points: [ListenPoint]
+    /// The plans of the listeners, in the same order.
+    package var listeners: [ListenerPlan]
+    /// The upstreams.
+    package var upstreams: [UpstreamPlan]
+    /// The destination of access records, if any.
+    package var accessLog: (any AccessRecorder)?
+
+    /// Makes a plan.
+    package init(
+        listeners: [(point: ListenPoint, plan: ListenerPlan)], upstreams: [UpstreamPlan],
+        accessLog: (any AccessRecorder)? = nil
+    ) {
+        self.accessLog = accessLog
+        points = listeners.map(\.point)
+        self.listeners = listeners.map(\.plan)
+        self.upstreams = upstreams
+    }
 }

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import CLinux
 internal import ChallengeClient
 internal import Curl
 internal import EventLoop
 internal import Glibc
 internal import HTTPWire
 
-/// One thread's share of the proxy: its loop, its callers' connections, its transfers. Nothing of an exchange ever
-/// leaves it.
+/// One thread's share of the proxy: its loop, its callers' connections, its transfers. An exchange never leaves its worker.
 final class Worker: WaitHook {
     let loop: EventLoop
     let runtime: ClientRuntime
     let limits: WorkerLimits
     /// `limits.quietTime` for the loop.
     let quietDelay: LoopDelay
-    /// What is left of `limits.idleTime` then.
+    /// The rest of `limits.idleTime` after `quietDelay`.
     let idleDelay: LoopDelay
-    /// The time for the first byte of a connection.
+    /// The timeout for the first byte of a connection.
     let silentDelay: LoopDelay
-    /// Who calls over TCP.
+    /// Finds the users of callers over TCP.
     let owners = SocketOwners()
     private(set) var isDraining = false
     let number: Int
-    /// What it counts.
+    /// Counters of this worker.
     let meter = WorkerMeter()
     private let services: ClientServices
     let figures: ProxyFigures
     let log: ExchangeLog
-    /// Where access records go, if anywhere.
+    /// The destination of access records, if any.
     private(set) var accessLog: (any AccessRecorder)?
-    /// True if there is one; for each request, as a look at the value itself copies it.
+    /// True if there is an access log. Read for each request, because reading `accessLog` copies it.
     private(set) var hasAccessLog = false
     private var clients: [String: UpstreamClient] = [:]
-    /// The upstream that was asked for last: mostly the next request is for it, too, and no name is hashed.
+    /// The upstream used last. The next request is mostly for the same one, which saves hashing a name.
     private var latest: UpstreamClient?
     private var acceptors: [Int32: Acceptor] = [:]
-    /// The upstreams that this worker asks whether they serve: the first one does, for all.
+    /// The health checks of upstreams. The first worker runs them for all workers.
     private var checks: [UpstreamCheck] = []
     let counts: SharedCounts
     let refused: RefusedCallers
     let peers: WorkerPeers
     private let memory: SpareMemory
     var connections: [Int32: any WorkerConnection] = [:]
-    /// Callers for whom other workers look for a place.
+    /// Callers for whom other workers look for a connection to close.
     var waiting: [Int32: AcceptedCaller] = [:]
-    /// Connections that may be closed for other callers, as they were found last.
+    /// Connections that may be closed for other callers, from the last search.
     var vacancies = Vacancies()
-    private var noted: [any WorkerConnection] = []
-    /// The memory for the next turn's list; two that take turns, so that a turn costs no allocation.
+    private var queue: [any WorkerConnection] = []
+    /// The storage of the next turn's list. Two lists alternate, so a turn does not allocate.
     private var spare: [any WorkerConnection] = []
     private var dateSecond: Int64 = -1
     private var dateText = ""
@@ -79,7 +79,7 @@ final class Worker: WaitHook {
 
     // MARK: Plans
 
-    /// Takes up a plan: the listeners' sockets are those given, the upstreams new. Connections and sessions stay.
+    /// Applies a plan: the given sockets of the listeners, and new upstreams. Connections and sessions stay.
     func apply(_ plan: ProxyPlan, sockets: [ListenSocket]) {
         accessLog = plan.accessLog
         hasAccessLog = accessLog != nil
@@ -106,7 +106,7 @@ final class Worker: WaitHook {
 
     private func check(_ upstreams: [UpstreamPlan]) {
         for check in checks { check.stop() }
-        services.checks.keep(upstreams.filter { $0.check != nil }.map(\.name), now: services.wallClock())
+        services.checks.setUpstreams(upstreams.filter { $0.check != nil }.map(\.name), now: services.wallClock())
         checks = upstreams.compactMap { upstream in
             guard let plan = upstream.check, let client = clients[upstream.name] else { return nil }
             return UpstreamCheck(plan, of: client) { [log] in log.checked(upstream.name, $0) }
@@ -122,9 +122,9 @@ final class Worker: WaitHook {
 
     // MARK: Connections
 
-    /// Turns away whoever waits first where there is no descriptor left. Whether there was somebody.
+    /// Refuses the first waiting caller if no descriptor is left. Returns true if there was one.
     func refuseFirst(at socket: Int32, of listener: ListenerPlan) -> Bool {
-        log.trouble(
+        log.problem(
             "callers refused", at: listener.name,
             "no file descriptor is left: raise LimitNOFILE= of the unit, or lower limits.callers")
         guard refused.refuseFirst(at: socket) else { return false }
@@ -135,40 +135,40 @@ final class Worker: WaitHook {
     func connectionClosed(_ connection: some WorkerConnection) {
         figures.connectionClosed()
         connections[connection.caller.descriptor] = nil
-        tellIfDrained()
+        notifyIfDrained()
     }
 
-    /// Something else is spoken on a caller's connection from now on.
+    /// Replaces a caller's connection after a change of protocol.
     func replace(by connection: some WorkerConnection) {
         connections[connection.caller.descriptor] = connection
-        note(connection)
+        enqueue(connection)
     }
 
-    /// `connection` has something to do in this turn.
-    func note(_ connection: some WorkerConnection) {
-        guard !connection.isNoted else { return }
-        connection.isNoted = true
-        noted.append(connection)
+    /// Enqueues a connection that has something to do in this turn.
+    func enqueue(_ connection: some WorkerConnection) {
+        guard !connection.isEnqueued else { return }
+        connection.isEnqueued = true
+        queue.append(connection)
     }
 
     func beforeWait(now: LoopInstant) -> WaitAdvice {
-        guard !noted.isEmpty else { return WaitAdvice(didWork: false) }
+        guard !queue.isEmpty else { return WaitAdvice(didWork: false) }
         var turn: [any WorkerConnection] = []
         swap(&turn, &spare)
-        swap(&turn, &noted)
+        swap(&turn, &queue)
         for index in turn.indices { turn[index].turn() }
-        // One by one: for the few that there are, it takes less than to remove all.
+        // One by one, which is faster than `removeAll` for so few.
         while turn.popLast() != nil {}
         swap(&turn, &spare)
         return WaitAdvice(didWork: true)
     }
 
-    /// A connection has given back so many bytes of memory.
-    func gaveBack(_ bytes: Int) { memory.gaveBack(bytes) }
+    /// Records that a connection has released so many bytes of memory.
+    func released(_ bytes: Int) { memory.released(bytes) }
 
     // MARK: Exchanges
 
-    /// Returns whether another exchange may begin; then it counts.
+    /// Counts another exchange and returns true if one may begin.
     func admitExchange() -> Bool {
         guard counts.exchanges.enter() else { return false }
         meter.exchangeBegan()
@@ -181,21 +181,21 @@ final class Worker: WaitHook {
 
     func tunnelClosed() { figures.tunnelClosed() }
 
-    /// Logs that nobody's uid is known at a listener that asks for it.
+    /// Logs that a listener with `users` cannot determine the users of callers.
     func logBlindness(of listener: ListenerPlan) {
-        log.trouble(
+        log.problem(
             "callers unknown", at: listener.name,
-            "the kernel does not tell whose sockets are connected: `users` lets nobody in")
+            "the kernel does not report the owners of sockets, so `users` admits no caller")
     }
 
-    /// Logs that a response was cut off because its caller did not take it.
+    /// Logs that a response was cut off because its caller did not read it.
     func logStall(of listener: ListenerPlan) {
-        log.trouble("caller cut off", at: listener.name, "it has not read its response for a while")
+        log.problem("caller cut off", at: listener.name, "it has not read its response for a while")
     }
 
     func wallClock() -> Int64 { services.wallClock() }
 
-    /// Now, as a `Date` field has it.
+    /// Returns the present time in the format of a `Date` field.
     func date() -> String {
         let second = services.wallClock() / 1000
         if second != dateSecond {
@@ -209,7 +209,7 @@ final class Worker: WaitHook {
 
     // MARK: The end
 
-    /// Accepts nothing more; the sockets may be closed then.
+    /// Stops accepting callers. The sockets may be closed afterwards.
     func stopAccepting() {
         isDraining = true
         for acceptor in acceptors.values { acceptor.stop() }
@@ -218,19 +218,19 @@ final class Worker: WaitHook {
         checks = []
     }
 
-    /// Closes what is idle, lets exchanges finish, and then calls `done`. Nothing is accepted any more.
+    /// Closes idle connections, lets exchanges finish, and then calls `done`. No caller is accepted any more.
     func drain(_ done: @escaping () -> Void) {
         onDrained = done
         for connection in connections.values { connection.closeIfIdle() }
-        tellIfDrained()
+        notifyIfDrained()
     }
 
-    /// The time for that is over: refuses the exchanges that have brought nothing yet, and closes all others.
+    /// Ends a drain: refuses exchanges without a response so far, and closes all other connections.
     func turnAway() {
         for connection in connections.values { connection.turnAway() }
     }
 
-    /// Closes what is left.
+    /// Closes all connections that are left.
     func abandon() {
         for connection in connections.values { connection.close() }
         for descriptor in waiting.keys { _ = close(descriptor) }
@@ -240,9 +240,44 @@ final class Worker: WaitHook {
         memory.close()
     }
 
-    func tellIfDrained() {
+    func notifyIfDrained() {
         guard isDraining, connections.isEmpty, waiting.isEmpty, let onDrained else { return }
         self.onDrained = nil
         onDrained()
     }
+}
+
+/// Returns memory that connections have released to the kernel.
+///
+/// By itself, the allocator returns only the end of its heap, and small objects of connections lie there among the large buffers,
+/// so the pages of all buffers would stay after a rush. The search for free pages takes some milliseconds. It is therefore not
+/// done for each connection, but once enough memory has been released.
+final class SpareMemory {
+    /// The number of released bytes that is worth a search.
+    private static let enough = 8 * 1024 * 1024
+    /// The delay of the search. After a rush, connections become quiet one after the other.
+    private static let delay = Duration.seconds(1)
+
+    private let loop: EventLoop
+    private let timer: LazyTimer
+    private var bytes = 0
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [unowned self] in
+            self.bytes = 0
+            clinux_return_memory()
+        }
+    }
+
+    /// Records that a connection has released `count` bytes.
+    func released(_ count: Int) {
+        let before = bytes
+        bytes += count
+        if before < Self.enough, bytes >= Self.enough { timer.arm(at: loop.now + Self.delay) }
+    }
+
+    /// Cancels the timer.
+    func close() { timer.cancel() }
 }

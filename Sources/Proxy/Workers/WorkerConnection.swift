@@ -4,66 +4,67 @@
 internal import EventLoop
 internal import Glibc
 
-/// A caller's connection as its worker sees it, whatever is spoken on it.
+/// A caller's connection as its worker sees it, independent of the protocol.
 protocol WorkerConnection: AnyObject {
     /// The caller, with the socket.
     var caller: AcceptedCaller { get }
-    /// True if the worker has it on its list for this turn.
-    var isNoted: Bool { get set }
-    /// Goes on with the input and writes the output; called once per turn for connections with something to do.
+    /// True if the connection is in the worker's queue for this turn.
+    var isEnqueued: Bool { get set }
+    /// Processes input and writes output; called once per turn for enqueued connections.
     func turn()
-    /// A drain closes it if no request is under way.
+    /// Closes the connection for a drain, if no request is under way.
     func closeIfIdle()
-    /// The time of the drain is over: refuses the request that has no response yet, and closes all others.
+    /// Ends the drain: refuses a request without a response so far, or closes the connection.
     func turnAway()
-    /// Closes at once.
+    /// Closes the connection at once.
     func close()
-    /// The reason to close it for another caller, if there is one.
+    /// Returns the reason to close the connection for another caller, if there is one.
     func vacancy(at now: LoopInstant) -> Vacancy?
-    /// Closes it for another caller, unless it is in use again. Returns whether it is closed.
+    /// Closes the connection for another caller, unless it is in use again. Returns true if it is closed.
     func closeForAnother() -> Bool
 }
 
-/// A connection that has been accepted: its socket, its listener, its place, its user. An object, so that one that waits for a
-/// place is told from the next one of the same descriptor.
+/// An accepted connection: its socket, listener, permit and user. An object, so that a waiting caller is distinct from the next
+/// one with the same descriptor.
 final class AcceptedCaller {
     let descriptor: Int32
     let acceptor: Acceptor
-    let place: CallerPlace
-    /// The caller's uid, once it was asked for and the kernel knew.
+    let permit: ConnectionPermit
+    /// The caller's uid, once it was looked up and the kernel reported it.
     private var knownUser: UInt32?
 
-    init(_ descriptor: Int32, _ acceptor: Acceptor, _ place: CallerPlace, user: UInt32?) {
-        (self.descriptor, self.acceptor, self.place, knownUser) = (descriptor, acceptor, place, user)
+    init(_ descriptor: Int32, _ acceptor: Acceptor, _ permit: ConnectionPermit, user: UInt32?) {
+        (self.descriptor, self.acceptor, self.permit, knownUser) = (descriptor, acceptor, permit, user)
     }
 
-    /// The plan of its listener, as of the last reload.
+    /// The plan of the listener, as of the last reload.
     var listener: ListenerPlan { acceptor.plan }
 
-    /// The caller's uid, where the kernel tells it and the listener or one of its routes is for certain users.
+    /// The caller's uid, if the kernel reports it and the listener or one of its routes has `users`.
     var user: UInt32? { listener.asksForUser ? callerUser : nil }
 
-    /// The caller's uid, where the kernel tells it; asked once.
+    /// The caller's uid, if the kernel reports it; looked up once.
     var callerUser: UInt32? {
         if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
         return knownUser
     }
 
-    /// True if a caller whose uid is not known is for certain none of the users known here.
+    /// True if a caller without a known uid is certainly not a user known here.
     var isStranger: Bool { acceptor.isStranger(descriptor) }
 
-    /// True if the caller came over a Unix socket.
+    /// True for a caller over a Unix socket.
     var isUnixSocket: Bool { acceptor.isUnix }
 }
 
 /// A worker's connections that may be closed for other callers.
 struct Vacancies {
-    /// Searches in one turn of the loop, each through all of them: a storm of callers must not take all of its time.
+    /// The number of searches in one turn of the loop. Each visits all connections, and a storm of callers must not take all of
+    /// the time.
     private static let mostSearches = 8
 
-    /// Those to be closed first at the beginning.
+    /// The descriptors, with those to be closed first at the beginning.
     var descriptors: [Int32] = []
-    /// When to look for them anew.
+    /// The time of the next collection.
     private(set) var until = LoopInstant(nanoseconds: 0)
     private var searches = 0
     private var turn = LoopInstant(nanoseconds: 0)
@@ -78,7 +79,7 @@ struct Vacancies {
         descriptors = found.sorted { $0.vacancy > $1.vacancy }.map(\.descriptor)
     }
 
-    /// Returns whether another search is in order in the turn that began at `now`.
+    /// Counts a search and returns true if it is allowed in the turn that began at `now`.
     mutating func maySearch(at now: LoopInstant) -> Bool {
         if turn != now { (turn, searches) = (now, 0) }
         searches += 1
@@ -86,23 +87,22 @@ struct Vacancies {
     }
 }
 
-/// Reasons for which a connection may be closed for another caller, and for how long they have been there. The greater one
-/// is closed first.
+/// The reason for which a connection may be closed, and its age. The greatest is closed first.
 struct Vacancy: Comparable {
     enum Kind: Int {
-        /// A request was answered, and none has begun since.
+        /// A request was answered, and no other has begun since.
         case idle
-        /// Nothing has come on it.
+        /// The caller has sent nothing.
         case silent
-        /// It is over but for what its caller may still send.
+        /// The response is complete, and the caller may still send something.
         case lingering
     }
 
     var kind: Kind
-    /// In nanoseconds.
+    /// The age, in nanoseconds.
     var age: UInt64
 
-    /// The vacancy of a connection whose time limit of `delay` ends at `deadline`: so requests need not note when they end.
+    /// Makes a vacancy from a timeout of `delay` that ends at `deadline`. Requests need not record when they end.
     init(_ kind: Kind, limitedBy delay: LoopDelay, until deadline: LoopInstant, at now: LoopInstant) {
         self.kind = kind
         age = 0

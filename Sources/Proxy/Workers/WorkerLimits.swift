@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The bounds of all workers together, and their patience with callers.
+internal import Synchronization
+
+/// The limits of all workers together, and the timeouts for their callers.
 package struct WorkerLimits: Sendable {
-    /// Connections of callers at once.
+    /// The limit of connected callers.
     package var callers: Int
-    /// Exchanges at once.
+    /// The limit of exchanges under way.
     package var exchanges: Int
-    /// For a request head, from its first byte.
+    /// The timeout for a request head, from its first byte.
     package var headTime: Duration
-    /// For the first byte of a connection, if that is less than `headTime`: who says nothing holds a place for nothing.
+    /// The timeout for the first byte of a connection, if shorter than `headTime`.
     package var silentTime = Duration.seconds(10)
-    /// Time without a request after which a connection may be closed for another caller, where places are short. Within it
-    /// a first request may be on its way.
+    /// The time without a request after which a connection may be closed for another caller. Before that, a first request may be
+    /// on its way.
     package var evictionAge = Duration.seconds(1)
-    /// For each `bodyPace` of a request's body, while it is wanted.
+    /// The timeout for each `bodyPace` bytes of a request's body, while the body is wanted.
     package var bodyTime: Duration
-    /// Bytes of a body that have to come within `bodyTime`, or else all that is left of it.
+    /// The number of body bytes, or else the rest, that must arrive within `bodyTime`.
     package var bodyPace = 1024
-    /// For each `writePace` of a response, while it waits for the caller.
+    /// The timeout for each `writePace` bytes of a response, while they wait for the caller.
     package var writeTime: Duration
-    /// Bytes of a response that have to go within `writeTime`, or else all that wait. More than this goes at once when a caller
-    /// that reads steadily, however slowly, opens its window of TCP again.
+    /// The number of response bytes, or else all that wait, that must go within `writeTime`. A steady caller takes more than this
+    /// at once, however slow it is, when it reopens its TCP window.
     package var writePace = 16_384
-    /// Between two requests of a kept connection.
+    /// The timeout between two requests of a connection.
     package var idleTime: Duration
-    /// Without a request until a kept connection gives its buffers back.
+    /// The time without a request after which a connection releases its buffers.
     package var quietTime = Duration.seconds(2)
-    /// For the first request of a caller who connected just before a drain: on a busy machine seconds may lie between the two.
+    /// The timeout for the first request of a caller who connected just before a drain. On a busy machine, seconds may lie
+    /// in between.
     package var drainGrace = Duration.seconds(5)
 
-    /// Limits; the times are those that keep a slow caller from holding a connection for nothing.
+    /// Makes limits. The default timeouts keep slow callers from holding connections for nothing.
     package init(
         callers: Int = 1024, exchanges: Int = 4096, headTime: Duration = .seconds(30),
         bodyTime: Duration = .seconds(60), writeTime: Duration = .seconds(300), idleTime: Duration = .seconds(300)
@@ -42,4 +45,43 @@ package struct WorkerLimits: Sendable {
         self.writeTime = writeTime
         self.idleTime = idleTime
     }
+}
+
+/// A count over all workers together, with a limit.
+///
+/// The kernel distributes callers among the workers as it likes. If each worker had a share of the limit, one would refuse
+/// callers while another has room.
+final class SharedCount: Sendable {
+    private let entered = Atomic<Int>(0)
+    private let most: Atomic<Int>
+
+    /// Makes a count at zero; `nil` for no limit.
+    init(limit: Int?) { most = Atomic(limit ?? .max) }
+
+    /// The present count.
+    var count: Int { entered.load(ordering: .relaxed) }
+
+    /// The limit of the count.
+    var limit: Int { most.load(ordering: .relaxed) }
+
+    /// Sets another limit. What is counted already stays.
+    func setLimit(_ limit: Int?) { most.store(limit ?? .max, ordering: .relaxed) }
+
+    /// Counts one more and returns true, unless the limit is reached.
+    func enter() -> Bool {
+        if entered.wrappingAdd(1, ordering: .relaxed).newValue <= limit { return true }
+        leave()
+        return false
+    }
+
+    /// Counts one less.
+    func leave() { entered.wrappingSubtract(1, ordering: .relaxed) }
+}
+
+/// The counts with limits that all workers share.
+struct SharedCounts: Sendable {
+    /// Connections of callers.
+    let callers: ConnectionQuotas
+    /// Exchanges under way.
+    let exchanges: SharedCount
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeClient
 internal import Glibc
 package import Secrets
 
-/// What the files of `tls` hold, PEM, read when the daemon starts or is told to reload: what they hold later is of no
-/// effect until then, so that a certificate and its key change together.
+/// Content of the PEM files of `tls`.
+///
+/// The files are read at start and reload only, so that a certificate and its key change together.
 package struct TLSMaterial: Sendable, Equatable {
-    /// The authorities trusted instead of the system's.
+    /// Authorities that are trusted instead of the system's.
     package var authorities: [UInt8]?
-    /// Our certificate.
+    /// Client certificate.
     package var certificate: [UInt8]?
-    /// Its private key.
+    /// Private key of the client certificate.
     package var key: Secret?
 
     /// Reads the files that `settings` names.
@@ -27,17 +29,17 @@ package struct TLSMaterial: Sendable, Equatable {
     }
 }
 
-/// A file of `tls` that cannot be used.
+/// Problem with a file of `tls`.
 package struct TLSFileFault: Error, Sendable, Equatable {
-    /// Its key within `tls`.
+    /// Key within `tls`.
     package var key: String
-    /// What is wrong with it, and what to do.
+    /// Fault and remedy.
     package var reason: String
 }
 
 /// One file of `tls`.
 struct TLSFile {
-    /// What it should hold; the raw value is its key.
+    /// Content that the file should have. The raw value is the key within `tls`.
     enum Kind: String {
         case ca
         case certificate
@@ -48,7 +50,7 @@ struct TLSFile {
     let path: String
     var bytes: [UInt8]
 
-    /// Reads it. Throws where it holds nothing of its kind.
+    /// Reads the file. Throws if the content is not of the expected kind.
     init(_ kind: Kind, at path: String) throws(TLSFileFault) {
         self.kind = kind
         self.path = path
@@ -63,7 +65,7 @@ struct TLSFile {
         }
     }
 
-    /// What is worth telling of a file that can be used. `now`: `YYYYMMDDhhmmss`.
+    /// Returns warnings about a usable file. `now` is `YYYYMMDDhhmmss` in UTC.
     func warnings(now: String) -> [String] {
         switch kind {
         case .ca:
@@ -71,17 +73,18 @@ struct TLSFile {
             var warnings: [String] = []
             if !dates.isEmpty, let last = dates.map(\.end).max(), last < now {
                 warnings.append(
-                    "\(path): none of its certificates is valid any more, the last until \(CertificateDates.day(last))")
+                    "\(path): all its certificates have expired, the last on \(CertificateDates.day(last))")
             }
             if bytes.count > 64 * 1024 {
                 warnings.append(
-                    "\(path): is long, and is taken apart for each connection; leave `ca` out to trust the system's")
+                    "\(path): is larger than 64 KiB and is parsed for each connection; leave `ca` out to trust the system's authorities"
+                )
             }
             return warnings
         case .certificate:
             guard let dates = CertificateDates.all(inPEM: text).first ?? nil else { return [] }
             if dates.end < now {
-                return ["\(path): the certificate has expired, on \(CertificateDates.day(dates.end))"]
+                return ["\(path): the certificate expired on \(CertificateDates.day(dates.end))"]
             }
             if dates.begin > now {
                 return ["\(path): the certificate is not valid before \(CertificateDates.day(dates.begin))"]
@@ -94,7 +97,7 @@ struct TLSFile {
         }
     }
 
-    /// Overwrites what was read.
+    /// Overwrites the content in memory.
     mutating func wipe() {
         unsafe bytes.withUnsafeMutableBytes { bytes in
             guard let start = bytes.baseAddress else { return }
@@ -109,21 +112,21 @@ struct TLSFile {
         switch kind {
         case .ca, .certificate:
             let all = CertificateDates.all(inPEM: text)
-            if all.isEmpty { return "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)" }
-            return all.contains(nil) ? "holds a certificate that cannot be read" : nil
+            if all.isEmpty { return "contains no certificate in PEM (-----BEGIN CERTIFICATE-----)" }
+            return all.contains(nil) ? "contains a certificate that cannot be read" : nil
         case .key:
-            // libcurl would ask for the password at the terminal, and everything would stand until somebody gives it.
-            if holds("BEGIN ENCRYPTED PRIVATE KEY") || holds("Proc-Type: 4,ENCRYPTED") {
-                return "holds an encrypted key; keep it unencrypted, readable by the daemon's user alone"
+            // libcurl would ask for the password at the terminal and block the event loop until it is entered.
+            if contains("BEGIN ENCRYPTED PRIVATE KEY") || contains("Proc-Type: 4,ENCRYPTED") {
+                return "contains an encrypted key; store it unencrypted, readable by the daemon's user only"
             }
-            return holds("PRIVATE KEY-----") ? nil : "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)"
+            return contains("PRIVATE KEY-----") ? nil : "contains no private key in PEM (-----BEGIN PRIVATE KEY-----)"
         }
     }
 
-    /// Looks without making a `String` of the key.
-    private func holds(_ word: String) -> Bool {
-        let word = Array(word.utf8)
-        guard bytes.count >= word.count else { return false }
-        return (0...bytes.count - word.count).contains { bytes[$0...].starts(with: word) }
+    /// Returns whether the content contains `text`, without making a `String` of the key.
+    private func contains(_ text: String) -> Bool {
+        let text = Array(text.utf8)
+        guard bytes.count >= text.count else { return false }
+        return (0...bytes.count - text.count).contains { bytes[$0...].starts(with: text) }
     }
 }

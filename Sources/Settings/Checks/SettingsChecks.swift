@@ -1,52 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import ChallengeHandling
 internal import SettingsReading
+internal import SharedSessions
 
-/// What no single value can know: names that stand twice, upstreams that nobody reaches, secrets in the clear.
+/// Checks that need more than one value: duplicate names, unreachable upstreams, secrets in plaintext.
 struct SettingsChecks {
     let reading: Reading
-    let listeners: [Placed<ListenerSettings>]
-    let admin: [Placed<ListenAddress>]
-    let upstreams: [Placed<UpstreamSettings>]
-    let challenges: [Placed<ChallengeSettings>]
+    let listeners: [Located<ListenerSettings>]
+    let admin: [Located<ListenAddress>]
+    let upstreams: [Located<UpstreamSettings>]
+    let challenges: [Located<ChallengeSettings>]
     let credentials: CredentialSettings
     let sessions: SharedSessionSettings?
     let limits: LimitSettings
 
-    /// Reports all of it.
+    /// Runs all checks.
     func run() {
         checkAddresses()
         checkUsers()
         checkUpstreamsAreUsed()
-        checkAuthorities()
+        checkAuthRequests()
         checkChallengeNames()
-        checkRivals()
+        checkConflicts()
         checkReach()
         checkPlaintext()
         checkReplay()
-        checkAsked()
+        checkAskedFields()
     }
 
     private func checkAddresses() {
-        let addresses = listeners.map { Placed(path: "\($0.path).address", value: $0.value.address) } + admin
+        let addresses = listeners.map { Located(path: "\($0.path).address", value: $0.value.address) } + admin
         var seen: [ListenAddress: String] = [:]
         for address in addresses {
-            // Port 0 is another port each time.
+            // Port 0 is a different port each time.
             if case .tcp(_, 0) = address.value { continue }
             if let first = seen[address.value] {
-                reading.report("the address is taken already, by \(first)", atPath: address.path)
+                reading.report("the address is already used by \(first)", atPath: address.path)
             } else {
                 seen[address.value] = address.path
             }
         }
     }
 
-    /// The kernel knows the user of a caller on this machine; who is not known is not let in.
+    /// Warns about `users` of addresses that other machines reach: only callers on this machine have a known user.
     private func checkUsers() {
         for listener in listeners where !listener.value.address.isLocal {
-            let message = "callers from other machines have no user here: none of them is let in by it"
+            let message = "callers from other machines have no user on this machine, so this key refuses all of them"
             if listener.value.users != nil {
                 reading.report(message, atPath: "\(listener.path).users", severity: .warning)
             }
@@ -60,7 +62,7 @@ struct SettingsChecks {
         guard !listeners.isEmpty else { return }
         let used = Set(listeners.flatMap { [$0.value.upstream].compactMap(\.self) + $0.value.routes.map(\.upstream) })
         for upstream in upstreams where !used.contains(upstream.value.name) {
-            reading.report("no listener and no route leads to this upstream", atPath: upstream.path, severity: .warning)
+            reading.report("no listener or route leads to this upstream", atPath: upstream.path, severity: .warning)
         }
     }
 
@@ -69,18 +71,19 @@ struct SettingsChecks {
         for challenge in challenges {
             if let first = seen.updateValue(challenge.path, forKey: challenge.value.name) {
                 reading.report(
-                    "\"\(challenge.value.name)\" is the name of \(first) already", atPath: "\(challenge.path).name")
+                    "\"\(challenge.value.name)\" is already the name of \(first)", atPath: "\(challenge.path).name")
             }
         }
     }
 
-    /// Of two challenges of the same kind and realm at one place the second could never be asked.
-    private func checkRivals() {
+    /// Reports a second challenge of one kind and realm at one location.
+    private func checkConflicts() {
         for (index, challenge) in challenges.enumerated() {
-            for earlier in challenges[..<index] where earlier.value.kind.isRival(of: challenge.value.kind) {
-                for (place, path) in challenge.places where earlier.places.contains(where: { $0.place == place }) {
+            for earlier in challenges[..<index] where earlier.value.kind.isInConflict(with: challenge.value.kind) {
+                for (location, path) in challenge.locations
+                where earlier.locations.contains(where: { $0.location == location }) {
                     reading.report(
-                        "\"\(earlier.value.name)\" answers the same challenge here already; the second is never asked",
+                        "\"\(earlier.value.name)\" already answers this challenge here; this one would never be used",
                         atPath: path)
                 }
             }
@@ -89,18 +92,19 @@ struct SettingsChecks {
 
     private func checkReach() {
         for challenge in challenges {
-            guard case .locations(let patterns) = challenge.value.place, !upstreams.isEmpty else { continue }
-            for (pattern, place) in zip(patterns, challenge.places) where !upstreams.contains(where: pattern.reaches) {
+            guard case .locations(let patterns) = challenge.value.location, !upstreams.isEmpty else { continue }
+            for (pattern, location) in zip(patterns, challenge.locations)
+            where !upstreams.contains(where: pattern.reaches) {
                 let advice =
                     upstreams.contains(where: { pattern.withTLS?.reaches($0) == true })
-                    ? "; without a scheme and a port 80 is meant: write https:// before it" : ""
-                reading.report("covers nothing at any upstream\(advice)", atPath: place.path, severity: .warning)
+                    ? "; a pattern without a scheme and a port means port 80: write https:// before it" : ""
+                reading.report("covers nothing at any upstream\(advice)", atPath: location.path, severity: .warning)
             }
         }
     }
 
-    private func checkAsked() {
-        let others = [sessions?.key, sessions?.credential].compactMap(\.self)
+    private func checkAskedFields() {
+        let others = [sessions?.key, sessions?.store.credential].compactMap(\.self)
         for (name, fields) in credentials.asked
         where !fields.isEmpty && !others.contains(name)
             && !challenges.contains(where: { $0.value.credentialNames.contains(name) })
@@ -110,14 +114,49 @@ struct SettingsChecks {
         }
     }
 
-    /// One body alone may then take more than all together.
+    /// Warns if one body may take more disk than all bodies together.
     private func checkReplay() {
         guard limits.replay > 0 else { return }
         for upstream in upstreams where upstream.value.replay.disk > limits.replay {
-            guard upstream.value.replay.disk != ReplaySettings().disk else { continue }
+            guard upstream.value.replay.disk != ReplayTiers.standard.disk else { continue }
             reading.report(
-                "is more than `limits.replay`, which all bodies share: longer ones are not kept",
+                "is more than `limits.replay`, which all bodies share: longer bodies are not kept",
                 atPath: "\(upstream.path).replay.disk", severity: .warning)
         }
+    }
+}
+
+extension Located<ChallengeSettings> {
+    /// Each location of the challenge with its key path.
+    var locations: [(location: ChallengeLocation, path: String)] {
+        switch value.location {
+        case .locations(let patterns):
+            patterns.enumerated().map { (.locations([$1]), patterns.count == 1 ? "\(path).at" : "\(path).at[\($0)]") }
+        case .upstream:
+            [(value.location, "\(path).upstream")]
+        }
+    }
+
+    /// Returns the upstreams at which the challenge may be met.
+    func reached(of upstreams: [Located<UpstreamSettings>]) -> [UpstreamSettings] {
+        switch value.location {
+        case .locations(let patterns):
+            upstreams.filter { upstream in patterns.contains { $0.reaches(upstream) } }.map(\.value)
+        case .upstream(let name):
+            upstreams.map(\.value).filter { $0.name == name }
+        }
+    }
+}
+
+extension LocationPattern {
+    /// Returns whether the pattern covers part of the upstream or of its MobileFirst server.
+    func reaches(_ upstream: Located<UpstreamSettings>) -> Bool {
+        coversSomething(below: Location(upstream.value.url))
+            || upstream.value.mobileFirst.map { coversSomething(below: Location($0.api)) } == true
+    }
+
+    /// The pattern with `https://` before it; nil if that is not a pattern.
+    var withTLS: LocationPattern? {
+        try? LocationPattern("https://\(text)")
     }
 }

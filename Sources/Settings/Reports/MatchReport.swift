@@ -3,23 +3,23 @@
 
 internal import ChallengeHandling
 
-/// What `countersign match URI PATTERN…` prints: the pattern that wins, as it was written.
+/// Output of `countersign match URI PATTERN…`: the most specific pattern, as it was written.
 package enum MatchReport: Sendable, Equatable {
-    /// An argument is no URI or no pattern; the message names it. Exit code 64 (`EX_USAGE` of sysexits).
+    /// An argument is not a URI or not a pattern; the message names it. Exit code 64 (`EX_USAGE` of sysexits).
     case invalid(String)
     /// No pattern covers the URI. Exit code 1.
     case none
-    /// This one wins.
+    /// The most specific pattern that covers the URI.
     case winner(String)
 
-    /// Looks `uri` up among `patterns`.
+    /// Matches `uri` against `patterns`.
     package init(uri: String, patterns: [String]) {
         var table = LocationTable<String>()
         for text in patterns {
             do {
                 table.register(text, at: try LocationPattern(text))
             } catch {
-                self = .invalid("\"\(text)\" is no location pattern: \(error.reason)")
+                self = .invalid("\"\(text)\" is not a location pattern: \(error.reason)")
                 return
             }
         }
@@ -27,11 +27,11 @@ package enum MatchReport: Sendable, Equatable {
             let match = table.match(try Location(uri))
             self = match?.handlers.first.map(MatchReport.winner) ?? .none
         } catch {
-            self = .invalid("\"\(uri)\" is no URI to match: \(error.reason)")
+            self = .invalid("\"\(uri)\" is not a URI to match: \(error.reason)")
         }
     }
 
-    /// The line for standard output; for `invalid`, for standard error.
+    /// Line for standard output, or for standard error if `invalid`.
     package var line: String {
         switch self {
         case .invalid(let message): message
@@ -40,7 +40,7 @@ package enum MatchReport: Sendable, Equatable {
         }
     }
 
-    /// The exit code.
+    /// Exit code.
     package var exitCode: Int32 {
         switch self {
         case .invalid: 64

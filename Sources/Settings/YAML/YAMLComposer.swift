@@ -3,12 +3,12 @@
 
 internal import SettingsReading
 
-/// Makes the tree of one YAML document.
+/// Composer of the tree of one YAML document.
 ///
-/// Stricter than YAML: no anchors and aliases (a few lines of them unfold to gigabytes), no tags, one document, keys
-/// that are plain text and stand once, at most 32 levels.
+/// Stricter than YAML: no anchors and aliases (a few lines can expand to gigabytes), no tags, one document, unique keys of plain
+/// text, at most 32 levels.
 struct YAMLComposer {
-    /// The largest text read, in bytes.
+    /// Largest text that is read, in bytes.
     static let maximumSize = 1_048_576
     private static let maximumDepth = 32
 
@@ -16,7 +16,7 @@ struct YAMLComposer {
     private let text: [UInt8]
     private var duplicates: [DuplicateKey] = []
 
-    /// The tree of `bytes`, and every key that stands twice in its mapping; the first one is in the tree.
+    /// Returns the tree of `bytes`, and the repeated keys. The tree has the first of each.
     static func compose(_ bytes: [UInt8]) throws(YAMLError) -> (root: YAMLNode, duplicates: [DuplicateKey]) {
         guard bytes.count <= maximumSize else {
             throw YAMLError(message: "the file is larger than 1 MiB", mark: Mark(line: 1, column: 1))
@@ -43,7 +43,7 @@ struct YAMLComposer {
             case .emptyInput: return
             case .error:
                 throw YAMLError(
-                    message: "the file is not in UTF-8: a byte here is part of no character",
+                    message: "the file is not valid UTF-8: this byte is not part of a character",
                     mark: Mark(after: bytes.prefix(valid)))
             }
         }
@@ -53,20 +53,21 @@ struct YAMLComposer {
         _ = try next()
         let start = try next()
         guard case .documentStart = start.kind else {
-            throw YAMLError(message: "the file holds no settings", mark: Mark(line: 1, column: 1))
+            throw YAMLError(message: "the file contains no settings", mark: Mark(line: 1, column: 1))
         }
         let root = try node(at: try next(), depth: 1, path: "")
         _ = try next()
         let end = try next()
         guard case .streamEnd = end.kind else {
-            throw YAMLError(message: "a second document begins here; the settings are one", mark: end.mark)
+            throw YAMLError(
+                message: "a second document begins here; the configuration must be one document", mark: end.mark)
         }
         return root
     }
 
     private mutating func node(at event: YAMLEvent, depth: Int, path: String) throws(YAMLError) -> YAMLNode {
-        guard !event.hasAnchor else { throw YAMLError(message: "anchors are not used here", mark: event.mark) }
-        guard !event.hasTag else { throw YAMLError(message: "tags are not used here", mark: event.mark) }
+        guard !event.hasAnchor else { throw YAMLError(message: "anchors are not allowed", mark: event.mark) }
+        guard !event.hasTag else { throw YAMLError(message: "tags are not allowed", mark: event.mark) }
         guard depth <= Self.maximumDepth else {
             throw YAMLError(message: "nested deeper than \(Self.maximumDepth) levels", mark: event.mark)
         }
@@ -98,7 +99,7 @@ struct YAMLComposer {
             let event = try next()
             if case .mappingEnd = event.kind { return entries }
             guard case .scalar(let key, _) = try node(at: event, depth: depth + 1, path: path).content else {
-                throw YAMLError(message: "a key is a single word or text", mark: event.mark)
+                throw YAMLError(message: "a key must be a single value", mark: event.mark)
             }
             let keyPath = path.isEmpty ? key : "\(path).\(key)"
             let value = try node(at: try next(), depth: depth + 1, path: keyPath)
@@ -120,17 +121,17 @@ struct YAMLComposer {
         }
         guard case .alias = event.kind else { return event }
         throw YAMLError(
-            message: "aliases are not used here; put quotes around a value that begins with *", mark: event.mark)
+            message: "aliases are not allowed; put quotes around a value that begins with *", mark: event.mark)
     }
 
-    /// What libyaml's words do not tell of the two faults that are made most.
+    /// Returns advice about the two most common mistakes, which libyaml's message lacks.
     private func hint(at mark: Mark) -> String {
         let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: mark.line, omittingEmptySubsequences: false)
         guard lines.indices.contains(mark.line - 1) else { return "" }
         let line = Array(String(decoding: lines[mark.line - 1], as: UTF8.self).unicodeScalars)
-        func sign(_ column: Int) -> Unicode.Scalar? { line.indices.contains(column) ? line[column] : nil }
-        if sign(mark.column - 1) == "\t" { return "; this is a tab: indent with spaces" }
-        if sign(mark.column - 2) == "*" { return "; put quotes around a value that begins with *" }
+        func character(_ column: Int) -> Unicode.Scalar? { line.indices.contains(column) ? line[column] : nil }
+        if character(mark.column - 1) == "\t" { return "; this is a tab: indent with spaces" }
+        if character(mark.column - 2) == "*" { return "; put quotes around a value that begins with *" }
         return ""
     }
 }

@@ -4,7 +4,7 @@
 internal import CYAML
 internal import SettingsReading
 
-/// One step through a YAML text.
+/// One event of a YAML text.
 struct YAMLEvent {
     enum Kind {
         case alias
@@ -25,24 +25,24 @@ struct YAMLEvent {
     var hasTag: Bool
 }
 
-/// libyaml's event parser over a text in memory.
+/// libyaml's event parser for a text in memory.
 @safe
 final class YAMLEvents {
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let input: UnsafeMutableBufferPointer<UInt8>
 
-    /// A parser over valid UTF-8 without a byte order mark.
+    /// Creates a parser of valid UTF-8 without a byte order mark.
     init(_ text: [UInt8]) throws(YAMLError) {
         unsafe parser = .allocate(capacity: 1)
         unsafe input = .allocate(capacity: max(text.count, 1))
         guard unsafe yaml_parser_initialize(parser) == 1 else {
-            // deinit does not run for an object that was never made.
+            // deinit does not run if init throws.
             unsafe parser.deallocate()
             unsafe input.deallocate()
-            throw YAMLError(message: "libyaml has no memory", mark: Mark(line: 1, column: 1))
+            throw YAMLError(message: "libyaml is out of memory", mark: Mark(line: 1, column: 1))
         }
         _ = unsafe input.initialize(from: text)
-        // libyaml reads the input as it goes, and frees none of it.
+        // libyaml reads the input during parsing and does not free it.
         unsafe yaml_parser_set_input_string(parser, input.baseAddress, text.count)
         unsafe yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
     }
@@ -53,7 +53,7 @@ final class YAMLEvents {
         unsafe input.deallocate()
     }
 
-    /// The next event. Not to be called again after an error or the end of the stream.
+    /// Returns the next event. Must not be called after an error or the end of the stream.
     func next() throws(YAMLError) -> YAMLEvent {
         var event = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure() }
@@ -84,7 +84,7 @@ final class YAMLEvents {
     }
 
     private func failure() -> YAMLError {
-        let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "libyaml has no memory"
+        let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "libyaml is out of memory"
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) + ": " } ?? ""
         guard unsafe parser.pointee.error != YAML_READER_ERROR else {
             let offset = unsafe min(parser.pointee.problem_offset, input.count)
@@ -96,17 +96,17 @@ final class YAMLEvents {
 }
 
 extension Mark {
-    /// libyaml counts from 0.
+    /// Converts libyaml's position, which counts from 0.
     fileprivate init(_ mark: yaml_mark_t) {
         self.init(line: Int(clamping: mark.line) &+ 1, column: Int(clamping: mark.column) &+ 1)
     }
 
-    /// The place that follows `bytes`.
+    /// Position after `bytes`.
     init(after bytes: some BidirectionalCollection<UInt8>) {
         let newline = UInt8(ascii: "\n")
         let line = bytes.reduce(1) { $0 + ($1 == newline ? 1 : 0) }
         let start = bytes.lastIndex(of: newline).map(bytes.index(after:)) ?? bytes.startIndex
-        // Continuation bytes (10xxxxxx) begin no character.
+        // Continuation bytes (10xxxxxx) do not begin a character.
         self.init(line: line, column: bytes[start...].reduce(1) { $0 + ($1 & 0xC0 == 0x80 ? 0 : 1) })
     }
 }

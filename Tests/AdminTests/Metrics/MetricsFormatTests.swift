@@ -10,7 +10,7 @@ struct MetricsFormatTests {
     private static let open = "application/openmetrics-text"
 
     @Test(
-        "a weight counts by its grammar, from 0 to 1 with three digits",
+        "a weight in Accept has the grammar of a qvalue, from 0 to 1 with three decimals",
         arguments: [
             ("", MetricsFormat.openMetrics), ("\(open)", .openMetrics), ("text/plain", .prometheus),
             ("*/*", .openMetrics),
@@ -24,7 +24,7 @@ struct MetricsFormatTests {
     }
 
     @Test(
-        "a weight that is none ends nothing, and its range is not looked at",
+        "an invalid weight in Accept is no error, and its range is ignored",
         arguments: [
             "1e300", "-1e30", "inf", "-inf", "nan", "NaN", "0x1p99", "1e3", "2", "1.1", "1.001", "0.1234", "00.1", "01",
             "-0",
@@ -35,7 +35,7 @@ struct MetricsFormatTests {
         #expect(MetricsFormat(accept: "\(Self.open);q=\(weight), text/plain;q=0.5") == .prometheus)
     }
 
-    @Test("neither many ranges nor one of other letters than ASCII's is looked at for long")
+    @Test("neither many ranges nor a long non-ASCII range in Accept takes long")
     func long() {
         let many = String(repeating: "a/b,", count: 16_000)
         #expect(MetricsFormat(accept: many + "text/plain") == .prometheus)

@@ -33,6 +33,16 @@ struct MetricsTextTests {
             ])
     }
 
+    @Test("a metric of the process keeps its conventional name, without the prefix of the others")
+    func process() {
+        let lines = written(.prometheus) { text in
+            text.family("process_cpu_seconds", .counter, unit: "seconds", "Time.")
+            text.sample(7)
+        }
+        #expect(lines.first == "# TYPE process_cpu_seconds_total counter")
+        #expect(lines.last == "process_cpu_seconds_total 7")
+    }
+
     @Test("an info is a gauge in the older format")
     func info() {
         func info(_ text: inout MetricsText) {
@@ -44,7 +54,7 @@ struct MetricsTextTests {
         #expect(written(.prometheus, info).last == #"countersign_build_info{version="1"} 1"#)
     }
 
-    @Test("the value of a label can hold anything and ends only where it ends")
+    @Test("a label's value may contain any character and is escaped")
     func escapes() {
         let lines = written(.openMetrics) { text in
             text.family("x", .gauge, #"One \ two"# + "\n\"three\"")
@@ -54,7 +64,7 @@ struct MetricsTextTests {
         #expect(lines[2] == #"countersign_x{name="a\"b\\c\nd"# + "\r" + #"{}=, é"} 1"#)
     }
 
-    @Test("a histogram's buckets include the lower ones, and the last one all")
+    @Test("a histogram's buckets include the lower ones, and the last bucket includes all")
     func histogram() {
         var times = LatencyHistogram()
         for time: UInt64 in [1, 65_000, 65_000, 100_000_000_000] { times.add(time) }
@@ -77,7 +87,7 @@ struct MetricsTextTests {
     func seconds(nanoseconds: UInt64, text: String) { #expect(MetricsText.seconds(nanoseconds: nanoseconds) == text) }
 
     @Test(
-        "OpenMetrics is written for whoever takes it",
+        "OpenMetrics is chosen if Accept includes it",
         arguments: [
             "", "*/*", "application/openmetrics-text", "Application/OpenMetrics-Text; version=1.0.0; charset=utf-8",
             "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
@@ -86,7 +96,7 @@ struct MetricsTextTests {
     func openMetrics(accept: String) { #expect(MetricsFormat(accept: accept) == .openMetrics) }
 
     @Test(
-        "and the older format for whoever does not, or likes plain text better",
+        "the older format is chosen if Accept excludes OpenMetrics or prefers plain text",
         arguments: [
             "text/plain", "text/plain; version=0.0.4", "text/*", "text/plain;q=0.9, application/openmetrics-text;q=0.5",
             "application/openmetrics-text;q=0, */*", "application/openmetrics-text; q=0.000 , text/plain;q=0.1",

@@ -13,10 +13,10 @@ struct StatusPageTests {
     private static let hostile = "<script>alert('x')</script> \"&\u{202E}"
 
     private func html(
-        _ standings: [SessionStanding] = [], _ conversations: [ConversationRecord] = [],
+        _ states: [SessionState] = [], _ conversations: [ConversationRecord] = [],
         _ intervals: [ProxyHistory.Interval] = []
     ) -> String {
-        StatusPage(report: .of(standings), conversations: conversations, intervals: intervals).html(nonce: "n0")
+        StatusPage(report: .of(states), conversations: conversations, intervals: intervals).html(nonce: "n0")
     }
 
     private func record(_ text: String, failure: LoginFailure? = nil) -> ConversationRecord {
@@ -27,9 +27,9 @@ struct StatusPageTests {
             failure: failure)
     }
 
-    @Test("says of each login how it stands, and what is wrong")
+    @Test("the status page shows the state of each login and the problems")
     func logins() {
-        let page = html([.held(until: 130_000), .winning(waiters: 3), .down])
+        let page = html([.held(until: 130_000), .loggingIn(waiters: 3), .down])
         #expect(page.contains("session held") && page.contains("for 60 s, ends in 30 s"))
         #expect(page.contains("logging in") && page.contains("3 wait"))
         #expect(page.contains("<h2>What is wrong</h2>") && page.contains("bank/pin: login-rejected: The PIN"))
@@ -37,7 +37,7 @@ struct StatusPageTests {
         #expect(html([.cold]).contains("no session yet") && !html([.cold]).contains("What is wrong"))
     }
 
-    @Test("says all that keeps the daemon from being ready, as its readiness does")
+    @Test("the status page shows every reason against readiness")
     func wrong() {
         var report = MetricsReport.of([.down])
         report.health.checks["ledger"] = CheckReading(.down("it answered 503"), since: 0)
@@ -48,7 +48,7 @@ struct StatusPageTests {
         #expect(page.contains("<li>listeners: the daemon is shutting down</li>"))
     }
 
-    @Test("says how a latch is opened, and shows neither secrets nor addresses")
+    @Test("the status page says how to open a latch, and shows neither secrets nor addresses")
     func latches() {
         let page = html([.held(until: nil)], [record("preauthorize: 401")])
         #expect(page.contains("<code>countersign unlatch pin</code>"))
@@ -56,7 +56,7 @@ struct StatusPageTests {
     }
 
     @Test(
-        "latches and sessions of any moment are shown, on every page and in the metrics",
+        "latches and sessions with any time are shown on every page and in the metrics",
         arguments: [Int64.min, .max, 0])
     func ends(moment: Int64) {
         var report = MetricsReport.of([.held(until: moment == 0 ? nil : moment), .held(until: .max)])
@@ -74,7 +74,7 @@ struct StatusPageTests {
         }
     }
 
-    @Test("shows conversations as they went, whatever the server said")
+    @Test("the status page shows login conversations, with any text of the server escaped")
     func conversations() {
         let failure = LoginFailure(.rejected, challenge: "pin", detail: Self.hostile)
         let page = html([], [record(Self.hostile, failure: failure), record("token: 200")])
@@ -83,7 +83,7 @@ struct StatusPageTests {
         #expect(page.components(of: "<script nonce=") == 1 && page.components(of: "alert('x')") == 0)
     }
 
-    @Test("carries all that it needs, and names nothing elsewhere")
+    @Test("the status page has no external resources")
     func selfContained() {
         let page = html([.cold])
         for sign in ["http:", "https:", "src=", "url(", "@import", " style=", " onclick="] {
@@ -93,11 +93,14 @@ struct StatusPageTests {
         #expect(StatusPage.policy(nonce: "n0").contains("default-src 'none'"))
     }
 
-    @Test("each tag that is opened is closed")
+    @Test("each tag of the status page is closed")
     func balance() {
         let page = html(
-            [.held(until: 130_000), .winning(waiters: 1), .down, .cold], [record("a", failure: nil)],
-            [.init(end: 1, rate: 3, median: 64, slowest: 128), .init(end: 2, rate: 0, median: nil, slowest: nil)]
+            [.held(until: 130_000), .loggingIn(waiters: 1), .down, .cold], [record("a", failure: nil)],
+            [
+                .init(end: 1, rate: 3, median: 64, percentile99: 128),
+                .init(end: 2, rate: 0, median: nil, percentile99: nil),
+            ]
         ).replacing(PageAssets.script.description, with: "")
         for tag in [
             "div", "section", "article", "table", "thead", "tbody", "tr", "td", "th", "ol", "ul", "li", "details", "p",
@@ -108,7 +111,7 @@ struct StatusPageTests {
         }
     }
 
-    @Test("a plot is a line from left to right, broken where nothing is known")
+    @Test("a plot is a line from left to right, with gaps for missing values")
     func plot() {
         var text = HTMLText()
         Plot(values: [0, 5, nil, 10], label: "a < b").write(to: &text)
@@ -120,7 +123,7 @@ struct StatusPageTests {
     }
 
     @Test(
-        "times are told as people read them",
+        "times on the status page are in readable units",
         arguments: [
             (-5, "0 ms"), (850, "850 ms"), (4_250, "4.2 s"), (59_000, "59 s"), (600_000, "10 min"),
             (7_500_000, "2 h 5 min"), (532_800_000, "6 d 4 h"),
@@ -130,7 +133,7 @@ struct StatusPageTests {
     }
 
     @Test(
-        "numbers are told in groups",
+        "numbers on the status page are in groups of three digits",
         arguments: [(7, "7"), (1234, "1\u{202F}234"), (1_234_567, "1\u{202F}234\u{202F}567")] as [(UInt64, String)])
     func numbers(number: UInt64, text: String) {
         #expect(readableNumber(number) == text)
@@ -139,24 +142,24 @@ struct StatusPageTests {
 
 @Suite("The history of the proxy")
 struct ProxyHistoryTests {
-    @Test("is sampled at its pace, whoever asks how often, and begins anew where the clock is set back")
+    @Test("the history of the proxy is sampled at its interval, and starts over if the clock is set back")
     func pace() {
         let history = ProxyHistory()
-        for now in stride(from: Int64(0), through: 20_000, by: 1000) { history.take(ProxyReading(), now: now) }
+        for now in stride(from: Int64(0), through: 20_000, by: 1000) { history.add(ProxyReading(), now: now) }
         #expect(history.intervals.map(\.end) == [5000, 10_000, 15_000, 20_000])
         #expect(history.intervals.allSatisfy { $0.rate == 0 && $0.median == nil })
-        history.take(ProxyReading(), now: 100)
+        history.add(ProxyReading(), now: 100)
         #expect(history.intervals.isEmpty)
     }
 
-    @Test("keeps ten minutes")
+    @Test("the history of the proxy covers ten minutes")
     func bound() {
         let history = ProxyHistory()
-        for now in stride(from: Int64(0), through: 2_000_000, by: 5000) { history.take(ProxyReading(), now: now) }
+        for now in stride(from: Int64(0), through: 2_000_000, by: 5000) { history.add(ProxyReading(), now: now) }
         #expect(history.intervals.count == 120)
     }
 
-    @Test("a share is reached in the bucket whose bound is told")
+    @Test("a percentile is the bound of the bucket in which its share is reached")
     func shares() {
         var counts = [UInt64](repeating: 0, count: LatencyHistogram.bounds.count + 1)
         #expect(ProxyHistory.bound(of: counts, share: 0.5) == nil)

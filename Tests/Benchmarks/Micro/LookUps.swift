@@ -13,20 +13,20 @@ extension MicroBenchmark {
     static let lookUps = [
         MicroBenchmark(name: "look a held session up") {
             let gate = SharedAttemptGate(now: { 0 })
-            var memory = RouteMemory()
+            var cache = RouteCache()
             for number in 0..<100 {
                 let slot = slot("challenge \(number % 4)")
-                let route = memory.equal(to: [slot]) ?? RouteSessions(slots: [slot])
-                memory.remember(route, for: RouteKey(method: .get, target: target("/path/\(number)")))
+                let route = cache.equal(to: [slot]) ?? RouteSessions(slots: [slot])
+                cache.addRoute(route, for: RouteKey(method: .get, target: target("/path/\(number)")))
                 let ticket = ExchangeTicket(worker: 0, exchange: 1)
-                let answer = gate.change { $0.ask(for: slot.key, rejected: nil, waiter: ticket, now: 0) }
-                guard answer == .go else { continue }
+                let answer = gate.change { $0.requestSession(slot.key, rejected: nil, waiter: ticket, now: 0) }
+                guard answer == .logIn else { continue }
                 let field = InjectedField(name: .authorization, value: Secret("Bearer \(number)"))
                 _ = gate.finish(slot.key, with: .success(Session(fields: [field])))
             }
             let asked = target("/path/57?query")
             return {
-                guard let route = memory.route(method: .get, target: asked) else { preconditionFailure("it is known") }
+                guard let route = cache.route(method: .get, target: asked) else { preconditionFailure("it is known") }
                 route.refresh(from: gate, now: 0)
                 guard route.fields !== SessionFields.none else { preconditionFailure("it is held") }
             }
@@ -61,7 +61,7 @@ extension MicroBenchmark {
 }
 
 private struct NoLogin: SessionLogin {
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         throw LoginFailure(.failed, challenge: "", detail: "")
     }
 }

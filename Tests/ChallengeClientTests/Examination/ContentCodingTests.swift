@@ -5,7 +5,7 @@ import Testing
 
 @testable import ChallengeClient
 
-@Suite("Content codings, undone for a look")
+@Suite("Content codings, decoded to examine a page")
 struct ContentCodingTests {
     private static let page = Array(("<html>LOGIN page " + String(repeating: "x", count: 200)).utf8)
     // Made by Python's gzip and zlib.
@@ -21,7 +21,7 @@ struct ContentCodingTests {
         179, 201, 40, 201, 205, 177, 243, 241, 119, 247, 244, 83, 40, 72, 76, 79, 85, 168, 24, 38, 0, 0,
     ]
 
-    @Test("gzip, and deflate with and without its wrapper")
+    @Test("gzip, and deflate with and without its wrapper, are decoded")
     func known() {
         #expect(ContentCoding.undone(Self.gzip, ["gzip"], limit: 65_536) == Self.page)
         #expect(ContentCoding.undone(Self.gzip, ["X-GZIP"], limit: 65_536) == Self.page)
@@ -31,14 +31,14 @@ struct ContentCodingTests {
         #expect(ContentCoding.undone(Self.page, ["identity"], limit: 65_536) == Self.page)
     }
 
-    @Test("what ends in its middle gives its beginning")
+    @Test("a truncated gzip body is decoded as far as it goes")
     func beginning() {
         let half = ContentCoding.undone(Array(Self.gzip.dropLast(8)), ["gzip"], limit: 65_536)
         #expect(Self.page.starts(with: half))
         #expect(ContentCoding.undone(Self.gzip, ["gzip"], limit: 17) == Array(Self.page.prefix(17)))
     }
 
-    @Test("no more comes out than the limit, however much is in it")
+    @Test("a decoded page is cut at the limit, however long it is")
     func bomb() {
         // A block of fixed codes (RFC 1951 §3.2.6): one blank, and then 258 times the one before, again and again.
         var bits: [Bool] = [true, true, false] + code(0x30 + 0x20, 8)
@@ -58,7 +58,7 @@ struct ContentCodingTests {
         (0..<length).reversed().map { value >> $0 & 1 == 1 }
     }
 
-    @Test("nothing comes of what is unknown, laid on one another, or broken")
+    @Test("an unknown, combined or broken content coding gives no page")
     func unknown() {
         #expect(ContentCoding.undone(Self.page, ["br"], limit: 65_536).isEmpty)
         #expect(ContentCoding.undone(Self.gzip, ["gzip, gzip"], limit: 65_536).isEmpty)

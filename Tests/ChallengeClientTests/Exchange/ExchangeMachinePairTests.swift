@@ -11,18 +11,18 @@ private typealias Machine = ExchangeMachine
 @Suite("All pairs of a state and an event of an exchange")
 struct ExchangeMachinePairTests {
     enum Place: String, CaseIterable {
-        case idle, waiting, reading, sending, looking, holding, settling, passing, finishing, ended
+        case idle, waiting, reading, sending, examining, holding, settling, passing, finishing, ended
     }
 
     enum Event: String, CaseIterable {
         case start, sessionReady, sessionFailed, askAgain, bodyIsUnread, bodyRead, requestIsSent, bodyIsTaken
         case headReceived, confirmationIsAwaited, sessionKept, sessionOver, sessionRejected, switched, answeredLocally
         case swallowed, answerWhole, transferComplete, transferBroken, transferLost, expectationRefused, unbound
-        case failed, cancelled, timerExpired, takeJudgement, takeConcludedChallenge
+        case failed, cancelled, timerExpired, nextVerdict, takeConcludedChallenge
     }
 
     /// Events that any state takes.
-    private static let anytime: Set<Event> = [.bodyIsTaken, .takeJudgement, .takeConcludedChallenge]
+    private static let anytime: Set<Event> = [.bodyIsTaken, .nextVerdict, .takeConcludedChallenge]
     /// Those that any state takes but the last.
     private static let beforeEnd: Set<Event> = [.failed, .cancelled, .timerExpired, .transferBroken, .transferLost]
     private static let allowed: [Place: Set<Event>] = [
@@ -33,7 +33,7 @@ struct ExchangeMachinePairTests {
             .bodyIsUnread, .requestIsSent, .headReceived, .switched, .answeredLocally, .answerWhole, .transferComplete,
             .expectationRefused, .unbound,
         ],
-        .looking: [.headReceived, .answerWhole, .transferComplete],
+        .examining: [.headReceived, .answerWhole, .transferComplete],
         .holding: [.confirmationIsAwaited, .sessionKept, .sessionOver, .sessionRejected],
         .settling: [.swallowed, .answerWhole, .transferComplete],
         .passing: [.answerWhole, .transferComplete],
@@ -62,7 +62,7 @@ struct ExchangeMachinePairTests {
         switch place {
         case .idle, .waiting, .sending: break
         case .reading: machine.bodyIsUnread()
-        case .looking: _ = machine.head(.needsBody)
+        case .examining: _ = machine.head(.needsBody)
         case .holding: _ = machine.head(.refused)
         case .settling: _ = machine.head(.challenged())
         case .passing: _ = machine.head(.pass)
@@ -103,7 +103,7 @@ struct ExchangeMachinePairTests {
         case .failed: _ = machine.failed(error)
         case .cancelled: machine.cancelled()
         case .timerExpired: _ = machine.timerExpired()
-        case .takeJudgement: _ = machine.takeJudgement()
+        case .nextVerdict: _ = machine.nextVerdict()
         case .takeConcludedChallenge: _ = machine.takeConcludedChallenge()
         }
     }

@@ -8,22 +8,22 @@ import Testing
 
 private typealias Machine = ExchangeMachine
 
-@Suite("The sessions of an exchange: established, doubted, tried")
+@Suite("The sessions of an exchange machine")
 struct ExchangeMachineSessionTests {
     private let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
 
-    @Test("a session that is hidden again before it could be used is asked for again, at most eight times")
+    @Test("a session that is hidden again before its use is requested again, at most eight times")
     func hidden() {
         var machine = Machine()
         expect(machine.start(missing: 0), .logIn(slot: 0))
-        for _ in 0..<Machine.mostRounds { expect(machine.ready(missing: 0, isHidden: true), .logIn(slot: 0)) }
+        for _ in 0..<Machine.maxRounds { expect(machine.ready(missing: 0, isHidden: true), .logIn(slot: 0)) }
         guard case .fail = machine.ready(missing: 0, isHidden: true) else {
             Issue.record("it goes on for ever")
             return
         }
     }
 
-    @Test("a session that ends the moment it is won is not won again and again")
+    @Test("a session that expires the moment it is established does not lead to endless logins")
     func endedAtOnce() {
         var machine = Machine()
         _ = machine.start(missing: 2)
@@ -31,7 +31,7 @@ struct ExchangeMachineSessionTests {
             Issue.record("it would be won again and again")
             return
         }
-        #expect(error.detail.contains("The login corp won a session that has ended already."))
+        #expect(error.detail.contains("The login corp established a session that has expired already."))
     }
 
     @Test("a challenge on a session that can be confirmed is held, and passes or is answered once")
@@ -42,7 +42,7 @@ struct ExchangeMachineSessionTests {
             expect(machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .confirm(slot: 1))
             expect(machine.state.heldSlot, 1)
             guard isOver else {
-                expect(machine.sessionKept(), .deliver(provesSessions: false))
+                expect(machine.sessionKept(), .deliver(verifiesSessions: false))
                 expect(machine.takeConcludedChallenge(), .init(slot: 1, outcome: .passed))
                 continue
             }
@@ -51,7 +51,8 @@ struct ExchangeMachineSessionTests {
             expect(machine.ready(), .send)
             // Just won: it is the resource.
             expect(
-                machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .deliver(provesSessions: false))
+                machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .deliver(verifiesSessions: false)
+            )
         }
     }
 
@@ -76,12 +77,12 @@ struct ExchangeMachineSessionTests {
     func spendable() {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        for _ in 0..<Machine.mostSpent {
+        for _ in 0..<Machine.maxSpentSessions {
             expect(machine.head(.challenged()) { $0.carriesSpendable = true }, .discard)
             _ = machine.complete()
             _ = machine.ready()
         }
-        expect(machine.head(.challenged()) { $0.carriesSpendable = true }, .deliver(provesSessions: false))
+        expect(machine.head(.challenged()) { $0.carriesSpendable = true }, .deliver(verifiesSessions: false))
     }
 
     @Test("a challenge to a request that went without a session which was hidden meanwhile is answered again")
@@ -97,40 +98,40 @@ struct ExchangeMachineSessionTests {
         var machine = Machine()
         _ = machine.start(missing: nil)
         expect(machine.ended(.unbound), .send)
-        expect(machine.goesUnbound, true)
-        expect(machine.head(.challenged()) { $0.bindsConnection = true }, .deliver(provesSessions: true))
+        expect(machine.omitsConnectionCredential, true)
+        expect(machine.head(.challenged()) { $0.bindsConnection = true }, .deliver(verifiesSessions: true))
     }
 
     // MARK: Unverified sessions
 
     @Test("an unverified session is accepted by any answer but the challenge again, and by none of a server in trouble")
     func judged() {
-        let cases: [(Challenge, slot: Int, status: Int, SessionTable<ExchangeTicket>.Proof?)] = [
+        let cases: [(Challenge, slot: Int, status: Int, SessionTable<ExchangeTicket>.VerificationResult?)] = [
             (.pass, 0, 200, .accepted), (.pass, 0, 404, .accepted), (.pass, 0, 503, .undecided),
             (.pass, 0, 429, .undecided), (.challenged(), 0, 401, nil), (.challenged(), 1, 401, .accepted),
             (.stale, 0, 401, .outdated), (.stale, 1, 401, .accepted), (.refused, 0, 401, nil),
             (.refused, 1, 401, .accepted), (.needsBody, 0, 200, nil), (.replay, 0, 409, .accepted),
         ]
-        for (challenge, slot, status, proof) in cases {
+        for (challenge, slot, status, result) in cases {
             var machine = Machine()
             machine.tryOut(0)
             _ = machine.head(challenge, slot: slot, status: status)
-            expect(machine.takeJudgement()?.proof, proof, "\(challenge), \(slot), \(status)")
+            expect(machine.nextVerdict()?.result, result, "\(challenge), \(slot), \(status)")
         }
     }
 
-    @Test("several unverified sessions of one request are judged, each by itself")
+    @Test("several unverified sessions of one request each get a verdict")
     func judgedEach() {
         var machine = Machine()
         expect(machine.start(missing: 0), .logIn(slot: 0))
         expect(machine.ready(missing: 1, isUnverified: true), .logIn(slot: 1))
         expect(machine.ready(isUnverified: true), .send)
         expect(machine.head(.challenged(), slot: 1, status: 401), .confirm(slot: 1))
-        expect(machine.takeJudgement(), SessionJudgement(slot: 0, proof: .accepted))
-        expect(machine.takeJudgement(), nil)
+        expect(machine.nextVerdict(), SessionVerdict(slot: 0, result: .accepted))
+        expect(machine.nextVerdict(), nil)
         machine.confirmationIsAwaited()
-        expect(machine.sessionKept(), .deliver(provesSessions: false))
-        expect(machine.takeJudgement(), nil)
+        expect(machine.sessionKept(), .deliver(verifiesSessions: false))
+        expect(machine.nextVerdict(), nil)
     }
 
     @Test("an exchange that ends before its answer leaves its unverified session undecided")
@@ -143,7 +144,7 @@ struct ExchangeMachineSessionTests {
             var machine = Machine()
             machine.tryOut(4)
             end(&machine)
-            expect(machine.takeJudgement(), SessionJudgement(slot: 4, proof: .undecided))
+            expect(machine.nextVerdict(), SessionVerdict(slot: 4, result: .undecided))
         }
     }
 
@@ -152,6 +153,6 @@ struct ExchangeMachineSessionTests {
         var machine = Machine()
         machine.tryOut(0)
         _ = machine.switched()
-        expect(machine.takeJudgement(), SessionJudgement(slot: 0, proof: .accepted))
+        expect(machine.nextVerdict(), SessionVerdict(slot: 0, result: .accepted))
     }
 }

@@ -13,20 +13,20 @@ private typealias Machine = ExchangeMachine
 struct ExchangeMachineTests {
     private let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
 
-    @Test("an answer that is no challenge passes, and proves the sessions")
+    @Test("an answer that is no challenge passes, and verifies the sessions")
     func passes() {
         var machine = Machine()
         expect(machine.start(missing: nil), .send)
-        expect(machine.head(.pass), .deliver(provesSessions: true))
+        expect(machine.head(.pass), .deliver(verifiesSessions: true))
         expect(machine.complete(), .finish)
         expect(machine.state, .ended)
     }
 
-    @Test("an answer of a server in trouble passes, and proves no session", arguments: [429, 500, 503])
+    @Test("an answer of a server in trouble passes, and verifies no session", arguments: [429, 500, 503])
     func trouble(status: Int) {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        expect(machine.head(.pass, status: status), .deliver(provesSessions: false))
+        expect(machine.head(.pass, status: status), .deliver(verifiesSessions: false))
     }
 
     @Test("a switch to another protocol is the end of the exchange")
@@ -41,7 +41,7 @@ struct ExchangeMachineTests {
     func connectionEnded() {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        for _ in 0..<Machine.mostResends { expect(machine.ended(.broken(lost, resend: .always)), .send) }
+        for _ in 0..<Machine.maxResends { expect(machine.ended(.broken(lost, resend: .always)), .send) }
         expect(machine.ended(.broken(lost, resend: .always)), .fail(lost))
     }
 
@@ -75,11 +75,12 @@ struct ExchangeMachineTests {
         expect(machine.complete(), .logIn(slot: 0))
         expect(machine.ready(), .send)
         expect(machine.takeConcludedChallenge(), .init(slot: 0, outcome: .answered))
-        expect(machine.head(.pass), .deliver(provesSessions: true))
+        expect(machine.head(.pass), .deliver(verifiesSessions: true))
         expect(machine.takeConcludedChallenge(), nil)
     }
 
-    @Test("a session that the server calls too old is won anew, and counts as just won only if nothing else is said")
+    @Test(
+        "a session that the server calls too old leads to a new login, and counts as new only if nothing else is said")
     func stale() {
         var machine = Machine()
         _ = machine.start(missing: nil)
@@ -88,22 +89,22 @@ struct ExchangeMachineTests {
             expect(machine.complete(), .logIn(slot: 1))
             expect(machine.ready(), .send)
         }
-        expect(machine.head(.stale, slot: 1), .deliver(provesSessions: false))
+        expect(machine.head(.stale, slot: 1), .deliver(verifiesSessions: false))
         expect(machine.takeConcludedChallenge(), .init(slot: 1, outcome: .passed))
     }
 
-    @Test("an answer is looked at once: what its beginning leaves open passes")
+    @Test("an answer is examined once: what its beginning leaves open passes")
     func looks() {
         for isChallenge in [true, false] {
             var machine = Machine()
             _ = machine.start(missing: nil)
-            expect(machine.head(.needsBody), .look)
-            expect(machine.state, .looking)
+            expect(machine.head(.needsBody), .examineBody)
+            expect(machine.state, .examining)
             if isChallenge {
                 expect(machine.head(.challenged(), slot: 1), .discard)
                 expect(machine.complete(), .logIn(slot: 1))
             } else {
-                expect(machine.head(.needsBody), .deliver(provesSessions: false))
+                expect(machine.head(.needsBody), .deliver(verifiesSessions: false))
             }
         }
     }
@@ -117,15 +118,15 @@ struct ExchangeMachineTests {
         expect(machine.takeConcludedChallenge(), .init(slot: 0, outcome: .failed))
     }
 
-    @Test("a refusal in spite of a session just won goes to the caller")
-    func refusedAfterWinning() {
+    @Test("a refusal in spite of a session just established goes to the caller")
+    func refusedAfterLogin() {
         var machine = Machine()
         _ = machine.start(missing: nil)
         machine.goRound()
-        expect(machine.head(.challenged()), .deliver(provesSessions: false))
+        expect(machine.head(.challenged()), .deliver(verifiesSessions: false))
     }
 
-    @Test("a session that another exchange had won before does not count as just won")
+    @Test("a session that another exchange had established does not count as new")
     func olderSession() {
         var machine = Machine()
         _ = machine.start(missing: nil)
@@ -133,7 +134,7 @@ struct ExchangeMachineTests {
         expect(machine.head(.challenged()), .discard)
     }
 
-    @Test("a session for a larger scope that another had won before does not count as just won either")
+    @Test("a session for a larger scope that another exchange had established does not count as new")
     func olderSessionOfLargerScope() {
         var machine = Machine()
         _ = machine.start(missing: nil)
@@ -146,27 +147,27 @@ struct ExchangeMachineTests {
     func endlessScopes() {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        for _ in 0..<Machine.mostRounds { machine.goRound(mayRepeat: true) }
-        expect(machine.head(.challenged()) { $0.mayRepeat = true }, .deliver(provesSessions: false))
-        expect(machine.rounds, Machine.mostRounds)
+        for _ in 0..<Machine.maxRounds { machine.goRound(mayRepeat: true) }
+        expect(machine.head(.challenged()) { $0.mayRepeat = true }, .deliver(verifiesSessions: false))
+        expect(machine.rounds, Machine.maxRounds)
     }
 
     @Test("seven conflicts are sent again, the eighth goes to the caller")
     func conflicts() {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        for _ in 0..<Machine.mostConflicts {
+        for _ in 0..<Machine.maxConflicts {
             expect(machine.head(.replay), .discard)
             expect(machine.complete(), .send)
         }
-        expect(machine.head(.replay), .deliver(provesSessions: false))
+        expect(machine.head(.replay), .deliver(verifiesSessions: false))
     }
 
     @Test("a conflict for a body that is no longer held goes to the caller")
     func conflictUnreplayable() {
         var machine = Machine()
         _ = machine.start(missing: nil)
-        expect(machine.head(.replay) { $0.canReplay = false }, .deliver(provesSessions: false))
+        expect(machine.head(.replay) { $0.canReplay = false }, .deliver(verifiesSessions: false))
     }
 
     @Test("a challenge for a body that is no longer held ends the exchange, and names the session to establish")
@@ -178,7 +179,7 @@ struct ExchangeMachineTests {
         expect(machine.state, .ended)
     }
 
-    @Test("sessions needed first are won one after the other before anything is sent")
+    @Test("sessions needed first are established one after the other before anything is sent")
     func ahead() {
         var machine = Machine()
         expect(machine.start(missing: 0), .logIn(slot: 0))
@@ -241,8 +242,8 @@ struct ExchangeMachineTests {
         _ = machine.start(missing: nil)
         machine.bodyIsUnread()
         expect(machine.timerExpired(), .readBody)
-        expect(machine.bodyRead(.goOn), .readOn)
-        expect(machine.bodyRead(.hungry), .askCaller)
+        expect(machine.bodyRead(.more), .readMore)
+        expect(machine.bodyRead(.needsInput), .askCaller)
         expect(machine.bodyRead(.done), .send)
         expect(machine.state, .sending)
         machine.bodyIsUnread()

@@ -15,7 +15,7 @@ struct ExchangeSessionTests {
 
     @Test("a challenge is read to its end, the login waited for, and the request sent again with its session")
     func challenged() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.get()
         rig.stream?.answer("401 Unauthorized", "X-Login: corp", "Content-Length: 4", body: "12")
         rig.settle()
@@ -37,7 +37,7 @@ struct ExchangeSessionTests {
 
     @Test("a request that has effects waits for its session before any of it is sent")
     func loginFirst() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.post("12")
         #expect(rig.sendings == 0)
         #expect(login.count == 1)
@@ -49,7 +49,7 @@ struct ExchangeSessionTests {
 
     @Test("a login that fails is told with its reason, and the request is not sent again")
     func loginFails() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.get()
         rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
         rig.settle()
@@ -63,7 +63,7 @@ struct ExchangeSessionTests {
     @Test("a login that hangs ends at timeouts.login, for the exchange that waits as for itself")
     func loginHangs() throws {
         let rig = try ExchangeRig(
-            logins: [login.standing("corp", detector: corp)], timeouts: .init(login: .seconds(30)))
+            logins: [login.authenticator("corp", detector: corp)], timeouts: .init(login: .seconds(30)))
         rig.get()
         rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
         rig.pass(.milliseconds(29_999))
@@ -80,9 +80,9 @@ struct ExchangeSessionTests {
     @Test("a challenge for a body that is gone ends the exchange, and the login runs for the next sending")
     func gone() throws {
         let rig = try ExchangeRig(
-            logins: [login.standing("corp", detector: corp)], replay: ReplayTiers(memory: 4))
+            logins: [login.authenticator("corp", detector: corp)], replay: ReplayTiers(memory: 4))
         // A session is held, so the body is not held back.
-        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), establishedAt: ExchangeRig.now)
         rig.post("", framing: .length(200_000), isComplete: false)
         rig.send(String(repeating: "x", count: 100_000))
         rig.settle()
@@ -102,8 +102,8 @@ struct ExchangeSessionTests {
         for (method, memory, isAllowed) in cases {
             // A body is held where a challenge may come.
             let rig = try ExchangeRig(
-                logins: [login.standing("corp", detector: corp)], replay: ReplayTiers(memory: memory))
-            _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+                logins: [login.authenticator("corp", detector: corp)], replay: ReplayTiers(memory: memory))
+            _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), establishedAt: ExchangeRig.now)
             rig.post("12", method: method)
             if rig.stream?.body.isEmpty == true { rig.stream?.takeBody() }
             #expect(rig.stream?.body == "12")
@@ -113,8 +113,8 @@ struct ExchangeSessionTests {
 
     @Test("a challenge on a session that can be confirmed is held for that, and passes where the session works")
     func confirmed() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp, confirms: true)])
-        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), wonAt: ExchangeRig.now)
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, confirms: true)])
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), establishedAt: ExchangeRig.now)
         rig.get("/secret")
         rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
         rig.settle()
@@ -123,11 +123,11 @@ struct ExchangeSessionTests {
         #expect(rig.services.gate.held(rig.key("corp")) != nil)
     }
 
-    @Test("a session that its confirmation finds over is won anew, and the request sent again once")
+    @Test("a session that its confirmation finds over leads to a login, and the request is sent again once")
     func over() throws {
         let login = HeldLogin(confirmation: .over)
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp, confirms: true)])
-        _ = rig.services.gate.adopt(rig.key("corp"), .named("old"), wonAt: ExchangeRig.now)
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, confirms: true)])
+        _ = rig.services.gate.adopt(rig.key("corp"), .named("old"), establishedAt: ExchangeRig.now)
         rig.get()
         rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
         rig.settle()
@@ -140,12 +140,12 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "ended"])
     }
 
-    @Test("two unverified sessions of one request are tried together, and each is judged")
+    @Test("two unverified sessions of one request are tried together, and each gets a verdict")
     func twoUnverified() throws {
         let (first, second) = (HeldLogin(), HeldLogin())
         let rig = try ExchangeRig(logins: [
-            first.standing("first", detector: NamedDetector(name: "first")),
-            second.standing("second", detector: NamedDetector(name: "second")),
+            first.authenticator("first", detector: NamedDetector(name: "first")),
+            second.authenticator("second", detector: NamedDetector(name: "second")),
         ])
         rig.post("12")
         first.end(.success(.named("first", isUnverified: true)))
@@ -165,7 +165,7 @@ struct ExchangeSessionTests {
 
     @Test("an unverified session whose first request ends without a word is tried by the next one")
     func undecided() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.post("12")
         login.end(.success(.named("corp", isUnverified: true)))
         rig.settle()
@@ -181,17 +181,17 @@ struct ExchangeSessionTests {
 
     @Test("an auth request is answered with the fields of its sessions, and nothing is sent")
     func authRequest() throws {
-        let rig = try ExchangeRig(logins: [login.standing("corp", detector: corp)])
-        rig.begin(ExchangeRequest(method: .get, framing: .none, isSubrequest: true))
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.begin(ExchangeRequest(method: .get, framing: .none, isAuthRequest: true))
         login.end(.success(.named("corp")))
         rig.settle()
         #expect(rig.caller.takeEvents().last == "ended")
         #expect(rig.sendings == 0)
     }
 
-    @Test("a page that trickles in is judged after two seconds by what is there")
+    @Test("a page that trickles in is examined after two seconds with the bytes received")
     func trickle() throws {
-        let rig = try ExchangeRig(logins: [login.standing("page", detector: WordDetector())])
+        let rig = try ExchangeRig(logins: [login.authenticator("page", detector: WordDetector())])
         rig.get()
         rig.stream?.answer("200 OK", "Content-Type: text/html", "Content-Length: 99", body: "<p>log")
         rig.pass(.milliseconds(1_999))
@@ -200,9 +200,9 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "body <p>log"])
     }
 
-    @Test("a page that is a login page goes to nobody")
+    @Test("a login page is not delivered to the caller")
     func page() throws {
-        let rig = try ExchangeRig(logins: [login.standing("page", detector: WordDetector())])
+        let rig = try ExchangeRig(logins: [login.authenticator("page", detector: WordDetector())])
         rig.get()
         rig.stream?.answerWhole("200 OK", "Content-Type: text/html", body: "<p>log in")
         rig.settle()

@@ -121,11 +121,11 @@ struct ExchangeTests {
             let rig = try ExchangeRig()
             rig.streams.prepare = { $0.isStale = true }
             rig.post("12", method: method)
-            for _ in 0...ExchangeMachine.mostResends {
+            for _ in 0...ExchangeMachine.maxResends {
                 rig.stream?.end(.gotNothing)
                 rig.settle()
             }
-            #expect(rig.sendings == (method == .put ? 1 + ExchangeMachine.mostResends : 1))
+            #expect(rig.sendings == (method == .put ? 1 + ExchangeMachine.maxResends : 1))
             #expect(rig.streams.all.allSatisfy { $0.body == "12" && $0.isReleased })
             #expect(rig.caller.takeEvents().last == "failed upstreamUnreachable")
         }

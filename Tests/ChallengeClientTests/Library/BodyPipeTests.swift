@@ -22,7 +22,7 @@ struct BodyPipeTests {
         return (BodyPipe { calls.add($0) }, calls)
     }
 
-    @Test("what is put in comes out, and then the end")
+    @Test("bytes put into a pipe come out, and then the end")
     func order() async throws {
         let (pipe, calls) = pipe()
         pipe.put([1, 2])
@@ -33,7 +33,7 @@ struct BodyPipeTests {
         #expect(calls.count == 0)
     }
 
-    @Test("an error comes behind what was put in before it")
+    @Test("an error of a pipe comes after the bytes put in before it")
     func error() async throws {
         let (pipe, _) = pipe()
         pipe.put([1])
@@ -42,7 +42,7 @@ struct BodyPipeTests {
         #expect(await pipe.next() == .failure(.shutDown))
     }
 
-    @Test("a full one says when there is room again, once")
+    @Test("a full pipe reports room again, once")
     func room() async throws {
         let (pipe, calls) = pipe()
         #expect(pipe.hasRoom)
@@ -78,7 +78,7 @@ struct BodyPipeTests {
         #expect(results.contains { if case .failure(let error)? = $0 { error.kind == .badRequest } else { false } })
     }
 
-    @Test("nothing is lost between a thread that fills it and a task that reads")
+    @Test("no byte of a pipe is lost between a thread that fills and a task that reads")
     func concurrent() async throws {
         let (pipe, _) = pipe()
         let total = 200_000

@@ -28,7 +28,7 @@ struct HandlerCallsTests {
         thread.join()
     }
 
-    @Test("what a handler returns or throws is passed on", arguments: [true, false])
+    @Test("the result or the error of a handler is passed on", arguments: [true, false])
     func outcome(isApart: Bool) async throws {
         try await withCalls(.seconds(60), isApart: isApart) { calls in
             let value = try await calls.run("x") { 5 }
@@ -55,7 +55,7 @@ struct HandlerCallsTests {
         }
     }
 
-    @Test("at the end all that run are given up, and none begins")
+    @Test("after a shutdown no running handler is waited for, and none begins")
     func end() async throws {
         try await withCalls(.seconds(60), isApart: true) { calls in
             let (begun, beginning) = AsyncStream<Void>.makeStream()
@@ -73,7 +73,7 @@ struct HandlerCallsTests {
         }
     }
 
-    @Test("many at once come to their own ends")
+    @Test("many handler calls at once each get their own result")
     func many() async throws {
         try await withCalls(.seconds(60), isApart: true) { calls in
             let sum = try await withThrowingTaskGroup(of: Int.self) { group in

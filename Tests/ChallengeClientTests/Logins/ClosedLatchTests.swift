@@ -20,11 +20,11 @@ struct ClosedLatchTests {
 
         var questions: Int { asked.load(ordering: .relaxed) }
 
-        func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
             asked.wrappingAdd(1, ordering: .relaxed)
-            let use = try await CredentialUse.look(up: latch, in: conversation)
+            let use = try await CredentialUse.lookUp(latch, in: conversation)
             if use.credential["pin"] == Secret("9999") {
-                throw use.reject(.rejected, serverWait: nil, in: conversation)
+                throw await use.reject(.rejected, serverWait: nil, in: conversation)
             }
             return Session()
         }

@@ -49,7 +49,7 @@ struct ConversationLogTests {
         log.loginEnded(key, failure.map { .failure($0) } ?? .success(Session()), cause, after: .milliseconds(5 * steps))
     }
 
-    @Test("are told with their steps and times, the last one first, and those under way before")
+    @Test("conversations are listed with steps and times, those under way first, then the latest")
     func order() {
         run("one", steps: 2)
         run("two", steps: 1, failing: .rejected)
@@ -63,7 +63,7 @@ struct ConversationLogTests {
         #expect(counter.calls.withLock { $0 } == 10)
     }
 
-    @Test("are bounded in number, in steps and in length")
+    @Test("logged conversations are bounded in number, in steps and in length")
     func bounds() {
         for number in 0..<30 { run("c\(number)", steps: 1) }
         #expect(log.conversations.count == 20)
@@ -74,7 +74,7 @@ struct ConversationLogTests {
         #expect(log.conversations[0].steps[0].text.count == 300)
     }
 
-    @Test("those in which nothing was sent are not among them, unless they fail in another way than before")
+    @Test("a conversation without a request is not logged, unless its failure differs from the previous one")
     func silent() {
         run("quiet", steps: 0)
         #expect(log.conversations.isEmpty)

@@ -17,14 +17,14 @@ struct LatencyHistogramTests {
         #expect(LatencyHistogram.bucket(of: .max) == LatencyHistogram.bounds.count)
     }
 
-    @Test("its bounds are 64 µs and their doubles, up to 67 s")
+    @Test("the bounds of a histogram are 64 µs and their doubles, up to 67 s")
     func range() {
         let bounds = LatencyHistogram.bounds
         #expect(bounds.first == 64 && bounds.last == 67_108_864)
         #expect(zip(bounds, bounds.dropFirst()).allSatisfy { $0 * 2 == $1 })
     }
 
-    @Test("two of them add up, bucket by bucket and in their sum")
+    @Test("two histograms add up, bucket by bucket and in their sum")
     func sums() {
         var one = LatencyHistogram()
         var other = LatencyHistogram()

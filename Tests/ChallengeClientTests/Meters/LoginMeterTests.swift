@@ -23,10 +23,10 @@ struct LoginMeterTests {
     private let field = InjectedField(name: .authorization, value: Secret("x"))
     private let rejected = LoginFailure(.rejected, challenge: "corp", detail: "")
 
-    private var unproven: Session {
+    private var unverified: Session {
         let latch = LatchKey(origin: key.origin, challenge: "corp", credential: "ann")
         return Session(
-            unproven: CredentialUse(key: latch, credential: Credential(name: "ann", fields: [:])), fields: [field])
+            unverified: CredentialUse(key: latch, credential: Credential(name: "ann", fields: [:])), fields: [field])
     }
 
     private func run(_ result: Result<Session, LoginFailure>, steps: Int = 1) {
@@ -35,24 +35,25 @@ struct LoginMeterTests {
         meter.loginEnded(key, result, LoginCause(.request), after: .zero)
     }
 
-    /// The counts by outcome; a session that was won is "won".
+    /// The counts by outcome; a session that was established is "succeeded".
     private var counts: [String: UInt64] {
         Dictionary(
-            meter.reading.counts.map { ($0.key.failure?.rawValue ?? "won", $0.value) }, uniquingKeysWith: { $0 + $1 })
+            meter.reading.counts.map { ($0.key.failure?.rawValue ?? "succeeded", $0.value) },
+            uniquingKeysWith: { $0 + $1 })
     }
 
-    @Test("a session that no server has judged is won when one accepts it, and once")
+    @Test("an unverified session counts as a login when a server accepts it, and once")
     func accepted() {
-        run(.success(unproven), steps: 0)
+        run(.success(unverified), steps: 0)
         #expect(counts.isEmpty)
         meter.sessionAccepted(key)
         meter.sessionAccepted(key)
-        #expect(counts == ["won": 1])
+        #expect(counts == ["succeeded": 1])
     }
 
-    @Test("a session that no server has judged and that is refused is a rejection, and never won")
+    @Test("an unverified session that is refused counts as a rejection, and never as a login")
     func refused() {
-        run(.success(unproven), steps: 0)
+        run(.success(unverified), steps: 0)
         meter.loginEnded(key, .failure(rejected), LoginCause(.request), after: .zero)
         #expect(counts == ["login-rejected": 1])
         // That of a session which served before is no login.
@@ -60,13 +61,13 @@ struct LoginMeterTests {
         #expect(counts == ["login-rejected": 1])
     }
 
-    @Test("a login of which nothing was asked, and fixed fields, are neither won nor lost")
+    @Test("a login that was asked for nothing, and fixed fields, count neither as success nor as failure")
     func nothingAsked() {
         run(.success(Session()))
         run(.success(Session(fields: [field])), steps: 0)
         #expect(counts.isEmpty)
         run(.success(Session(fields: [field])))
         run(.failure(rejected))
-        #expect(counts == ["won": 1, "login-rejected": 1])
+        #expect(counts == ["succeeded": 1, "login-rejected": 1])
     }
 }

@@ -4,7 +4,7 @@
 import ChallengeClient
 import Testing
 
-@Suite("What is counted of an upstream")
+@Suite("The counters of an upstream")
 struct UpstreamMeterTests {
     @Test("each status of three digits is counted for itself, whatever else an upstream says as one")
     func statuses() {
@@ -17,7 +17,7 @@ struct UpstreamMeterTests {
         #expect(meter.reading.whole.count == 10)
     }
 
-    @Test("what was cut off has no time, and a broken response has its status")
+    @Test("an exchange that was cut off has no duration, and a broken response has its status")
     func cutOff() {
         let meter = UpstreamMeter(name: "bank")
         meter.ended(.callerLost, whole: 5, own: 5)
@@ -29,7 +29,7 @@ struct UpstreamMeterTests {
         #expect(reading.whole.count == 1 && reading.whole.nanoseconds == 7 && reading.own.nanoseconds == 3)
     }
 
-    @Test("what two workers have counted adds up, and what was read before does not change")
+    @Test("the counts of two workers add up, and an earlier reading does not change")
     func sums() {
         let (one, other) = (UpstreamMeter(name: "bank"), UpstreamMeter(name: "bank"))
         one.ended(.response(status: 200), whole: 10, own: 1)

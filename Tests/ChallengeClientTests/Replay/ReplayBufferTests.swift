@@ -10,7 +10,7 @@ import Testing
 struct ReplayBufferTests {
     private let window = ReplayBuffer.window
 
-    @Test("what was taken is there again after a rewind, as long as it is within the limit")
+    @Test("taken bytes are there again after a rewind, within the limit")
     func replay() {
         let buffer = TestBody(memory: 10)
         buffer.append([1, 2, 3])
@@ -41,7 +41,7 @@ struct ReplayBufferTests {
         #expect(longer.take(9) == [2, 3, 4, 5])
     }
 
-    @Test("what grows beyond the limit after a rewind is not lost before it was taken again")
+    @Test("a body that grows beyond the limit after a rewind is not lost before it is taken again")
     func growsAfterRewind() {
         let buffer = TestBody(memory: 4)
         buffer.append([1, 2, 3])

@@ -36,7 +36,7 @@ struct ReplaySpoolTests {
         return body
     }
 
-    @Test("bodies share one budget, and what one gives back another takes")
+    @Test("bodies share one budget, and bytes released by one are available to another")
     func shared() {
         let (spool, told) = spool(limit: 400_000)
         var first: TestBody? = body(spool, onDisk: Self.piece)
@@ -52,7 +52,7 @@ struct ReplaySpoolTests {
         #expect(body(spool, onDisk: Self.piece).canReplay)
     }
 
-    @Test("another limit is in force at once, and what is there stays")
+    @Test("a changed limit of the spool applies at once, and existing bodies stay")
     func limit() {
         let (spool, _) = spool(limit: 1_000_000)
         let first = body(spool, onDisk: 600_000)
@@ -62,7 +62,7 @@ struct ReplaySpoolTests {
         #expect(first.rewind())
     }
 
-    @Test("workers that spool at once count to nothing in the end, and never beyond the limit")
+    @Test("workers that spool at once never exceed the limit, and release everything in the end")
     func atOnce() async {
         let (spool, _) = spool(limit: 2_000_000)
         await withTaskGroup(of: Void.self) { group in
@@ -78,7 +78,7 @@ struct ReplaySpoolTests {
         #expect(spool.figures.bytesInUse == 0)
     }
 
-    @Test("trouble is told once, and once more when it has been well for half a minute")
+    @Test("trouble of the spool is reported once, and its end after half a minute without trouble")
     func told() {
         let (spool, told) = spool()
         disk.state.withLock { $0.isFull = true }
@@ -97,7 +97,7 @@ struct ReplaySpoolTests {
         #expect(told.all.count == 2)
     }
 
-    @Test("another kind of trouble is told when the first was told a while ago")
+    @Test("another kind of trouble is reported if the first report was a while ago")
     func anotherKind() {
         let (spool, told) = spool()
         disk.state.withLock { $0.isFull = true }
@@ -110,7 +110,7 @@ struct ReplaySpoolTests {
         #expect(told.all == [.writing(28), .opening(2)])
     }
 
-    @Test("a file system that fails is not planned with for a second")
+    @Test("after a file system error no room is planned for a second")
     func pause() {
         let (spool, _) = spool(limit: 500_000)
         disk.state.withLock { $0.isMissing = true }
@@ -122,7 +122,7 @@ struct ReplaySpoolTests {
     }
 
     @Test(
-        "each trouble says what happened and what to do",
+        "each trouble of the spool says what happened and what to do",
         arguments: [
             (ReplayTrouble.budget(7), "`limits.replay`"), (.opening(2), "No such file or directory"),
             (.opening(2), "$RUNTIME_DIRECTORY"), (.writing(28), "No space left on device"), (.reading(5), "error"),

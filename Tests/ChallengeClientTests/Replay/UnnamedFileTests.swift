@@ -50,7 +50,7 @@ final class UnnamedFileTests {
         return bytes
     }
 
-    @Test("what was written is read back, from anywhere, and there is never a name", arguments: [false, true])
+    @Test("an unnamed file is read back at any offset, and never has a name", arguments: [false, true])
     func roundTrip(isNamed: Bool) throws {
         let file = try UnnamedFile(directory: directory, isNamed: isNamed)
         #expect(names == [])
@@ -61,7 +61,7 @@ final class UnnamedFileTests {
         #expect(throws: ReplayFileError(EIO)) { try self.read(3, of: file, at: 3) }
     }
 
-    @Test("nobody else may read it", arguments: [false, true])
+    @Test("an unnamed file is readable by its owner only", arguments: [false, true])
     func mode(isNamed: Bool) throws {
         let file = try UnnamedFile(directory: directory, isNamed: isNamed)
         let modes = (0..<4096).compactMap { number -> mode_t? in

@@ -56,7 +56,7 @@ struct RequestCookiesTests {
         #expect(try sent([session("sid=1; Path=/", "app=2; Path=/app")], to: target) == ["Cookie: \(line)"])
     }
 
-    @Test("what is for the server as a whole goes to no cookie's path")
+    @Test("a request for the server as a whole (*) matches no cookie's path")
     func asterisk() throws {
         #expect(try sent([session("sid=1; Path=/")], to: "*") == [])
     }

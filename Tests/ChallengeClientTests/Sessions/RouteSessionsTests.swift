@@ -15,9 +15,9 @@ struct RouteSessionsTests {
     private let gate = SharedAttemptGate(now: { 0 })
     private let ticket = ExchangeTicket(worker: 0, exchange: 1)
 
-    private func win(_ key: SessionKey, _ value: String, expiresAt: Int64? = nil, now: Int64 = 0) {
+    private func logIn(_ key: SessionKey, _ value: String, expiresAt: Int64? = nil, now: Int64 = 0) {
         let old = gate.held(key)?.generation
-        _ = gate.change { $0.ask(for: key, rejected: old, waiter: ticket, now: now) }
+        _ = gate.change { $0.requestSession(key, rejected: old, waiter: ticket, now: now) }
         let field = InjectedField(name: .authorization, value: Secret(value))
         _ = gate.change {
             $0.sessions.finish(
@@ -25,12 +25,12 @@ struct RouteSessionsTests {
         }
     }
 
-    @Test("a snapshot is taken when something has changed, and only then")
+    @Test("a route's snapshot is refreshed only after a change")
     func refresh() {
         let route = RouteSessions(slots: [.slot("a"), .slot("b")])
         route.refresh(from: gate, now: 0)
         #expect(route.generations == [0, 0])
-        win(route.slots[1].key, "one")
+        logIn(route.slots[1].key, "one")
         #expect(route.generations == [0, 0])
         route.refresh(from: gate, now: 0)
         #expect(route.generations == [0, 1])
@@ -43,10 +43,10 @@ struct RouteSessionsTests {
         #expect(route.fields === SessionFields.none)
     }
 
-    @Test("a session that has ended goes without any change elsewhere")
+    @Test("an expired session leaves the snapshot without any other change")
     func expiry() {
         let route = RouteSessions(slots: [.slot("a")])
-        win(route.slots[0].key, "one", expiresAt: 1000)
+        logIn(route.slots[0].key, "one", expiresAt: 1000)
         route.refresh(from: gate, now: 999)
         #expect(route.generations == [1])
         route.refresh(from: gate, now: 1000)
@@ -56,8 +56,8 @@ struct RouteSessionsTests {
     @Test("the earliest renewal counts, and one that was taken care of pauses even when it fails")
     func renewal() {
         let route = RouteSessions(slots: [.slot("a"), .slot("b")])
-        win(route.slots[0].key, "one", expiresAt: 100_000)
-        win(route.slots[1].key, "two", expiresAt: 10_000)
+        logIn(route.slots[0].key, "one", expiresAt: 100_000)
+        logIn(route.slots[1].key, "two", expiresAt: 10_000)
         route.refresh(from: gate, now: 0)
         #expect((8000...8500).contains(route.renewAt))
         route.postponeRenewal(until: 9000)

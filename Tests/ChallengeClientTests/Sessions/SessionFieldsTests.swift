@@ -32,7 +32,7 @@ struct SessionFieldsTests {
     }
 
     @Test(
-        "all other fields stay",
+        "fields of other names than the session's stay",
         arguments: [
             "Cookie", "Proxy-Authorization", "X-Api-Ke", "X-Api-Key2", "Y_Api_Key", "Y-Api-Key", "Cook_ie", "X_Api_Ke",
             "Xapi-Key-",
@@ -56,13 +56,13 @@ struct SessionFieldsTests {
         }
     }
 
-    @Test("where there is no session, nothing gives way")
+    @Test("without a session no field of the caller gives way")
     func none() {
         let isOverridden = SessionFields.none.override(.authorization, named: Array("Authorization".utf8).span)
         #expect(!isOverridden)
     }
 
-    @Test("they are appended in order, and no description shows a value")
+    @Test("session fields are appended in order, and no description shows a value")
     func appended() throws {
         let sink = FieldSink()
         fields.write(into: sink)

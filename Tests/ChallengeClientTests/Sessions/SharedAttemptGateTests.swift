@@ -8,26 +8,27 @@ import Testing
 
 @Suite("The sessions that workers share")
 struct SharedAttemptGateTests {
-    @Test("the version moves with every change of what is held, and not with questions")
+    @Test("the gate's version moves with every change of the held sessions, and not with queries")
     func versions() {
         let gate = SharedAttemptGate(now: { 0 })
         let ticket = ExchangeTicket(worker: 0, exchange: 1)
         let before = gate.version
-        #expect(gate.change { $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) } == .go)
+        #expect(gate.change { $0.requestSession(.bank, rejected: nil, waiter: ticket, now: 0) } == .logIn)
         #expect(gate.held(.bank) == nil)
         #expect(gate.version == before)
         let outcomes = gate.finish(.bank, with: .success(Session(fields: [])))
         #expect(outcomes.map(\.waiter) == [ticket])
-        let won = gate.version
-        #expect(won != before)
-        guard case .use(let held) = gate.change({ $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) }) else {
+        let established = gate.version
+        #expect(established != before)
+        guard case .use(let held) = gate.change({ $0.requestSession(.bank, rejected: nil, waiter: ticket, now: 0) })
+        else {
             Issue.record("the session is not used")
             return
         }
-        #expect(gate.version == won)
+        #expect(gate.version == established)
         #expect(gate.held(.bank) == held)
         #expect(gate.change { $0.sessions.drop { _ in true } } == [.bank])
-        #expect(gate.version != won)
+        #expect(gate.version != established)
         #expect(gate.held(.bank) == nil)
     }
 
@@ -35,9 +36,9 @@ struct SharedAttemptGateTests {
     func leaving() {
         let gate = SharedAttemptGate(now: { 0 })
         let (stays, leaves) = (ExchangeTicket(worker: 0, exchange: 1), ExchangeTicket(worker: 1, exchange: 1))
-        _ = gate.change { $0.ask(for: .bank, rejected: nil, waiter: leaves, now: 0) }
-        #expect(gate.change { $0.ask(for: .bank, rejected: nil, waiter: stays, now: 0) } == .wait)
-        gate.change { $0.sessions.leave(.bank, waiter: leaves) }
+        _ = gate.change { $0.requestSession(.bank, rejected: nil, waiter: leaves, now: 0) }
+        #expect(gate.change { $0.requestSession(.bank, rejected: nil, waiter: stays, now: 0) } == .wait)
+        gate.change { $0.sessions.removeWaiter(leaves, of: .bank) }
         #expect(gate.finish(.bank, with: .success(Session(fields: []))).map(\.waiter) == [stays])
     }
 
@@ -54,15 +55,15 @@ struct SharedAttemptGateTests {
                     group.addTask {
                         for exchange in 0..<20 {
                             let ticket = ExchangeTicket(worker: worker, exchange: UInt64(exchange))
-                            switch gate.change({ $0.ask(for: .bank, rejected: nil, waiter: ticket, now: 0) }) {
-                            case .go:
+                            switch gate.change({ $0.requestSession(.bank, rejected: nil, waiter: ticket, now: 0) }) {
+                            case .logIn:
                                 leads.add(1)
                                 let session = Session(fields: [], expiresAt: nil)
                                 let outcomes = gate.finish(.bank, with: .success(session))
                                 told.add(outcomes.count)
                             case .use: used.add(1)
                             case .wait: break
-                            case .no, .overloaded, .prove: Issue.record("round \(round)")
+                            case .refuse, .overloaded, .verify: Issue.record("round \(round)")
                             }
                         }
                     }
@@ -73,10 +74,12 @@ struct SharedAttemptGateTests {
         }
     }
 
-    @Test("a generation that many threads reject is won anew once")
+    @Test("a generation that many threads reject leads to one login")
     func oneRenewal() async {
         let gate = SharedAttemptGate(limits: SessionLimits(waiters: 10_000), now: { 0 })
-        _ = gate.change { $0.ask(for: .bank, rejected: nil, waiter: ExchangeTicket(worker: 0, exchange: 0), now: 0) }
+        _ = gate.change {
+            $0.requestSession(.bank, rejected: nil, waiter: ExchangeTicket(worker: 0, exchange: 0), now: 0)
+        }
         _ = gate.finish(.bank, with: .success(Session(fields: [])))
         let old = gate.held(.bank)?.generation
         let leads = Count()
@@ -86,8 +89,8 @@ struct SharedAttemptGateTests {
                 group.addTask {
                     for exchange in 0..<50 {
                         let ticket = ExchangeTicket(worker: worker, exchange: UInt64(exchange))
-                        let decision = gate.change { $0.ask(for: .bank, rejected: old, waiter: ticket, now: 0) }
-                        if decision == .go {
+                        let decision = gate.change { $0.requestSession(.bank, rejected: old, waiter: ticket, now: 0) }
+                        if decision == .logIn {
                             leads.add(1)
                             _ = gate.finish(.bank, with: .success(Session(fields: [])))
                         }

@@ -27,21 +27,22 @@ final class ExchangeRig {
 
     init(
         logins: [Authenticator] = [], timeouts: UpstreamPlan.Timeouts = .init(),
-        replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), waiters: Int = 1024
+        replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), waiters: Int = 1024,
+        store: any AttemptStore = UnkeptAttempts()
     ) throws {
         loop = try EventLoop(clock: clock)
         loop.turnOnce()
         services = ClientServices(
-            gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), now: { Self.now }),
+            gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), store: store, now: { Self.now }),
             credentials: NoCredentials(), state: MemoryStore(), wallClock: { Self.now }, chance: { 0.5 },
             observer: LoginNotes())
         runtime = try ClientRuntime(loop: loop, worker: 0, services: services, connections: 1)
         streams = FakeStreams(driver: runtime.driver)
-        var standing = Authenticators()
-        for login in logins { standing.stand(login) }
+        var authenticators = Authenticators()
+        for login in logins { authenticators.add(login) }
         let plan = UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: 1), path: "/"),
-            timeouts: timeouts, replay: replay, logins: standing)
+            timeouts: timeouts, replay: replay, logins: authenticators)
         client = UpstreamClient(plan: plan, runtime: runtime, streams: streams)
         exchange = Exchange(runtime: runtime, caller: caller)
     }
@@ -137,7 +138,7 @@ final class HeldLogin: Sendable {
     }
 
     /// The login as it stands at the upstream of a rig, under `name`.
-    func standing(
+    func authenticator(
         _ name: String, detector: any ChallengeDetector, confirms: Bool = false, isAhead: Bool = false
     ) -> Authenticator {
         Authenticator(
@@ -157,7 +158,7 @@ final class HeldLogin: Sendable {
         let login: HeldLogin
         let confirmation: SessionConfirmation
 
-        func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
             try await login.wait().get()
         }
 
@@ -183,7 +184,7 @@ extension Session {
         guard isUnverified else { return Session(fields: fields) }
         let key = LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: name, credential: name)
         return Session(
-            unproven: CredentialUse(key: key, credential: Credential(name: name, fields: ["password": Secret(name)])),
+            unverified: CredentialUse(key: key, credential: Credential(name: name, fields: ["password": Secret(name)])),
             fields: fields)
     }
 }

@@ -26,7 +26,7 @@ final class FakeCaller: ExchangeCaller {
         return events
     }
 
-    func exchangeAuthorizes(_ answer: SubrequestAnswer) {
+    func exchangeAuthorizes(_ answer: AuthRequestAnswer) {
         var names: [String] = []
         answer.forEachField { name, _ in names.append(name.text(.all(of: name))) }
         events.append("fields \(names.joined(separator: ", ")) for \(answer.lifetime) s")

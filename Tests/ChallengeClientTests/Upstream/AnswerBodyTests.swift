@@ -6,7 +6,7 @@ import Testing
 
 @testable import ChallengeClient
 
-@Suite("Where an answer ends")
+@Suite("The end of an answer's body")
 struct AnswerBodyTests {
     /// What became of a body that came in these pieces.
     private struct Result: Equatable {
@@ -44,7 +44,7 @@ struct AnswerBodyTests {
 
     private let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked"
 
-    @Test("a length is counted, and a byte more belongs to no answer")
+    @Test("a body with a length is counted, and a byte more belongs to no answer")
     func length() throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5"
         #expect(try read(head, []) == Result())
@@ -54,7 +54,7 @@ struct AnswerBodyTests {
         #expect(try read("HTTP/1.1 200 OK\r\nContent-Length: 0", []).isWhole)
     }
 
-    @Test("what ends with the connection is never whole by itself")
+    @Test("a body that ends with the connection is never complete by itself")
     func untilEnd() throws {
         #expect(try read("HTTP/1.1 200 OK", ["a", "b"]) == Result(data: "ab"))
     }
@@ -70,7 +70,7 @@ struct AnswerBodyTests {
         }
     }
 
-    @Test("chunks are taken apart wherever they are cut, and trailers with them")
+    @Test("chunks and trailers are decoded wherever they are cut")
     func chunks() throws {
         let bytes = "5;a=b\r\nhello\r\n6\r\n world\r\n000\r\nX-Sum: 1\r\nExpires: 0\r\n\r\n"
         let whole = Result(data: "hello world", trailers: "X-Sum: 1\r\nExpires: 0\r\n", isWhole: true)
@@ -112,7 +112,7 @@ struct AnswerBodyTests {
         }
     }
 
-    @Test("what is read next has nothing of what was read before")
+    @Test("an answer's body has no bytes of the previous one")
     func again() throws {
         var body = AnswerBody()
         var data = ByteQueue()

@@ -52,12 +52,12 @@ private let table = [
         words: "it refuses the connection, or nothing listens there", advice: "it runs", isUnsent: true),
     FailureRow(
         failure: failure(.couldNotConnect, system: EHOSTUNREACH), kind: .unreachable,
-        words: "this machine has no way to its address", advice: "it runs", type: "destination_ip_unroutable",
+        words: "this machine has no route to its address", advice: "it runs", type: "destination_ip_unroutable",
         isUnsent: true),
     FailureRow(
         failure: failure(
             .operationTimedOut, "Failed to connect to 127.0.0.1 port 443 after 300 ms: Timeout was reached"),
-        kind: .timedOut, words: "no connection came about in time", advice: "timeouts.connect",
+        kind: .timedOut, words: "no connection was established in time", advice: "timeouts.connect",
         type: "connection_timeout"),
     FailureRow(
         failure: failure(.operationTimedOut, "SSL connection timeout"), kind: .timedOut,
@@ -80,56 +80,56 @@ private let table = [
     FailureRow(failure: failure(.http2, connected: true), kind: .unreachable, words: lost),
     FailureRow(
         failure: failure(.weirdServerReply, connected: true), kind: .protocolError,
-        words: "its answer ended in the middle of its head, or is no HTTP", advice: "one of HTTP"),
+        words: "its answer ended in the middle of its head, or is not HTTP", advice: "speaks HTTP"),
     FailureRow(
         failure: failure(.writeError, connected: true), kind: .protocolError,
-        words: "its answer is not HTTP as the standard has it", advice: "one of HTTP"),
+        words: "its answer is not valid HTTP", advice: "speaks HTTP"),
     FailureRow(
         failure: failure(.http2Stream, "HTTP/2 stream 1 was not closed cleanly: PROTOCOL_ERROR (err 1)"),
-        kind: .protocolError, words: "its answer is not HTTP as the standard has it"),
+        kind: .protocolError, words: "its answer is not valid HTTP"),
     FailureRow(
         failure: failure(.http2Stream, "HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)"),
-        kind: .unreachable, words: "it broke the request off"),
+        kind: .unreachable, words: "it aborted the request"),
     FailureRow(
         failure: failure(.http2Stream, "HTTP/2 stream 1 was not closed cleanly: HTTP_1_1_REQUIRED (err 13)"),
         kind: .unreachable, words: "it wants HTTP/1.1 for this request: set `http: 1.1`"),
     FailureRow(
-        failure: failure(.http2Stream), kind: .protocolError, words: "its answer is not HTTP as the standard has it"
+        failure: failure(.http2Stream), kind: .protocolError, words: "its answer is not valid HTTP"
     ),
     FailureRow(failure: failure(.outOfMemory), kind: .unreachable, words: "the transfer failed"),
     FailureRow(
         failure: failure(.couldNotResolveProxy, proxied: true), kind: .unreachable,
-        words: "the name of the proxy on the way cannot be resolved", advice: "`proxy`", isUnsent: true),
+        words: "the name of the outbound proxy cannot be resolved", advice: "`proxy`", isUnsent: true),
     FailureRow(
         failure: failure(.couldNotConnect, proxied: true, system: ECONNREFUSED), kind: .unreachable,
-        words: "the proxy on the way refuses the connection, or nothing listens there", advice: "`proxy`",
+        words: "the outbound proxy refuses the connection, or nothing listens there", advice: "`proxy`",
         isUnsent: true),
     FailureRow(
         failure: failure(.receiveError, proxied: true, status: 403), kind: .unreachable,
-        words: "the proxy on the way answered with 403 and made no connection", advice: "`proxy`"),
+        words: "the outbound proxy answered with 403 and made no connection", advice: "`proxy`"),
     FailureRow(
         failure: failure(.receiveError, proxied: true, status: 407), kind: .unreachable,
-        words: "the proxy on the way wants a login (407)", advice: "`proxy`"),
+        words: "the outbound proxy wants a login (407)", advice: "`proxy`"),
     FailureRow(
         failure: failure(.receiveError, proxied: true, connected: true, status: 200), kind: .unreachable,
         words: lost,
         type: "connection_terminated"),
     FailureRow(
         failure: failure(.operationTimedOut, proxied: true), kind: .timedOut,
-        words: "no connection came about in time", advice: "timeouts.connect"),
+        words: "no connection was established in time", advice: "timeouts.connect"),
     FailureRow(
         failure: failure(.proxy, proxied: true, socks: .refused), kind: .unreachable,
-        words: "it refused the connection from the proxy on the way", advice: "`proxy`", isUnsent: true),
+        words: "it refused the connection from the outbound proxy", advice: "`proxy`", isUnsent: true),
     FailureRow(
         failure: failure(.peerFailedVerification, proxied: true, verify: 10), kind: .tls,
-        words: "its certificate has expired, or one that leads from it to an authority has", advice: "renewed",
+        words: "its certificate or an intermediate one has expired", advice: "renewed",
         type: "tls_certificate_error"),
     FailureRow(
-        failure: failure(.sslPinnedKeyMismatch), kind: .tls, words: "its public key is none of those in `tls.pin`",
+        failure: failure(.sslPinnedKeyMismatch), kind: .tls, words: "its public key matches no pin in `tls.pin`",
         advice: "new pin", type: "tls_certificate_error"),
 ]
 
-@Suite("What a failed transfer means")
+@Suite("The meaning of a failed transfer")
 struct FailureMeaningTests {
     private func tls(_ error: CurlError, _ text: String = "", verifyResult: Int = 1) -> TLSFault? {
         var failure = TransferFailure(error)
@@ -143,7 +143,7 @@ struct FailureMeaningTests {
     }
 
     @Test(
-        "what OpenSSL finds wrong with a certificate is known by its number",
+        "a certificate fault found by OpenSSL is known by its number",
         arguments: [
             (9, TLSFault.notYetValid), (10, .expired), (18, .selfSigned), (19, .unknownAuthority),
             (20, .unknownAuthority),
@@ -155,7 +155,7 @@ struct FailureMeaningTests {
     }
 
     @Test(
-        "why a handshake broke is known by OpenSSL's numbers, not by its words",
+        "the cause of a failed handshake is known by OpenSSL's numbers, not by its words",
         arguments: [
             ("0A00010B", TLSFault.noTLS), ("0A00009C", .noTLS), ("0A0000C6", .noTLS), ("0A000102", .version),
             ("0A00042E", .version), ("0A00014D", .version), ("0A000126", .cutOff), ("0A000410", .alert(40)),
@@ -166,7 +166,7 @@ struct FailureMeaningTests {
     }
 
     @Test(
-        "what is none of OpenSSL's codes is not taken for one",
+        "a text without an OpenSSL code is not taken for one",
         arguments: ["error:", "error:zz:x", "error", "a:error:80000002:b"])
     func noCode(text: String) { #expect(tls(.sslConnectError, text) == .cutOff) }
 

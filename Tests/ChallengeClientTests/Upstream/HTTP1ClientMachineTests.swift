@@ -101,7 +101,7 @@ struct HTTP1ClientMachineTests {
             case .inputEnded: _ = machine.inputEnded()
             case .settle: _ = machine.settle(isSent: true)
             case .end: _ = machine.end(isKept: true)
-            case .rest: _ = machine.rest()
+            case .rest: _ = machine.becomeIdle()
             case .ready: _ = machine.ready()
             case .close: machine.close()
             }
@@ -111,7 +111,7 @@ struct HTTP1ClientMachineTests {
     /// All that tells one state from another.
     private static func facts(_ machine: borrowing Machine) -> [Bool] {
         [
-            machine.isRunning, machine.isConnecting, machine.isResting, machine.hasSwitched, machine.awaitsContinue,
+            machine.isRunning, machine.isConnecting, machine.isIdle, machine.hasSwitched, machine.awaitsContinue,
             machine.isHeld, machine.hasWaited, machine.wasIgnored, machine.ready() == .advance,
             machine.ready() == .close, machine.interest(isPaused: false, hasOutput: false).isEmpty,
             machine.interest(isPaused: false, hasOutput: true).contains(.write),
@@ -134,7 +134,7 @@ struct HTTP1ClientMachineTests {
         }
     }
 
-    @Test("what comes on a connection between two requests closes it")
+    @Test("bytes on a connection between two requests close it")
     func readiness() throws {
         for stage in Stage.allCases {
             let action: Machine.ReadyAction =

@@ -142,7 +142,7 @@ struct ScriptedAnswerTests {
         }
     }
 
-    @Test("what comes after an answer is left unread, and its connection takes no other request")
+    @Test("bytes after an answer are left unread, and the connection takes no other request")
     func after() throws {
         for head in [Self.hello, "HTTP/1.1 204 None\r\n\r\n", "\(Self.chunked)0\r\n\r\n"] {
             for extra in ["x", "HTTP/1.1 200 OK\r\n\r\n"] {

@@ -64,7 +64,7 @@ final class ScriptedClient: UpstreamStream {
         transfer.owner = Owner(self)
         transfer.isUpgrade = request.isUpgrade
         transfer.begin(request)
-        transfer.mayMeetIdleTimeout = machine.isResting && request.mayGoAgain
+        transfer.mayMeetIdleTimeout = machine.isIdle && request.canResend
         let awaitsContinue = request.expectsContinue && request.hasBody
         if machine.begin(request.framing, awaitsContinue: awaitsContinue) == .send {
             sendHead()
@@ -106,7 +106,7 @@ final class ScriptedClient: UpstreamStream {
     func rest() -> Bool {
         transfer.owner = nil
         transfer.reset()
-        return machine.rest()
+        return machine.becomeIdle()
     }
 
     /// Changes the machine alone, without carrying anything out.
@@ -165,7 +165,7 @@ final class ScriptedClient: UpstreamStream {
 
     private func settle() {
         switch machine.settle(isSent: transfer.upload.isComplete) {
-        case .goOn: break
+        case .proceed: break
         case .finish: finish(nil)
         case .switchProtocol: outcome.end = .switched
         }
@@ -181,7 +181,7 @@ final class ScriptedClient: UpstreamStream {
     /// Ends the turn of the loop in which the owner is told.
     private func tell() {
         driver.wake()
-        while driver.beforeWait(now: loop.now).didWork { driver.wake(); if !transfer.hasNews { return } }
+        while driver.beforeWait(now: loop.now).didWork { driver.wake(); if !transfer.isEnqueued { return } }
     }
 
     // MARK: UpstreamStream

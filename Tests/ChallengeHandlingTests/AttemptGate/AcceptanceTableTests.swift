@@ -4,13 +4,13 @@
 import ChallengeHandling
 import Testing
 
-@Suite("Marks of accepted values")
+@Suite("Acceptance table")
 struct AcceptanceTableTests {
     private func key(_ challenge: String = "corp") -> LatchKey {
         LatchKey(origin: Origin(scheme: .https, host: "a.example"), challenge: challenge, credential: "ann")
     }
 
-    @Test("a mark is of one value for one challenge, keeps the last path, and goes when the value is rejected")
+    @Test("an acceptance is for one value and challenge, keeps the last path, and ends when the value is rejected")
     func marks() {
         var table = AcceptanceTable()
         table.accept(key(), digest: [1], Acceptance(path: "/a", at: 1))
@@ -23,7 +23,7 @@ struct AcceptanceTableTests {
         #expect(table.acceptance(key(), digest: [1]) == nil)
     }
 
-    @Test("a table is read back as it was written, and what is none is an empty one")
+    @Test("an acceptance table is restored unchanged, and invalid bytes give an empty one")
     func bytes() {
         var table = AcceptanceTable()
         table.accept(key(), digest: [1, 255], Acceptance(path: "/a b/\u{e4}", at: 1))
@@ -34,7 +34,7 @@ struct AcceptanceTableTests {
         }
     }
 
-    @Test("marks are bounded: the oldest of a key, the oldest of all, and a path that is too long go")
+    @Test("acceptances are limited: the oldest per key, the oldest of all, and long paths are dropped")
     func bounds() {
         var table = AcceptanceTable()
         for number in 0..<40 { table.accept(key(), digest: [UInt8(number)], Acceptance(path: "/", at: 0)) }
@@ -45,7 +45,7 @@ struct AcceptanceTableTests {
         #expect(Acceptance(path: String(repeating: "x", count: 1_025), at: 0).path == nil)
     }
 
-    @Test("a merge keeps both tables' marks, and its own where both have one")
+    @Test("merging acceptance tables keeps both, and the own acceptance if both have one")
     func merge() {
         var own = AcceptanceTable()
         own.accept(key(), digest: [1], Acceptance(path: "/own", at: 1))

@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Testing
 
-@Suite("A table of latches")
+@Suite("Latch table")
 struct LatchTableTests {
     private func key(_ challenge: String = "bank-pin", host: String = "bank.example.com") -> LatchKey {
         LatchKey(origin: Origin(scheme: .https, host: host), challenge: challenge, credential: "bank-pin")
@@ -14,7 +14,7 @@ struct LatchTableTests {
         Latch(reason: .rejected, closedAt: closedAt, opensAt: opensAt)
     }
 
-    @Test("holds for that origin, challenge, credential and value only")
+    @Test("a latch holds for its origin, challenge, credential and value only")
     func holds() {
         var table = LatchTable()
         table.close(key(), digest: [1], latch(10))
@@ -27,7 +27,7 @@ struct LatchTableTests {
         #expect(table.closedLatch(elsewhere, digest: [1], now: 20) == nil)
     }
 
-    @Test("opens a latch at its time, not before")
+    @Test("a latch opens at its time, not before")
     func opensByTime() {
         var table = LatchTable()
         table.close(key(), digest: [1], latch(10, opensAt: 100))
@@ -39,7 +39,7 @@ struct LatchTableTests {
         #expect(table.entries.isEmpty)
     }
 
-    @Test("closes again with the later reason and time")
+    @Test("a latch that closes again has the later reason and time")
     func closesAgain() {
         var table = LatchTable()
         table.close(key(), digest: [1], latch(10, opensAt: 20))
@@ -48,7 +48,7 @@ struct LatchTableTests {
         #expect(table.entries.map(\.latch) == [locked])
     }
 
-    @Test("opens all values of a challenge for an operator, at every origin")
+    @Test("unlatching a challenge opens the latches of all its values at every origin")
     func unlatch() {
         var table = LatchTable()
         table.close(key(), digest: [1], latch(1))
@@ -60,7 +60,7 @@ struct LatchTableTests {
         #expect(table.entries.map(\.key.challenge) == ["other"])
     }
 
-    @Test("forgets the earliest value of a key beyond its bound, never another key's")
+    @Test("a latch table drops the earliest value of a full key, never another key's")
     func boundPerKey() {
         var table = LatchTable()
         table.close(key("other"), digest: [0], latch(0))
@@ -71,7 +71,7 @@ struct LatchTableTests {
         #expect(table.closedLatch(key("other"), digest: [0], now: 100) != nil)
     }
 
-    @Test("is bounded as a whole")
+    @Test("a latch table is limited in its total size")
     func bound() {
         var table = LatchTable()
         for index in 0..<LatchTable.limit + 10 { table.close(key("c\(index)"), digest: [1], latch(Int64(index))) }
@@ -79,7 +79,7 @@ struct LatchTableTests {
         #expect(table.entries.first?.key.challenge == "c10")
     }
 
-    @Test("comes back from its bytes as it was")
+    @Test("a latch table is restored unchanged from its bytes")
     func roundTrip() {
         var table = LatchTable()
         table.close(key(), digest: [0x00, 0xAB, 0xFF], latch(10))
@@ -89,7 +89,7 @@ struct LatchTableTests {
     }
 
     @Test(
-        "is not read from anything else, nor in part",
+        "a latch table is not restored from invalid or partly valid bytes",
         arguments: [
             "", "{}", "[]", #"{"version":2,"latches":[]}"#, #"{"version":1}"#, #"{"version":1,"latches":[{}]}"#,
             #"{"version":1,"latches":[{"scheme":"https","host":"a","port":443,"challenge":"c","credential":"d","#
@@ -101,7 +101,7 @@ struct LatchTableTests {
         #expect(LatchTable(parsing: Array(text.utf8)) == nil)
     }
 
-    @Test("takes over what another knows, the later latch of the same value")
+    @Test("a latch table merges another one, with the later latch of each value")
     func merge() {
         var one = LatchTable()
         one.close(key(), digest: [1], latch(10))

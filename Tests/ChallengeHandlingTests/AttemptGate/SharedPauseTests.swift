@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Testing
 
-@Suite("How long other hosts let a failed login be")
+@Suite("Shared pause after a failed login")
 struct SharedPauseTests {
     private let limits = SessionLimits(firstPause: 1_000, longestPause: 60_000)
 
@@ -14,7 +14,7 @@ struct SharedPauseTests {
         return limits.sharedPause(after: failure, now: 50_000).map { [$0.first, $0.longest] }
     }
 
-    @Test("an unknown outcome grows from the first pause, or from what the server names, for an hour at most")
+    @Test("the shared pause of an unknown outcome grows from the first pause or the server's time, up to an hour")
     func unknown() {
         for code in [LoginFailure.Code.failed, .timedOut, .upstreamTLS] {
             #expect(pause(code) == [1_000, 60_000])
@@ -24,7 +24,7 @@ struct SharedPauseTests {
         }
     }
 
-    @Test("a locked account is asked about seldom")
+    @Test("a locked account is checked rarely by other nodes")
     func locked() {
         for code in [LoginFailure.Code.accountLocked, .attemptsKept] {
             #expect(pause(code) == [5_000, 60_000])
@@ -32,7 +32,7 @@ struct SharedPauseTests {
         }
     }
 
-    @Test("a rejection is told for a moment, and what concerns one host alone not at all")
+    @Test("a rejection is shared for a moment, and a failure of one node alone is not shared")
     func rejected() {
         #expect(pause(.rejected, retryIn: 90_000) == [2_000, 2_000])
         #expect(pause(.latched) == nil)

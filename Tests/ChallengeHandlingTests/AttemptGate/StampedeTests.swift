@@ -5,7 +5,7 @@ import ChallengeHandling
 import TestSupport
 import Testing
 
-@Suite("Many machines and one login server")
+@Suite("Login stampedes")
 struct StampedeTests {
     private let key = SessionKey(
         origin: Origin(scheme: .https, host: "bank.example"), challenge: "bank", credential: "pin")
@@ -30,7 +30,7 @@ struct StampedeTests {
         while begun - refused > 1 {
             let middle = (refused + begun) / 2
             var copy = table
-            if copy.request(key, rejected: nil, waiter: 1, now: middle) == .go {
+            if copy.request(key, rejected: nil, waiter: 1, now: middle) == .logIn {
                 begun = middle
             } else {
                 refused = middle
@@ -39,7 +39,7 @@ struct StampedeTests {
         return begun
     }
 
-    @Test("that failed together try again at times of their own, after every failure", arguments: [1, 2, 5, 12])
+    @Test("machines whose logins failed together retry at different times", arguments: [1, 2, 5, 12])
     func outage(failures: Int) throws {
         let times = times(seed: 7) { table, random in
             var now: Int64 = 0
@@ -62,7 +62,7 @@ struct StampedeTests {
     }
 
     @Test(
-        "whose sessions were won together renew them apart, and never later than three quarters of the lead before the end"
+        "machines whose sessions began together renew them at different times, early enough"
     )
     func renewal() throws {
         for (life, lead) in [(Int64(3_600_000), Int64(30_000)), (50_000, 10_000)] {
@@ -78,7 +78,7 @@ struct StampedeTests {
         }
     }
 
-    @Test("a session says how often it was renewed without a time between, and begins anew after one")
+    @Test("a session counts its renewals without a gap, and restarts the count after a gap")
     func renewals() {
         var table = SessionTable<Int>()
         for (now, count) in [(Int64(0), 0), (900, 1), (1_800, 2), (9_000, 0)] {

@@ -16,7 +16,7 @@ struct AuthenticationChallengeTests {
     }
 
     @Test(
-        "what follows the grammar is read",
+        "a challenge that follows the grammar is parsed",
         arguments: [
             ("", []), (" , ,", []), ("Basic", ["Basic"]), ("Bearer error=\"x\"", ["Bearer|error=x"]),
             ("Negotiate, NTLM,Basic realm=\"a\"", ["Negotiate", "NTLM", "Basic|realm=a"]),
@@ -42,7 +42,7 @@ struct AuthenticationChallengeTests {
     }
 
     @Test(
-        "what does not is told, not guessed",
+        "a challenge that violates the grammar is an error",
         arguments: [
             "=", "a=b", "Foo =b", "Foo a b", "Foo a=b c=d", "Foo a=b Bar", "Foo a=\"b", "Foo a=\"b\\", "Foo a=\"b\"c",
             "Foo a=1, a=2", "Foo a=1, A=2", "Foo bar, c=d", "Foo bar==x", "\"Foo\"", "Foo a=\"\u{1}\"",
@@ -53,32 +53,32 @@ struct AuthenticationChallengeTests {
         #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Basic realm=x", value]) }
     }
 
-    @Test("a flood of parameters is not read")
+    @Test("a challenge with too many parameters is refused")
     func flood() throws {
         func field(_ count: Int) -> String { "Foo " + (0..<count).map { "p\($0)=1" }.joined(separator: ",") }
         #expect(try AuthenticationChallenge.parse([field(64)]).first?.parameters.count == 64)
         #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse([field(65)]) }
     }
 
-    @Test("a problem is told with its place")
+    @Test("a malformed challenge is reported with its offset")
     func place() {
         let error = #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Foo a=b c=d"]) }
         #expect(error?.offset == 8 && error?.reason == "expected a comma")
     }
 
-    @Test("several fields are one list; a challenge does not go on in the next field")
+    @Test("several challenge fields form one list, and no challenge continues in the next field")
     func fields() throws {
         #expect(Self.text(try AuthenticationChallenge.parse(["Foo a=1", "Bar"])) == ["Foo|a=1", "Bar"])
         #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Foo a=1", "b=2"]) }
     }
 
-    @Test("schemes and names are compared without regard to case")
+    @Test("schemes and parameter names are compared without regard to case")
     func names() throws {
         let challenge = try #require(try AuthenticationChallenge.parse(["bEARER Error=x"]).first)
         #expect(challenge.isScheme("Bearer") && challenge["ERROR"] == "x" && challenge["realm"] == nil)
     }
 
-    @Test("no bytes of a field trap the parser")
+    @Test("no bytes of a challenge field trap the parser")
     func anyBytes() {
         var chance = SystemRandomNumberGenerator()
         let signs = Array("aB =,\"\\;/\t\u{1}é".unicodeScalars)

@@ -17,7 +17,7 @@ struct BasicSchemeTests {
     }
 
     @Test(
-        "is as in RFC 7617",
+        "a Basic answer is encoded as in RFC 7617",
         arguments: [
             ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
             ("test", "123\u{A3}", "Basic dGVzdDoxMjPCow=="), ("", "", "Basic Og=="), ("a", "b:c", "Basic YTpiOmM="),
@@ -26,20 +26,20 @@ struct BasicSchemeTests {
         #expect(try field(username, password) == expected)
     }
 
-    @Test("a user's name with a colon would end early, and is refused")
+    @Test("a user name with a colon is refused by Basic")
     func colon() {
         let failure = #expect(throws: LoginFailure.self) { try field("a:b", "c") }
         #expect(failure?.code == .noCredential && failure?.detail.contains("colon") == true)
     }
 
-    @Test("control characters are refused", arguments: ["a\n", "\u{0}", "\u{7F}", "a\tb"])
+    @Test("control characters in name or password are refused by Basic", arguments: ["a\n", "\u{0}", "\u{7F}", "a\tb"])
     func controls(text: String) {
         #expect(throws: LoginFailure.self) { try field(text, "c") }
         let failure = #expect(throws: LoginFailure.self) { try field("c", text) }
         #expect(failure?.code == .noCredential && failure?.detail.contains("\"password\"") == true)
     }
 
-    @Test("both fields are needed, as UTF-8")
+    @Test("Basic needs both name and password in UTF-8")
     func fields() {
         let missing = #expect(throws: LoginFailure.self) { try field(["username": Secret("a")]) }
         #expect(missing?.code == .noCredential && missing?.detail.contains("\"password\"") == true)

@@ -15,7 +15,7 @@ struct BearerSchemeTests {
     private struct Tokens: SessionLogin {
         let scope: Scope
 
-        func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
             Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer for:\(scope)"))])
         }
     }
@@ -32,18 +32,18 @@ struct BearerSchemeTests {
         return ExaminedResponse(status: status, fields: fields, url: Self.url)
     }
 
-    @Test("goes first where both are offered, and gives way where only the other is")
+    @Test("Bearer is used first if both schemes are offered, and another if only that is")
     func preference() async throws {
-        let world = World(credentials: [TokenScript.client])
+        let rig = LoginRig(credentials: [TokenScript.client])
         let both = response(401, ["Basic realm=\"r\"", "Bearer"])
-        let token = try await world.win(SchemeLogin(Self.plan(), challenge: both, scope: Scope(text: "read")))
-        #expect(token.fields.map(\.value) == [Secret("Bearer for:read")] && token.isProven)
-        let basic = try await world.win(SchemeLogin(Self.plan(), challenge: response(401, ["Basic realm=\"r\""])))
-        #expect(basic.fields.first?.value.revealText().hasPrefix("Basic ") == true && !basic.isProven)
+        let token = try await rig.logIn(SchemeLogin(Self.plan(), challenge: both, scope: Scope(text: "read")))
+        #expect(token.fields.map(\.value) == [Secret("Bearer for:read")] && token.isVerified)
+        let basic = try await rig.logIn(SchemeLogin(Self.plan(), challenge: response(401, ["Basic realm=\"r\""])))
+        #expect(basic.fields.first?.value.revealText().hasPrefix("Basic ") == true && !basic.isVerified)
     }
 
     @Test(
-        "is a challenge where a token is missing or good no more, and asks for more where one is too small",
+        "Bearer challenges if a token is missing or invalid, and asks for more scope if it is too small",
         arguments: [
             (401, "Bearer", false, .challenged()), (401, "Bearer error=\"invalid_token\"", true, .challenged()),
             (401, "Bearer error=\"invalid_request\"", true, .pass), (403, "Bearer", true, .pass),
@@ -57,18 +57,18 @@ struct BearerSchemeTests {
         #expect(found == challenge)
     }
 
-    @Test("of another realm is none")
+    @Test("a Bearer challenge of another realm is ignored")
     func realm() {
         let detector = SchemeDetector(Self.plan(realm: "Here"))
         #expect(detector.examine(response(401, ["Bearer realm=\"There\""]), hasSession: false) == .pass)
         #expect(detector.examine(response(401, ["Bearer realm=\"Here\""]), hasSession: false) == .challenged())
     }
 
-    @Test("a larger scope is asked for where a 403 named it")
+    @Test("a larger scope that a 403 names is requested")
     func scope() async throws {
-        let world = World(credentials: [TokenScript.client])
+        let rig = LoginRig(credentials: [TokenScript.client])
         let small = response(403, ["Bearer error=\"insufficient_scope\", scope=\"write\""])
-        let token = try await world.win(SchemeLogin(Self.plan(), challenge: small, scope: Scope(text: "read write")))
+        let token = try await rig.logIn(SchemeLogin(Self.plan(), challenge: small, scope: Scope(text: "read write")))
         #expect(token.fields.map(\.value) == [Secret("Bearer for:read write")])
     }
 }

@@ -12,47 +12,47 @@ struct LogoutTests {
 
     private func cookies(_ line: String) throws -> Session {
         var jar = CookieJar()
-        let isKept = jar.store(line, from: Self.url, now: World.now)
+        let isKept = jar.store(line, from: Self.url, now: LoginRig.now)
         try #require(isKept)
         return Session(cookies: SessionCookies(jar))
     }
 
-    private func logOut(_ logout: any SessionLogout, of session: Session, in world: World) async -> LoginFailure? {
+    private func logOut(_ logout: any SessionLogout, of session: Session, in rig: LoginRig) async -> LoginFailure? {
         do {
-            try await logout.end(session, world.conversation)
+            try await logout.end(session, rig.conversation)
             return nil
         } catch {
             return error
         }
     }
 
-    @Test("a gateway by one request with the session's cookies, whose redirect is not followed")
+    @Test("a gateway's session is ended by one request with its cookies, without following a redirect")
     func gateway() async throws {
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(.get, "https://www.example.com/pkmslogout", .success(SideResponse(status: 302))) {
                 $0.fields[.cookie] == "PD-S-SESSION-ID=abc" && $0.body == nil
             }
         ])
         let logout = GatewayLogout(name: "portal", url: Self.url)
-        #expect(await logOut(logout, of: try cookies("PD-S-SESSION-ID=abc; Path=/"), in: world) == nil)
-        #expect(world.requests.missing.isEmpty && world.steps == ["logout: 302"])
+        #expect(await logOut(logout, of: try cookies("PD-S-SESSION-ID=abc; Path=/"), in: rig) == nil)
+        #expect(rig.requests.missing.isEmpty && rig.steps == ["logout: 302"])
     }
 
-    @Test("nothing is sent without a cookie that goes there, nor to another host")
+    @Test("a logout is not sent without a matching cookie, nor to another host")
     func noCookie() async throws {
-        let world = World()
+        let rig = LoginRig()
         let logout = GatewayLogout(name: "portal", url: Self.url)
-        #expect(await logOut(logout, of: Session(), in: world) == nil)
-        #expect(await logOut(logout, of: try cookies("a=b; Path=/app"), in: world) == nil)
+        #expect(await logOut(logout, of: Session(), in: rig) == nil)
+        #expect(await logOut(logout, of: try cookies("a=b; Path=/app"), in: rig) == nil)
     }
 
-    @Test("a server that does not take note is a failure that says nothing of the credential", arguments: [404, 500])
+    @Test("a logout that the server does not confirm is a failure unrelated to the credential", arguments: [404, 500])
     func refused(_ status: Int) async throws {
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(.post, "https://www.example.com/pkmslogout", .success(SideResponse(status: status)))
         ])
         let logout = GatewayLogout(name: "portal", url: Self.url, method: .post)
-        let failure = await logOut(logout, of: try cookies("a=b; Path=/"), in: world)
+        let failure = await logOut(logout, of: try cookies("a=b; Path=/"), in: rig)
         #expect(failure?.code == .failed && failure?.detail.contains("\(status)") == true)
     }
 
@@ -65,25 +65,25 @@ struct LogoutTests {
 
     @Test("a token at the revocation endpoint, by a client that says who it is (RFC 7009 section 2.1)")
     func revocation() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             ScriptedStep(.post, "https://id.example.com/revoke", .success(SideResponse(status: 200))) { request in
                 request.form("token") == "token-1" && request.form("token_type_hint") == "access_token"
                     && request.fields[.authorization]?.hasPrefix("Basic ") == true && request.form("scope") == nil
             }
         ])
         let session = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
-        #expect(await logOut(try revocation(), of: session, in: world) == nil)
-        #expect(world.requests.missing.isEmpty)
+        #expect(await logOut(try revocation(), of: session, in: rig) == nil)
+        #expect(rig.requests.missing.isEmpty)
     }
 
-    @Test("what is no token of that placement is not sent, and a refusal is told")
+    @Test("a logout sends only its own token, and reports a refusal")
     func revocationRefused() async throws {
         let session = Session(fields: [InjectedField(name: .authorization, value: Secret("Basic dTpw"))])
-        #expect(await logOut(try revocation(), of: session, in: World.tokens([])) == nil)
-        let world = World.tokens([
+        #expect(await logOut(try revocation(), of: session, in: LoginRig.tokens([])) == nil)
+        let rig = LoginRig.tokens([
             ScriptedStep(.post, "https://id.example.com/revoke", .success(SideResponse(status: 503)))
         ])
         let token = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
-        #expect(await logOut(try revocation(), of: token, in: world)?.code == .failed)
+        #expect(await logOut(try revocation(), of: token, in: rig)?.code == .failed)
     }
 }

@@ -5,7 +5,7 @@ import ChallengeHandling
 import Secrets
 import Testing
 
-@Suite("Cookies are kept and sent as RFC 6265 section 5 says")
+@Suite("Cookies are stored and sent by RFC 6265 §5")
 final class CookieJarTests {
     private static let now: Int64 = 1_795_276_800_000
     private var jar = CookieJar()
@@ -37,7 +37,7 @@ final class CookieJarTests {
     }
 
     @Test(
-        "what sets nothing is refused",
+        "a Set-Cookie line that sets no cookie is refused",
         arguments: [
             "", "name", "=value", " ; Path=/", ";a=b", "a\u{0}=b", "a=b\u{7F}", "a=b\u{1}; Path=/",
             "a=" + String(repeating: "x", count: 4096),
@@ -47,14 +47,14 @@ final class CookieJarTests {
         #expect(jar.isEmpty)
     }
 
-    @Test("white space around names and values goes, all else stays as it is")
+    @Test("white space around a cookie's name and value is removed, all else is unchanged")
     func whiteSpace() throws {
         #expect(try store("  a \t=  \"b = c\"\t ; Path = / "))
         #expect(try store("empty=; Path=/; HttpOnly; SameSite=Strict; Unknown=1"))
         #expect(try header("https://www.example.com/") == "a=\"b = c\"; empty=")
     }
 
-    @Test("Domain widens to hosts below it, from a host that belongs to it, and never to a top-level label")
+    @Test("a cookie's Domain covers hosts below it, if set from within it, and never a top-level label")
     func domains() throws {
         #expect(try store("wide=1; Domain=.Example.COM; Path=/"))
         #expect(try header("https://example.com/") == "wide=1")
@@ -78,7 +78,7 @@ final class CookieJarTests {
         #expect(try !store("c=1; Domain=0.0.1", from: "http://127.0.0.1:8080/"))
     }
 
-    @Test("a path covers itself and what is below it; one that is none is the address's folder")
+    @Test("a cookie's path covers itself and everything below; an invalid path means the address's folder")
     func paths() throws {
         #expect(try store("a=1; Path=/app/x"))
         #expect(try header("https://www.example.com/app/x") == "a=1")
@@ -91,7 +91,7 @@ final class CookieJarTests {
         #expect(try header("https://www.example.com/") == "c=1")
     }
 
-    @Test("the longest path goes first, then the oldest")
+    @Test("cookies are ordered by the longest path, then by age")
     func order() throws {
         #expect(try store("a=1; Path=/"))
         #expect(try store("b=2; Path=/app/deep"))
@@ -100,7 +100,7 @@ final class CookieJarTests {
         #expect(try header("https://www.example.com/app/deep/x") == "b=2; a=4; c=3")
     }
 
-    @Test("Max-Age wins over Expires, and what has expired removes")
+    @Test("Max-Age overrides Expires, and an expired cookie is removed")
     func ends() throws {
         #expect(try store("a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"))
         #expect(try store("b=1; Expires=Sun, 22 Nov 2026 16:00:00 GMT"))
@@ -117,7 +117,7 @@ final class CookieJarTests {
         #expect(jar.expiresAt == Self.now + 400 * 86_400_000)
     }
 
-    @Test("another path or domain is another cookie; the same one is replaced in its place")
+    @Test("a cookie of another path or domain is another cookie; an equal one is replaced in its position")
     func identity() throws {
         #expect(try store("a=1; Path=/app"))
         #expect(try store("a=2; Path=/"))
@@ -126,7 +126,7 @@ final class CookieJarTests {
         #expect(try header() == "a=2")
     }
 
-    @Test("Secure is kept: neither set nor sent nor overwritten over plain HTTP, but on this machine")
+    @Test("a Secure cookie is neither set nor sent nor overwritten over plain HTTP, except on this machine")
     func secure() throws {
         #expect(try store("a=1; Path=/; Secure"))
         #expect(try header("https://www.example.com/") == "a=1")
@@ -142,7 +142,7 @@ final class CookieJarTests {
         #expect(local.header(for: address, now: Self.now)?.revealText() == "d=1")
     }
 
-    @Test("what the prefixes of a name promise is demanded")
+    @Test("a cookie must fulfil the prefix of its name")
     func prefixes() throws {
         #expect(try !store("__Secure-a=1; Path=/"))
         #expect(try store("__Secure-a=1; Path=/; Secure"))
@@ -151,7 +151,7 @@ final class CookieJarTests {
         #expect(try store("__Host-b=1; Secure; Path=/"))
     }
 
-    @Test("what the prefixes of a name promise is demanded on this machine, too, where Secure needs no TLS")
+    @Test("a cookie must fulfil the prefix of its name on this machine too, although Secure needs no TLS there")
     func localPrefixes() throws {
         var local = CookieJar()
         let address = try #require(WebURL("http://127.0.0.1:8080/app/"))
@@ -164,7 +164,7 @@ final class CookieJarTests {
         #expect(local.header(for: address, now: Self.now)?.revealText() == "__Secure-b=1; __Host-a=1")
     }
 
-    @Test("an age beyond all bounds ends after 400 days, and never overflows")
+    @Test("a cookie with an excessive age expires after 400 days, and its age never overflows")
     func longestAge() throws {
         for age in ["9223372036854775807", "9223372036854775808", "34560001", String(repeating: "9", count: 1000)] {
             #expect(try store("a=1; Max-Age=\(age)"))
@@ -180,14 +180,14 @@ final class CookieJarTests {
         #expect(jar.expiresAt == Self.now + 1000)
     }
 
-    @Test("a jar holds 64 cookies; the oldest goes")
+    @Test("a jar holds 64 cookies and drops the oldest beyond that")
     func bound() throws {
         for number in 0..<70 { #expect(try store("n\(number)=1; Path=/")) }
         #expect(jar.names.count == 64)
         #expect(!jar.contains(name: "n5") && jar.contains(name: "n6") && jar.contains(name: "n69"))
     }
 
-    @Test("a jar prints no value")
+    @Test("a cookie jar prints no values")
     func redaction() throws {
         #expect(try store("a=hush-hush"))
         var dumped = ""
@@ -196,7 +196,7 @@ final class CookieJarTests {
     }
 
     @Test(
-        "dates are read as kindly as RFC 6265 section 5.1.1 has it",
+        "cookie dates are parsed as leniently as RFC 6265 §5.1.1 says",
         arguments: [
             "Sun, 22 Nov 2026 16:00:00 GMT", "Sunday, 22-Nov-26 16:00:00 GMT", "Sun Nov 22 16:00:00 2026",
             "22 nov 2026 16:0:0", "16:00:00 November-22-2026 anything", "22x nov 2026y 16:00:00z",
@@ -207,7 +207,7 @@ final class CookieJarTests {
     }
 
     @Test(
-        "what is no date makes a cookie of the session",
+        "an invalid Expires makes a session cookie",
         arguments: [
             "", "22 Nov 2026", "16:00:00 22 2026", "31 Feb 2026 16:00:00", "22 Nov 1600 16:00:00",
             "22 Nov 2026 24:00:00", "22 Nov 2026 16:60:00", "22 Nov 20261 16:00:00", "0 Nov 2026 16:00:00",

@@ -10,7 +10,7 @@ struct DigestChallengeTests {
         DigestChallenge.strongest(of: try AuthenticationChallenge.parse(fields), realm: realm)
     }
 
-    @Test("hold all that RFC 7616 lets a server say")
+    @Test("a Digest challenge holds all parameters of RFC 7616")
     func everything() throws {
         let challenge = try #require(
             try strongest(
@@ -25,7 +25,7 @@ struct DigestChallengeTests {
         #expect(challenge.isStale && challenge.isUTF8 && challenge.hashesUserName)
     }
 
-    @Test("of RFC 2069 have neither algorithm nor protection")
+    @Test("a Digest challenge of RFC 2069 has neither algorithm nor protection")
     func oldest() throws {
         let challenge = try #require(try strongest("digest Realm=r, NONCE=n"))
         #expect(challenge.algorithm == .md5 && !challenge.isSession && challenge.algorithmName == nil)
@@ -33,7 +33,7 @@ struct DigestChallengeTests {
     }
 
     @Test(
-        "that ask for what we do not know are ignored",
+        "a Digest challenge with unknown requirements is ignored",
         arguments: [
             "Digest nonce=n", "Digest realm=r", "Digest realm=r, nonce=n, algorithm=SHA-1",
             "Digest realm=r, nonce=n, qop=\"auth-conf\"", "Digest realm=r, nonce=n, qop=\"\"",
@@ -43,7 +43,7 @@ struct DigestChallengeTests {
         #expect(try strongest(field) == nil)
     }
 
-    @Test("the strongest that is offered is taken, and among equals the first")
+    @Test("the strongest Digest challenge is used, and of equals the first")
     func strength() throws {
         let weak = "Digest realm=r, nonce=1, qop=auth, algorithm=MD5"
         let sha = "Digest realm=r, nonce=2, qop=auth, algorithm=SHA-256"
@@ -54,7 +54,7 @@ struct DigestChallengeTests {
         #expect(try strongest(sha, "Digest realm=r, nonce=5, qop=auth, algorithm=SHA-512-256")?.nonce == "5")
     }
 
-    @Test("another realm is not looked at")
+    @Test("a Digest challenge of another realm is ignored")
     func realm() throws {
         let fields = "Digest realm=a, nonce=1, qop=auth, algorithm=SHA-256, Digest realm=b, nonce=2, qop=auth"
         #expect(try strongest(fields, realm: "b")?.nonce == "2")

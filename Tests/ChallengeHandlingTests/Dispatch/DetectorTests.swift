@@ -11,7 +11,7 @@ struct DetectorTests {
         ExaminedResponse(status: status, fields: fields, url: try #require(WebURL("https://bank.example/a")))
     }
 
-    @Test("each finds its own challenges only")
+    @Test("each token detector finds its own challenges only")
     func own() throws {
         let missing = try response(401, [.wwwAuthenticate: "Bearer realm=\"bank\""])
         let invalid = try response(401, [.wwwAuthenticate: "Bearer error=\"invalid_token\", realm=\"bank\""])
@@ -33,7 +33,7 @@ struct DetectorTests {
         #expect(BearerDetector().examine(basic, hasSession: false) == .pass)
     }
 
-    @Test("of several challenges for tokens the one of the realm counts")
+    @Test("of several Bearer challenges, the one with the configured realm counts")
     func realms() throws {
         let value = "Bearer realm=\"a\", Bearer realm=\"b\", error=\"invalid_request\""
         let both = try response(401, [.wwwAuthenticate: value])
@@ -41,14 +41,14 @@ struct DetectorTests {
         #expect(BearerDetector(realm: "b").examine(both, hasSession: false) == .pass)
     }
 
-    @Test("where no other token can be had, a scope that is lacking is the caller's answer")
+    @Test("if no other token is available, insufficient_scope is passed to the caller")
     func fixed() throws {
         let lacking = try response(403, [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"b a\""])
         #expect(BearerDetector(canGrow: false).examine(lacking, hasSession: true) == .pass)
         #expect(BearerDetector().examine(lacking, hasSession: true) == .challenged(scope: ["a", "b"]))
     }
 
-    @Test("where no other token can be had, one that a server does not take is refused, and none is asked for")
+    @Test("if no other token is available, a refused token leads to no login")
     func fixedIsRefused() throws {
         for value in ["Bearer realm=\"bank\"", "Bearer error=\"invalid_token\""] {
             let asked = try response(401, [.wwwAuthenticate: value])
@@ -57,7 +57,7 @@ struct DetectorTests {
         }
     }
 
-    @Test("where a token's metadata is kept is nobody's business")
+    @Test("resource_metadata of a Bearer challenge is ignored")
     func metadata() throws {
         let value = "Bearer resource_metadata=\"https://evil.example/.well-known/oauth-protected-resource\""
         let asked = try response(401, [.wwwAuthenticate: value])
@@ -85,7 +85,7 @@ struct DetectorTests {
         #expect(RegistryDetector().examine(try response(403, asked.fields), hasSession: hasSession) == .pass)
     }
 
-    @Test("they look at no pages")
+    @Test("token detectors do not read bodies")
     func pages() {
         #expect(MobileFirstDetector().filter == .statusesOfChallenges)
         #expect(BearerDetector().filter == .statusesOfChallenges)

@@ -12,7 +12,7 @@ struct ResponseFilterTests {
         filter.admits(status: status, contentType: Array((type ?? "").utf8).span)
     }
 
-    @Test("401, 403 and 409 are shown to every detector, whatever their type", arguments: [401, 403, 409])
+    @Test("401, 403 and 409 are examined by every detector, whatever their type", arguments: [401, 403, 409])
     func challenges(status: Int) {
         for filter in [.statusesOfChallenges, ResponseFilter([ResponseMatcher(statuses: [302])]), .everything] {
             #expect(admits(filter, status, nil))
@@ -23,7 +23,7 @@ struct ResponseFilterTests {
         #expect(!ResponseFilter.statusesOfChallenges.readsBodies)
     }
 
-    @Test("a text or a form is looked for in pages only, however their type is written")
+    @Test("text and form matchers examine pages only, however their type is written")
     func pages() {
         for matcher in [ResponseMatcher(bodyContains: ["login"]), ResponseMatcher(formAction: "login")] {
             let filter = ResponseFilter([matcher])
@@ -38,7 +38,7 @@ struct ResponseFilterTests {
         }
     }
 
-    @Test("a redirect is looked for in redirects only, a status in answers of that status")
+    @Test("redirect matchers examine redirects only, and status matchers that status")
     func heads() {
         let redirect = ResponseFilter([ResponseMatcher(redirectTo: ["/login"])])
         #expect(admits(redirect, 302, nil) && admits(redirect, 307, "text/plain"))
@@ -49,7 +49,7 @@ struct ResponseFilterTests {
         #expect(admits(redirect.union(status), 302, nil) && admits(redirect.union(status), 200, "application/json"))
     }
 
-    @Test("no response is kept from a detector that would have made something of it")
+    @Test("the response filter admits every response that its detector recognizes")
     func complete() throws {
         var dice = SplitMix(state: 17)
         let types = [

@@ -5,16 +5,16 @@ import ChallengeHandling
 import HTTPTypes
 import Testing
 
-@Suite("A form's credential goes nowhere that a caller or a page chose")
+@Suite("Addresses that may receive a form's credential")
 struct GatewayAddressTests {
     private static let open = Portal.get("/app/", 200, "<p>Everybody may see this</p>")
     private static let marker = ResponseMatcher(bodyContains: ["please log in"])
 
     private func atCallers(
-        _ rules: GatewayRules = .jSecurityCheck, _ path: String, _ proven: ProvenForm = ProvenForm()
+        _ rules: GatewayRules = .jSecurityCheck, _ path: String, _ verified: VerifiedForm = VerifiedForm()
     ) throws -> GatewayLogin {
         try Portal.login(
-            rules, challenged: "\(Portal.origin)\(path)", base: "\(Portal.origin)/app/", proven: proven)
+            rules, challenged: "\(Portal.origin)\(path)", base: "\(Portal.origin)/app/", verified: verified)
     }
 
     private func ownForm() throws -> GatewayRules {
@@ -27,74 +27,74 @@ struct GatewayAddressTests {
             ])
     }
 
-    @Test("the login page is taken from the upstream's address, although a caller met another one")
+    @Test("the login page of the upstream's address is used, although a caller met another one")
     func configuredFirst() async throws {
-        let world = Portal.world([
+        let rig = Portal.rig([
             Portal.get("/app/", 200, Portal.form, set: ["JSESSIONID=1; Path=/app"]),
             Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/").status(303),
             Portal.get("/app/", sends: "JSESSIONID=2"),
         ])
-        _ = try await world.win(atCallers(.jSecurityCheck, "/app/uploads/evil.html?x=1"))
+        _ = try await rig.logIn(atCallers(.jSecurityCheck, "/app/uploads/evil.html?x=1"))
     }
 
-    @Test("an address that a caller met is asked for without its query")
+    @Test("a caller's address is requested without its query")
     func noQuery() async throws {
-        let world = Portal.world([
+        let rig = Portal.rig([
             Self.open, Portal.get("/app/pay", 200, Portal.form, set: ["JSESSIONID=1; Path=/app"]),
             Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/pay").status(303),
             Portal.get("/app/pay", sends: "JSESSIONID=2"),
         ])
-        let won = try await world.win(atCallers(.jSecurityCheck, "/app/pay?to=mallory"))
-        #expect(!won.isRenewedAhead, "no renewal asks for it")
-        #expect(world.requests.sent.allSatisfy { $0.url.query == nil })
+        let established = try await rig.logIn(atCallers(.jSecurityCheck, "/app/pay?to=mallory"))
+        #expect(!established.isRenewedAhead, "no renewal asks for it")
+        #expect(rig.requests.sent.allSatisfy { $0.url.query == nil })
     }
 
     @Test(
-        "an address that servers may read in more than one way is not asked for",
+        "an address that servers may read in more than one way is not requested",
         arguments: [
             "/wiki/save/../../uploads/evil.html", "/wiki/save/%2e%2e/evil.html", "/wiki//evil.html",
             "/wiki/save;/evil.html", "/wiki/save%2f..%2fevil.html", "/wiki/%252e%252e/evil.html",
         ])
     func doubtful(_ path: String) async throws {
-        _ = await Portal.world([Self.open]).expectUnknown(try atCallers(.jSecurityCheck, path))
+        _ = await Portal.rig([Self.open]).expectUnknown(try atCallers(.jSecurityCheck, path))
     }
 
     @Test(
-        "a preset's form elsewhere than in a folder above its page gets nothing",
+        "a preset's form outside of the folders above its page gets no credential",
         arguments: [
             #"<form method=post action="/wiki/save/j_security_check">"#,
             #"<form method=post action="save/j_security_check">"#,
             #"<form method=post action="/uploads/../wiki/save/j_security_check">"#,
         ])
     func foreignFolder(_ form: String) async throws {
-        let world = Portal.world([Self.open, Portal.get("/uploads/evil.html", 200, form)])
-        let failure = await world.expectUnknown(try atCallers(.jSecurityCheck, "/uploads/evil.html"))
+        let rig = Portal.rig([Self.open, Portal.get("/uploads/evil.html", 200, form)])
+        let failure = await rig.expectUnknown(try atCallers(.jSecurityCheck, "/uploads/evil.html"))
         #expect(failure.detail.contains("save/j_security_check") && failure.detail.contains("`login.url`"))
     }
 
-    @Test("a page that a caller chose neither moves where its form goes by <base>, nor adds hidden fields")
+    @Test("a page that a caller chose neither moves its form's action by <base> nor adds hidden fields")
     func baseAndHidden() async throws {
         let page = """
             <base href="/wiki/save/"><form action="j_security_check"><input type=hidden name=publish value=1></form>
             """
-        let world = Portal.world([
+        let rig = Portal.rig([
             Self.open, Portal.get("/app/evil.html", 200, page, set: ["JSESSIONID=1; Path=/app"]),
             Portal.post(set: ["JSESSIONID=2; Path=/app"]),
         ])
-        _ = try await world.win(atCallers(.jSecurityCheck, "/app/evil.html"))
+        _ = try await rig.logIn(atCallers(.jSecurityCheck, "/app/evil.html"))
     }
 
     @Test("WebSEAL's form goes to its own address at the root or at the upstream's")
     func webSEAL() async throws {
-        let world = Portal.world([Self.open, Portal.get("/a/b", 200, #"<form action="/wiki/pkmslogin.form">"#)])
-        _ = await world.expectUnknown(try atCallers(.webSEAL, "/a/b"))
-        let root = Portal.world([
+        let rig = Portal.rig([Self.open, Portal.get("/a/b", 200, #"<form action="/wiki/pkmslogin.form">"#)])
+        _ = await rig.expectUnknown(try atCallers(.webSEAL, "/a/b"))
+        let root = Portal.rig([
             Self.open, Portal.get("/a/b", 200, #"<form action="/pkmslogin.form">"#),
             Portal.post(
                 "/pkmslogin.form", 200, set: ["PD-S-SESSION-ID=1; Path=/"], sends: nil,
                 form: "username=ann-u&password=pass%22word&login-form-type=pwd"),
         ])
-        _ = try await root.win(atCallers(.webSEAL, "/a/b"))
+        _ = try await root.logIn(atCallers(.webSEAL, "/a/b"))
     }
 
     @Test("a relative `login.url` is relative to the upstream's address, not to a page that a caller chose")
@@ -102,21 +102,23 @@ struct GatewayAddressTests {
         var rules = try ownForm()
         rules.steps[0].target = .address("sign-in")
         rules.steps[0].hiddenFields = false
-        let world = Portal.world([
+        let rig = Portal.rig([
             Self.open, Portal.get("/wiki/save/page", 200, "Please log in"),
             Portal.post("/app/sign-in", 200, set: ["sid=1; Path=/"], sends: nil, form: "user=ann-u"),
         ])
-        _ = try await world.win(atCallers(rules, "/wiki/save/page"))
+        _ = try await rig.logIn(atCallers(rules, "/wiki/save/page"))
     }
 
-    @Test("with `url: form`, a form that goes elsewhere than the first that worked gets nothing; both paths are told")
-    func provenForm() async throws {
-        let proven = ProvenForm()
+    @Test(
+        "with `url: form`, a form with another action than the first that worked gets nothing, and both paths are reported"
+    )
+    func verifiedForm() async throws {
+        let verified = VerifiedForm()
         func page(_ action: String, _ hidden: String = "csrf") -> String {
             "Please log in<form action=\(action)><input type=hidden name=\(hidden) value=1><input name=user></form>"
         }
-        func right(_ path: String, _ parameter: String) -> World {
-            Portal.world([
+        func right(_ path: String, _ parameter: String) -> LoginRig {
+            Portal.rig([
                 Self.open, Portal.get(path, 200, page("/sign-in;id=\(parameter)?a=\(parameter)")),
                 Portal.post(
                     "/sign-in;id=\(parameter)", 200, set: ["sid=\(parameter); Path=/"], sends: nil,
@@ -124,18 +126,18 @@ struct GatewayAddressTests {
             ])
         }
         let rules = try ownForm()
-        _ = try await right("/app/a", "1").win(atCallers(rules, "/app/a", proven))
-        let evil = Portal.world([Self.open, Portal.get("/up/evil", 200, page("/wiki/save"))])
-        let failure = await evil.expectUnknown(try atCallers(rules, "/up/evil", proven))
+        _ = try await right("/app/a", "1").logIn(atCallers(rules, "/app/a", verified))
+        let evil = Portal.rig([Self.open, Portal.get("/up/evil", 200, page("/wiki/save"))])
+        let failure = await evil.expectUnknown(try atCallers(rules, "/up/evil", verified))
         #expect(failure.detail.contains("/wiki/save") && failure.detail.contains("/sign-in"), "\(failure.detail)")
-        let hidden = Portal.world([Self.open, Portal.get("/up/evil", 200, page("/sign-in", "publish"))])
-        _ = await hidden.expectUnknown(try atCallers(rules, "/up/evil", proven))
-        _ = try await right("/app/b", "2").win(atCallers(rules, "/app/b", proven))
+        let hidden = Portal.rig([Self.open, Portal.get("/up/evil", 200, page("/sign-in", "publish"))])
+        _ = await hidden.expectUnknown(try atCallers(rules, "/up/evil", verified))
+        _ = try await right("/app/b", "2").logIn(atCallers(rules, "/app/b", verified))
     }
 
-    @Test("without a page, the failure names the keys that help, and a renewal asks for nothing that a caller chose")
+    @Test("without a login page the failure names the keys to set, and a renewal requests no caller's address")
     func renewal() async throws {
-        let failure = await Portal.world([Self.open]).expectUnknown(
+        let failure = await Portal.rig([Self.open]).expectUnknown(
             try Portal.login(challenged: nil, base: "\(Portal.origin)/app/"))
         #expect(failure.isCancelled && failure.detail.contains("`login.page`") && failure.detail.contains("`prove-at`"))
     }

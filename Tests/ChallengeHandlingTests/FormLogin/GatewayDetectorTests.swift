@@ -5,7 +5,7 @@ import ChallengeHandling
 import HTTPTypes
 import Testing
 
-@Suite("A gateway's login page is told by its signs, and nothing else is taken for it")
+@Suite("Detection of a gateway's login page")
 struct GatewayDetectorTests {
     private static let form = #"<form method="post" action="j_security_check"><input name="j_username"></form>"#
     private static let html: HTTPFields = [.contentType: "text/html; charset=UTF-8"]
@@ -26,7 +26,7 @@ struct GatewayDetectorTests {
         GatewayRules(detect: [matcher], steps: [])
     }
 
-    @Test("the page of j_security_check is one in which a form's action ends so, whatever its status")
+    @Test("a page with a form's action that ends in j_security_check is a login page, whatever its status")
     func javaEE() throws {
         for status in [200, 401, 403, 404, 500, 503] {
             #expect(try examine(.jSecurityCheck, status, nil) == .needsBody)
@@ -38,7 +38,7 @@ struct GatewayDetectorTests {
     }
 
     @Test(
-        "a page that only mentions it is none",
+        "a page that only mentions the form's action is not a login page",
         arguments: [
             "<h1>Down for maintenance</h1>", "<script>location = 'j_security_check'</script>",
             "<!-- \(form) -->", "<p>j_security_check</p>",
@@ -49,7 +49,7 @@ struct GatewayDetectorTests {
         for status in [200, 401, 500, 503] { #expect(try examine(.jSecurityCheck, status, body) == .pass) }
     }
 
-    @Test("the body is asked for only where a response can be a whole page")
+    @Test("the body of a response is requested only if it can be a whole page")
     func types() throws {
         for type in ["application/json", "text/plain", "image/png", "text/event-stream", "text/htmlx"] {
             #expect(try examine(.jSecurityCheck, 200, [.contentType: type], nil) == .pass)
@@ -68,7 +68,7 @@ struct GatewayDetectorTests {
         #expect(try examine(.jSecurityCheck, 403, "<p>Forbidden</p>") == .pass)
     }
 
-    @Test("Liberty's redirect is told by its cookie, and one that is only removed tells nothing")
+    @Test("Liberty's redirect is detected by its cookie, but not by the removal of the cookie")
     func liberty() throws {
         func redirect(_ cookie: String) throws -> Challenge {
             try examine(.jSecurityCheck, 302, [.location: "/app/login.jsp", .setCookie: cookie], nil)
@@ -79,7 +79,7 @@ struct GatewayDetectorTests {
         #expect(try redirect("JSESSIONID=1") == .pass)
     }
 
-    @Test("WebSEAL's page is told by its form or by TAM_OP=login, and not by another operation")
+    @Test("WebSEAL's page is detected by its form or by TAM_OP=login, not by another operation")
     func webSEAL() throws {
         let form = #"<form method="POST" action="/pkmslogin.form?token=Unknown">"#
         #expect(try examine(.webSEAL, 200, form) == .challenged())
@@ -95,7 +95,7 @@ struct GatewayDetectorTests {
         #expect(try examine(.webSEAL, 500, "<p>Internal Error</p>") == .pass)
     }
 
-    @Test("all signs of a matcher must be there, without regard to case, and any matcher is enough")
+    @Test("a matcher needs all its conditions, without regard to case, and any matcher is enough")
     func signs() throws {
         let server = try #require(HTTPField.Name("Server"))
         let matcher = ResponseMatcher(
@@ -123,7 +123,7 @@ struct GatewayDetectorTests {
         #expect(try examine(cookie, 418, [.setCookie: "a=1", server: "x"], nil) == .pass)
     }
 
-    @Test("the names of a form's inputs can tell it, and they must be in one form")
+    @Test("a login page can be detected by names of inputs, which must be in one form")
     func formFields() throws {
         let rules = matching(ResponseMatcher(formAction: "/login", formFields: ["user", "pass"]))
         let form = "<form action=/login><input name=user><input name=pass></form>"

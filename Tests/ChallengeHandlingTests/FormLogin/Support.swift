@@ -15,15 +15,15 @@ enum Portal {
 
     static func login(
         _ rules: GatewayRules = .jSecurityCheck, challenged: String? = address, base: String = address,
-        proof: String? = nil, proven: ProvenForm = ProvenForm()
+        proof: String? = nil, verified: VerifiedForm = VerifiedForm()
     ) throws -> GatewayLogin {
         GatewayLogin(
             rules, key: key, base: try #require(WebURL(base)), proof: try proof.map { try #require(WebURL($0)) },
-            challenged: try challenged.map { try #require(WebURL($0)) }, provenForm: proven)
+            challenged: try challenged.map { try #require(WebURL($0)) }, verifiedForm: verified)
     }
 
-    /// A world in which the credential of these tests is known.
-    static func world(_ steps: [ScriptedStep]) -> World { World(steps, credentials: [.ann]) }
+    /// A rig in which the credential of these tests is known.
+    static func rig(_ steps: [ScriptedStep]) -> LoginRig { LoginRig(steps, credentials: [.ann]) }
 
     /// A request of the script, with a page in answer.
     static func get(
@@ -59,12 +59,12 @@ enum Portal {
     static let form = #"<form method="POST" action="j_security_check"><input name="j_username"></form>"#
 }
 
-extension World {
+extension LoginRig {
     /// What a won session sends to the portal.
     func cookies(of session: Session, at address: String = Portal.address) throws -> String? {
-        #expect(session.isProven && session.fields.isEmpty)
+        #expect(session.isVerified && session.fields.isEmpty)
         let url = try #require(WebURL(address))
-        let value = session.cookies?.merged(with: [], for: url, now: World.now)
+        let value = session.cookies?.merged(with: [], for: url, now: LoginRig.now)
         return value.map { String(decoding: $0, as: UTF8.self) }
     }
 

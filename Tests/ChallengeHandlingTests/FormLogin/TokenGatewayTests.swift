@@ -6,7 +6,7 @@ import HTTPTypes
 import Secrets
 import Testing
 
-@Suite("A gateway whose login is answered with a token")
+@Suite("Gateways whose login returns a token")
 struct TokenGatewayTests {
     private func part(_ name: String, _ text: String) throws -> GatewayStep.Part {
         GatewayStep.Part(name: name, value: try TextTemplate(text))
@@ -33,38 +33,38 @@ struct TokenGatewayTests {
         Portal.post("/api/login", status, answer, set: cookies, sends: nil, form: #"{"pass":"pass\"word"}"#)
     }
 
-    @Test("is asked for no page, and its token goes along until the end that was told")
+    @Test("a token login fetches no page, and its token is sent until its stated expiry")
     func token() async throws {
-        let world = Portal.world([post(#"{"data":{"token":"t0k","expires_in":60}}"#)])
-        let session = try await world.win(Portal.login(try rules()))
+        let rig = Portal.rig([post(#"{"data":{"token":"t0k","expires_in":60}}"#)])
+        let session = try await rig.logIn(Portal.login(try rules()))
         #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Session t0k"))])
-        #expect(session.expiresAt == World.now + 60_000 && session.cookies == nil && session.isProven)
-        let told = world.steps.joined()
+        #expect(session.expiresAt == LoginRig.now + 60_000 && session.cookies == nil && session.isVerified)
+        let told = rig.steps.joined()
         #expect(told.contains("token") && !told.contains("t0k"))
     }
 
     @Test(
-        "says how long by seconds in any usual form, or not at all",
+        "a token's lifetime is read in any usual form, or may be missing",
         arguments: [
             ("60", 60), ("\"60\"", 60), ("60.0", 60), ("null", nil), ("99999999999999", 10 * 366 * 86_400),
         ] as [(String, Int64?)])
     func life(written: String, seconds: Int64?) async throws {
-        let world = Portal.world([post(#"{"data":{"token":7,"expires_in":\#(written)}}"#)])
-        let session = try await world.win(Portal.login(try rules()))
-        #expect(session.expiresAt == seconds.map { World.now + $0 * 1000 })
+        let rig = Portal.rig([post(#"{"data":{"token":7,"expires_in":\#(written)}}"#)])
+        let session = try await rig.logIn(Portal.login(try rules()))
+        #expect(session.expiresAt == seconds.map { LoginRig.now + $0 * 1000 })
         #expect(session.fields.map(\.value) == [Secret("Session 7")])
     }
 
-    @Test("gives cookies as well")
+    @Test("a token login may set cookies as well")
     func cookies() async throws {
-        let world = Portal.world([post(#"{"data":{"token":"t"}}"#, set: ["sid=1; Path=/; Max-Age=10"])])
-        let session = try await world.win(Portal.login(try rules()))
+        let rig = Portal.rig([post(#"{"data":{"token":"t"}}"#, set: ["sid=1; Path=/; Max-Age=10"])])
+        let session = try await rig.logIn(Portal.login(try rules()))
         #expect(session.cookies?.contains(name: "sid") == true && session.fields.count == 1)
-        #expect(session.expiresAt == World.now + 10_000)
+        #expect(session.expiresAt == LoginRig.now + 10_000)
     }
 
     @Test(
-        "is not believed where the answer is not as expected",
+        "a token login fails if its answer is not as expected",
         arguments: [
             "", "ok", "[]", "{}", #"{"data":{"token":""}}"#, #"{"data":{"token":null}}"#, #"{"data":{"token":true}}"#,
             #"{"data":{"token":{"a":1}}}"#, #"{"data":{"token":"a\r\nX: y"}}"#, #"{"data":{"token":"ä"}}"#,
@@ -73,35 +73,37 @@ struct TokenGatewayTests {
             #"{"data":{"token":"a","expires_in":"soon"}}"#, #"{"data":{"token":"a","expires_in":1.5}}"#,
         ])
     func unusable(answer: String) async throws {
-        let failure = await Portal.world([post(answer)]).expectUnknown(try Portal.login(try rules()))
+        let failure = await Portal.rig([post(answer)]).expectUnknown(try Portal.login(try rules()))
         #expect(failure.detail.contains("login.extract"))
     }
 
-    @Test("that redirects or is in trouble has said nothing", arguments: [302, 500, 429])
+    @Test(
+        "a redirect or server error in answer to a token login says nothing about the credential",
+        arguments: [302, 500, 429])
     func trouble(status: Int) async throws {
-        _ = await Portal.world([post(#"{"data":{"token":"a"}}"#, status)]).expectUnknown(try Portal.login(try rules()))
+        _ = await Portal.rig([post(#"{"data":{"token":"a"}}"#, status)]).expectUnknown(try Portal.login(try rules()))
     }
 
     @Test(
-        "rejects by its rules, and by its status, ahead of any token",
+        "a token login is rejected by its rules and its status, even if there is a token",
         arguments: [(200, "credentials"), (403, ""), (401, "")])
     func rejected(status: Int, word: String) async throws {
         let answer = #"{"data":{"token":"a"},"error":"\#(word)"}"#
-        await Portal.world([post(answer, status)]).expectRejection(try Portal.login(try rules()))
+        await Portal.rig([post(answer, status)]).expectRejection(try Portal.login(try rules()))
     }
 
-    @Test("needs the evidence of success that is named, besides the token")
+    @Test("a token login needs its configured evidence besides the token")
     func success() async throws {
         let rules = try rules(success: [ResponseMatcher(bodyContains: ["\"ok\":true"])])
-        _ = await Portal.world([post(#"{"data":{"token":"a"}}"#)]).expectUnknown(try Portal.login(rules))
-        _ = try await Portal.world([post(#"{"ok":true,"data":{"token":"a"}}"#)]).win(Portal.login(rules))
+        _ = await Portal.rig([post(#"{"data":{"token":"a"}}"#)]).expectUnknown(try Portal.login(rules))
+        _ = try await Portal.rig([post(#"{"ok":true,"data":{"token":"a"}}"#)]).logIn(Portal.login(rules))
     }
 
-    @Test("is not tried where a credential lacks what its templates name besides")
+    @Test("a token login is not tried if the credential lacks another field of its templates")
     func missing() async throws {
         var rules = try rules()
         rules.inject.append(try part("X-Tenant", "{tenant}"))
-        let world = Portal.world([])
-        #expect(await world.lose(try Portal.login(rules)).code == .noCredential)
+        let rig = Portal.rig([])
+        #expect(await rig.lose(try Portal.login(rules)).code == .noCredential)
     }
 }

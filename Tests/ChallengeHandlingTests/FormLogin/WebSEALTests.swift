@@ -6,7 +6,7 @@ import HTTPTypes
 import TestSupport
 import Testing
 
-@Suite("WebSEAL's form login is answered in all its ways")
+@Suite("Form login of WebSEAL")
 struct WebSEALTests {
     private static let form = """
         <form method="POST" action="/pkmslogin.form"><input name="username"><input type="password" name="password">
@@ -24,91 +24,91 @@ struct WebSEALTests {
             form: "token=Unknown&username=ann-u&password=pass%22word&login-form-type=pwd", place)
     }
 
-    @Test("302 to the address first asked for, with the session's cookie from before or a new one")
+    @Test("WebSEAL's 302 to the first requested address is a success, with the earlier session cookie or a new one")
     func redirect() async throws {
-        let world = Portal.world([
+        let rig = Portal.rig([
             Self.page,
             Self.post(
                 302, set: ["PD-S-SESSION-ID=second; Path=/; Secure", "LtpaToken2=t; Path=/"], to: Portal.address),
             Portal.get(sends: "PD-S-SESSION-ID=second; LtpaToken2=t"),
         ])
-        let session = try await world.win(Portal.login(.webSEAL))
-        #expect(try world.cookies(of: session) == "PD-S-SESSION-ID=second; LtpaToken2=t")
-        let kept = Portal.world([
+        let session = try await rig.logIn(Portal.login(.webSEAL))
+        #expect(try rig.cookies(of: session) == "PD-S-SESSION-ID=second; LtpaToken2=t")
+        let kept = Portal.rig([
             Self.page, Self.post(302, to: "/app/home"), Portal.get(sends: "PD-S-SESSION-ID=first"),
         ])
-        let won = try await kept.win(Portal.login(.webSEAL))
-        #expect(try kept.cookies(of: won) == "PD-S-SESSION-ID=first")
+        let established = try await kept.logIn(Portal.login(.webSEAL))
+        #expect(try kept.cookies(of: established) == "PD-S-SESSION-ID=first")
     }
 
-    @Test("200 with login_success.html is proven by the challenged address")
+    @Test("WebSEAL's 200 with login_success.html is verified at the challenged address")
     func successPage() async throws {
-        let world = Portal.world([
+        let rig = Portal.rig([
             Self.page, Self.post(200, "<p>Your login was successful.</p>"), Portal.get(sends: "PD-S-SESSION-ID=first"),
         ])
-        _ = try await world.win(Portal.login(.webSEAL))
+        _ = try await rig.logIn(Portal.login(.webSEAL))
     }
 
-    @Test("a redirect with TAM_OP=login leads to the form address itself where the page is elsewhere")
+    @Test("WebSEAL's redirect with TAM_OP=login leads to the form's address if the page is elsewhere")
     func elsewhere() async throws {
-        let world = Portal.world([
+        let rig = Portal.rig([
             Portal.get("/app/home", 302, to: "https://login.example.com/?TAM_OP=login&URL=%2Fapp"),
             Portal.post(
                 "/pkmslogin.form", 302, set: ["PD-S-SESSION-ID=s; Path=/; Secure"], to: Portal.address, sends: nil,
                 form: "username=ann-u&password=pass%22word&login-form-type=pwd"),
             Portal.get(sends: "PD-S-SESSION-ID=s"),
         ])
-        _ = try await world.win(Portal.login(.webSEAL))
+        _ = try await rig.logIn(Portal.login(.webSEAL))
     }
 
     @Test(
-        "the form again, or the message of a wrong password, is a rejection",
+        "WebSEAL's form again, or its message of a wrong password, is a rejection",
         arguments: [form, "<p>HPDIA0200W Authentication failed.</p>", form + "<!-- hpdia0200w -->"])
     func wrong(_ body: String) async throws {
-        let world = Portal.world([Self.page, Self.post(200, body)])
-        await world.expectRejection(try Portal.login(.webSEAL))
+        let rig = Portal.rig([Self.page, Self.post(200, body)])
+        await rig.expectRejection(try Portal.login(.webSEAL))
     }
 
     @Test(
-        "a locked account is told as such, in front of the form as well",
+        "WebSEAL's locked account is reported as locked, even if the answer has the form",
         arguments: ["HPDIA0306W", "HPDIA0234W", "HPDIA0309W", "HPDIA0205W"])
     func locked(_ code: String) async throws {
-        let world = Portal.world([Self.page, Self.post(200, "<p>\(code)</p>\(Self.form)")])
-        await world.expectRejection(try Portal.login(.webSEAL), .accountLocked)
+        let rig = Portal.rig([Self.page, Self.post(200, "<p>\(code)</p>\(Self.form)")])
+        await rig.expectRejection(try Portal.login(.webSEAL), .accountLocked)
     }
 
-    @Test("an expired password is not sent again, and the reply says why")
+    @Test("a password that WebSEAL calls expired is not sent again, and the reply says why")
     func expired() async throws {
-        let world = Portal.world([Self.page, Self.post(200, "<p>HPDIA0204W</p>")])
-        let failure = await world.lose(try Portal.login(.webSEAL))
+        let rig = Portal.rig([Self.page, Self.post(200, "<p>HPDIA0204W</p>")])
+        let failure = await rig.lose(try Portal.login(.webSEAL))
         #expect(failure.code == .rejected && failure.detail.hasPrefix("The password has expired"))
-        #expect(world.latches.keys == [Portal.key])
+        #expect(rig.latches.keys == [Portal.key])
     }
 
     @Test(
-        "too many sessions and a request that was not cached are unknown",
+        "WebSEAL's limit of sessions and its uncached request leave the outcome unknown",
         arguments: [(200, "Additional Login Denied"), (200, "0x38b9a41f"), (500, "Request Caching Failed 38cf013d")])
     func unknown(_ status: Int, _ body: String) async throws {
-        let world = Portal.world([Self.page, Self.post(status, "<p>\(body)</p>")])
-        _ = await world.expectUnknown(try Portal.login(.webSEAL))
+        let rig = Portal.rig([Self.page, Self.post(status, "<p>\(body)</p>")])
+        _ = await rig.expectUnknown(try Portal.login(.webSEAL))
     }
 
-    @Test("a redirect says by TAM_OP how it ended")
+    @Test("WebSEAL's redirect states the outcome by TAM_OP")
     func operations() async throws {
-        func end(_ operation: String) async throws -> (LoginFailure, World) {
-            let world = Portal.world([
+        func end(_ operation: String) async throws -> (LoginFailure, LoginRig) {
+            let rig = Portal.rig([
                 Self.page, Self.post(302, to: "https://login.example.com/?TAM_OP=\(operation)&X=1"),
             ])
-            return (await world.lose(try Portal.login(.webSEAL)), world)
+            return (await rig.lose(try Portal.login(.webSEAL)), rig)
         }
         for (operation, code) in [
             ("login", LoginFailure.Code.rejected), ("acct_locked", .accountLocked),
             ("acct_inactivated", .accountLocked),
             ("passwd_exp", .rejected), ("too_many_sessions", .failed), ("error", .failed),
         ] {
-            let (failure, world) = try await end(operation)
+            let (failure, rig) = try await end(operation)
             #expect(failure.code == code, "\(operation)")
-            #expect(world.latches.all.isEmpty == (code == .failed), "\(operation)")
+            #expect(rig.latches.all.isEmpty == (code == .failed), "\(operation)")
         }
     }
 }

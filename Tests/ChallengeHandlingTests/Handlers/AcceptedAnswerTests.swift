@@ -25,34 +25,34 @@ struct AcceptedAnswerTests {
         }
     }
 
-    private func win(
-        _ path: String, _ steps: [ScriptedStep], _ gate: LocalGate, _ book: AnswerBook
+    private func logIn(
+        _ path: String, _ steps: [ScriptedStep], _ gate: LocalGate, _ book: AnswerCache
     ) async throws -> Session {
         let challenges = HandledChallenges(
             BasicChallengeHandler(Ann()), name: "own", caller: DirectCaller())
         let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: path)
         let login = HandledChallengesLogin(
-            challenges: challenges, book: book, met: ExaminedResponse(status: 401, fields: Self.demand, url: url),
+            challenges: challenges, answers: book, met: ExaminedResponse(status: 401, fields: Self.demand, url: url),
             target: nil)
-        return try await World(steps, latches: gate).win(login)
+        return try await LoginRig(steps, latches: gate).logIn(login)
     }
 
-    @Test("one that a resource refuses, and that is still accepted elsewhere, is not remembered as rejected")
+    @Test("an answer that one resource refuses, but another accepts, is not recorded as rejected")
     func forbidden() async throws {
-        let (gate, book) = (LocalGate(), AnswerBook())
-        _ = try await win("/a", [step("/a", true, 200)], gate, book)
+        let (gate, book) = (LocalGate(), AnswerCache())
+        _ = try await logIn("/a", [step("/a", true, 200)], gate, book)
         let confirmed = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 200)]
-        _ = try await win("/admin", confirmed, gate, book)
-        _ = try await win("/b", [step("/b", true, 200)], gate, book)
+        _ = try await logIn("/admin", confirmed, gate, book)
+        _ = try await logIn("/b", [step("/b", true, 200)], gate, book)
     }
 
-    @Test("one that is refused where it was accepted is rejected, and not sent again")
+    @Test("an answer that is refused where it was accepted is rejected, and not sent again")
     func changed() async throws {
-        let (gate, book) = (LocalGate(), AnswerBook())
-        _ = try await win("/a", [step("/a", true, 200)], gate, book)
+        let (gate, book) = (LocalGate(), AnswerCache())
+        _ = try await logIn("/a", [step("/a", true, 200)], gate, book)
         let refused = [step("/admin", true, 401), step("/a", false, 401), step("/a", true, 401)]
         for steps in [refused, []] {
-            await #expect(throws: LoginFailure.self) { try await win("/admin", steps, gate, book) }
+            await #expect(throws: LoginFailure.self) { try await logIn("/admin", steps, gate, book) }
         }
     }
 }

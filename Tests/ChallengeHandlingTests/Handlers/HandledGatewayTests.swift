@@ -35,7 +35,7 @@ struct HandledGatewayTests {
             base: WebURL(origin: origin, path: "/"), target: nil)
     }
 
-    @Test("a page that only a caller chose rejects no answer, for it may always hold the form")
+    @Test("a page that only a caller chose does not reject a gateway's answer")
     func chosenByCaller() async {
         let gate = LocalGate()
         for _ in 0..<2 {
@@ -43,18 +43,18 @@ struct HandledGatewayTests {
                 step(.get, "/", "news"), step(.get, "/app", "log in"), step(.post, "/in", "hello"),
                 step(.get, "/app", "log in"),
             ]
-            let failure = await World(steps, latches: gate).lose(login())
+            let failure = await LoginRig(steps, latches: gate).lose(login())
             #expect(failure.code == .failed && !failure.isCancelled)
         }
     }
 
-    @Test("the upstream's own page after the form rejects the answer, which is not sent again")
+    @Test("the upstream's own page after the form rejects a gateway's answer, which is not sent again")
     func configured() async {
         let gate = LocalGate()
         let page = step(.get, "/", "log in")
-        let failure = await World([page, step(.post, "/in", "hello"), page], latches: gate).lose(login())
+        let failure = await LoginRig([page, step(.post, "/in", "hello"), page], latches: gate).lose(login())
         #expect(failure.isCancelled)
-        let second = await World([page], latches: gate).lose(login())
+        let second = await LoginRig([page], latches: gate).lose(login())
         #expect(second.code != .failed)
     }
 }

@@ -16,7 +16,7 @@ struct LoginFormTests {
         return form.request(from: ExaminedResponse(status: 200, url: try #require(WebURL(page))))
     }
 
-    @Test("a form is posted, within 10 000 ms, unless something else is said")
+    @Test("a login form is sent with POST and a timeout of 10 000 ms by default")
     func defaults() throws {
         let request = try #require(try request(.submitLoginForm(url: "/in", parameters: ["a": "1 2", "b": "ä"])))
         #expect(request.method == .post)
@@ -25,13 +25,13 @@ struct LoginFormTests {
         #expect(request.fields[.contentType] == "application/x-www-form-urlencoded")
     }
 
-    @Test("a time limit of nothing or less is the default", arguments: [0, -1, 3000])
+    @Test("a login form's timeout of zero or less is the default", arguments: [0, -1, 3000])
     func timeout(milliseconds: Int) throws {
         let request = try #require(try request(.submitLoginForm(url: "/in", timeout: .milliseconds(milliseconds))))
         #expect(request.timeout == .milliseconds(milliseconds > 0 ? milliseconds : 10_000))
     }
 
-    @Test("with GET the parameters are the query, behind what is there")
+    @Test("a login form with GET appends its parameters to the query")
     func get() throws {
         let request = try #require(
             try request(.submitLoginForm(url: "in?a=0", parameters: ["b": "1"], method: .get)))
@@ -40,7 +40,7 @@ struct LoginFormTests {
     }
 
     @Test(
-        "addresses are absolute or relative to the page, as RFC 3986 has it",
+        "a login form's address is absolute or relative to the page",
         arguments: [
             ("in", "https://a.example/app/in"), ("/in", "https://a.example/in"), ("../in", "https://a.example/in"),
             ("https://b.example/in", "https://b.example/in"), ("", "https://a.example/app/login?x"),
@@ -49,7 +49,7 @@ struct LoginFormTests {
         #expect(try request(.submitLoginForm(url: url)).map { "\($0.url)" } == meant)
     }
 
-    @Test("headers go along, and other methods than POST and GET do not exist")
+    @Test("a login form sends its headers, and allows only POST and GET")
     func headersAndMethods() throws {
         let request = try request(.submitLoginForm(url: "/in", headers: [.acceptLanguage: "de"]))
         #expect(request?.fields[.acceptLanguage] == "de")

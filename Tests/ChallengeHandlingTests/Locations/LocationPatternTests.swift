@@ -7,7 +7,7 @@ import Testing
 @Suite("Location patterns")
 struct LocationPatternTests {
     @Test(
-        "a pattern covers what the rules say",
+        "a location pattern covers the locations of its rules",
         arguments: [
             // The scheme supplies the default port and is not compared.
             ("foo.example.com", "http://foo.example.com"), ("foo.example.com", "ws://foo.example.com"),
@@ -40,7 +40,7 @@ struct LocationPatternTests {
     }
 
     @Test(
-        "a pattern covers nothing beyond",
+        "a location pattern covers no other locations",
         arguments: [
             ("foo.example.com", "https://foo.example.com"), ("foo.example.com", "http://foo.example.com:8080"),
             ("a.com/a", "a.com/A"), ("a.com/a%2Fb", "a.com/a/b"), ("a.com/a", "a.com/a/b"), ("a.com", "a.com/a"),
@@ -61,31 +61,32 @@ struct LocationPatternTests {
     }
 
     @Test(
-        "a pattern that can never match is refused with the reason",
+        "a location pattern that can never match is refused with the reason",
         arguments: [
             ("a.*.com", "a * in the host must be its whole first label"),
             ("a*.com", "a * in the host must be its whole first label"),
             ("*.*.com", "a * in the host must be its whole first label"),
             ("a.com/*/b", "a * in the path must be its last segment"),
-            ("*:password@a.com", "no password can follow the user *; *@ stands for any user info"),
+            ("*:password@a.com", "no password can follow the user *; *@ matches any user info"),
             ("a.com/a//b", "the path has an empty segment"), ("a.com//*", "the path has an empty segment"),
             ("", "names no host"), ("/a", "names no host"), ("http://", "names no host"), (":80", "names no host"),
             (".", "names no host"), ("ann@", "names no host"), ("a..com", "the host has an empty label"),
-            ("*..com", "the host has an empty label"), ("a!.com", "the host holds a sign that no host name has"),
-            ("ftp://a.com", "the scheme is none of http, https, ws and wss"),
+            ("*..com", "the host has an empty label"),
+            ("a!.com", "the host holds a character that is not allowed in a host name"),
+            ("ftp://a.com", "the scheme is not http, https, ws or wss"),
             ("a.com:0", "the port is not a number from 1 to 65535"),
             ("a.com:65536", "the port is not a number from 1 to 65535"),
             ("a.com:8*", "the port is not a number from 1 to 65535"),
             ("a.com:+8", "the port is not a number from 1 to 65535"),
             ("mailto:ann", "the port is not a number from 1 to 65535"),
-            ("a.com/b c", "holds a character that no URI holds; percent-encode it"),
-            ("bücher.example", "holds a character that no URI holds; percent-encode it"),
-            ("a@b@c.com", "has two @ signs; write the one that is part of a password as %40"),
+            ("a.com/b c", "holds a character that is not allowed in a URI; percent-encode it"),
+            ("bücher.example", "holds a character that is not allowed in a URI; percent-encode it"),
+            ("a@b@c.com", "has two @ characters; write the one that is part of a password as %40"),
             ("[::1", "the bracket of the IPv6 address is not closed"),
-            ("[*]", "there is no IPv6 address between the brackets"),
-            ("[]", "there is no IPv6 address between the brackets"),
-            ("*.[....", "an IPv6 address has no labels that a * could stand for"),
-            ("*.[::1]", "an IPv6 address has no labels that a * could stand for"),
+            ("[*]", "the text between the brackets is not a valid IPv6 address"),
+            ("[]", "the text between the brackets is not a valid IPv6 address"),
+            ("*.[....", "an IPv6 address has no labels that a * could match"),
+            ("*.[::1]", "an IPv6 address has no labels that a * could match"),
             ("[::1]x", "only a port may follow an IPv6 address"),
         ])
     func refuses(pattern: String, reason: String) {
@@ -97,7 +98,7 @@ struct LocationPatternTests {
         #expect(throws: LocationError.self) { try Location(uri) }
     }
 
-    @Test("decoded digits behind a percent sign of its own make no other encoded character")
+    @Test("decoded digits after a lone percent sign form no other encoded character")
     func loneSigns() throws {
         let pattern = try LocationPattern("a/%%34%31")
         #expect(pattern.text == "a/%2541")
@@ -107,13 +108,15 @@ struct LocationPatternTests {
         #expect(try LocationPattern("a/%") == LocationPattern("a/%25"))
     }
 
-    @Test("what holds no colon is no IPv6 address", arguments: ["[8]", "[]", "[::1.]", "[:::]", "[.]", "[ab]:80"])
+    @Test(
+        "a text without a colon in brackets is not an IPv6 address of a pattern",
+        arguments: ["[8]", "[]", "[::1.]", "[:::]", "[.]", "[ab]:80"])
     func brackets(_ text: String) {
         #expect(throws: LocationError.self) { try Location(text) }
         #expect(throws: LocationError.self) { try LocationPattern(text) }
     }
 
-    @Test("an address and its text are the same location")
+    @Test("an address and its text make equal locations")
     func fromWebURL() throws {
         for text in ["https://A.example.com./a/%62//", "http://[::1]:8080/x?y", "http://a.com"] {
             let url = try #require(WebURL(text))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Location patterns, by many examples")
 struct LocationPropertyTests {
-    @Test("what a pattern prints parses to the same pattern")
+    @Test("a printed location pattern parses to an equal pattern")
     func roundTrip() throws {
         var examples = Examples(seed: 1)
         for _ in 0..<2000 {
@@ -16,7 +16,7 @@ struct LocationPropertyTests {
         }
     }
 
-    @Test("of the patterns that cover a location exactly one wins over all others")
+    @Test("of the patterns that cover a location exactly one takes precedence over all others")
     func oneWinner() throws {
         var examples = Examples(seed: 2)
         var contested = 0
@@ -33,7 +33,7 @@ struct LocationPropertyTests {
         #expect(contested > 50, "the examples must put the rule to the test")
     }
 
-    @Test("a table finds the winner in whatever order the patterns came")
+    @Test("a location table finds the most specific pattern in any order of registration")
     func orderDoesNotMatter() throws {
         var examples = Examples(seed: 3)
         for _ in 0..<200 {
@@ -52,7 +52,7 @@ struct LocationPropertyTests {
         }
     }
 
-    @Test("no text makes the parser trap")
+    @Test("no text traps the parser of location patterns")
     func anyText() {
         var examples = Examples(seed: 4)
         var accepted = 0

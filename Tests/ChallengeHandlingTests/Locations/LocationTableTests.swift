@@ -7,7 +7,7 @@ import Testing
 @Suite("Location tables")
 struct LocationTableTests {
     @Test(
-        "the most specific pattern wins, part by part",
+        "the most specific location pattern takes precedence, part by part",
         arguments: [
             // winner, loser, a URI that both cover
             ("a.b.com", "*.b.com", "a.b.com"), ("*.b.com", "*.com", "a.b.com"), ("*.com", "*", "a.b.com"),
@@ -30,7 +30,7 @@ struct LocationTableTests {
         #expect(match.handlers == ["winner"], "the more specific pattern hides the other altogether")
     }
 
-    @Test("handlers at one pattern stand in the order of registration, however it was written")
+    @Test("handlers at one pattern are in the order of registration, however the pattern was written")
     func registrationOrder() throws {
         var table = LocationTable<String>()
         table.register("first", at: try LocationPattern("https://A.com/x/"))
@@ -48,7 +48,7 @@ struct LocationTableTests {
         #expect(try table.match(Location("a.com"))?.handlers == ["two", "one"])
     }
 
-    @Test("unregister does nothing where the handler or the pattern is unknown")
+    @Test("unregister does nothing if the handler or the pattern is unknown")
     func unregisterNone() throws {
         var table = LocationTable<String>()
         table.register("one", at: try LocationPattern("*.com"))
@@ -57,7 +57,7 @@ struct LocationTableTests {
         #expect(try table.match(Location("a.com"))?.handlers == ["one"], "no hole is punched into a wildcard")
     }
 
-    @Test("after the last handler went, the wildcard behind shows again")
+    @Test("after the last handler of a pattern is removed, a wildcard matches again")
     func unregisterLast() throws {
         var table = LocationTable<String>()
         table.register("wide", at: try LocationPattern("*.com"))
@@ -66,7 +66,7 @@ struct LocationTableTests {
         #expect(try table.match(Location("a.com"))?.handlers == ["wide"])
     }
 
-    @Test("*.example.com and example.com:* live side by side")
+    @Test("*.example.com and example.com:* can both be registered")
     func noLostRegistration() throws {
         var table = LocationTable<String>()
         table.register("below", at: try LocationPattern("*.example.com"))
@@ -75,7 +75,7 @@ struct LocationTableTests {
         #expect(try table.match(Location("example.com:8080"))?.handlers == ["port"])
     }
 
-    @Test("where no pattern covers the location nobody is found")
+    @Test("a location that no pattern covers has no handlers")
     func nobody() throws {
         var table = LocationTable<String>()
         table.register("one", at: try LocationPattern("a.com"))

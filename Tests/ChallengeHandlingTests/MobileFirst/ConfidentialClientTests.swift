@@ -28,24 +28,24 @@ struct ConfidentialClientTests {
             retryRejectedAfter: retry)
     }
 
-    private static func world(_ steps: [ScriptedStep], _ credential: Credential? = nil) -> World {
-        World(steps, credentials: [credential ?? client])
+    private static func rig(_ steps: [ScriptedStep], _ credential: Credential? = nil) -> LoginRig {
+        LoginRig(steps, credentials: [credential ?? client])
     }
 
-    @Test("identifier and secret win a token")
+    @Test("identifier and secret obtain a token")
     func wins() async throws {
-        let world = Self.world([Self.request])
-        let session = try await world.win(try Self.login())
-        #expect(session.fields.first?.value == Secret("Bearer abc") && session.expiresAt == World.now + 60_000)
-        #expect(world.requests.sent[0].form("scope") == nil)
-        #expect(world.requests.sent[0].fields[.contentType] == "application/x-www-form-urlencoded")
+        let rig = Self.rig([Self.request])
+        let session = try await rig.logIn(try Self.login())
+        #expect(session.fields.first?.value == Secret("Bearer abc") && session.expiresAt == LoginRig.now + 60_000)
+        #expect(rig.requests.sent[0].form("scope") == nil)
+        #expect(rig.requests.sent[0].fields[.contentType] == "application/x-www-form-urlencoded")
     }
 
     @Test("a scope is asked for where one is configured")
     func scope() async throws {
-        let world = Self.world([Self.request])
-        _ = try await world.win(try Self.login(scope: "sendMessage accessRestricted"))
-        #expect(world.requests.sent[0].form("scope") == "accessRestricted sendMessage")
+        let rig = Self.rig([Self.request])
+        _ = try await rig.logIn(try Self.login(scope: "sendMessage accessRestricted"))
+        #expect(rig.requests.sent[0].form("scope") == "accessRestricted sendMessage")
     }
 
     @Test(
@@ -55,10 +55,10 @@ struct ConfidentialClientTests {
             (400, #"{"errorCode":"INVALID_CLIENT_ID"}"#),
         ])
     func rejected(status: Int, body: String) async throws {
-        let world = Self.world([Self.request.replying(status, [:], body)])
-        #expect(await world.lose(try Self.login()).code == .rejected)
-        #expect(world.latches.all.map(\.reason) == [.rejected])
-        #expect(await world.lose(try Self.login()).code == .latched)
+        let rig = Self.rig([Self.request.replying(status, [:], body)])
+        #expect(await rig.lose(try Self.login()).code == .rejected)
+        #expect(rig.latches.all.map(\.reason) == [.rejected])
+        #expect(await rig.lose(try Self.login()).code == .latched)
     }
 
     @Test(
@@ -69,32 +69,32 @@ struct ConfidentialClientTests {
             (404, ""), (409, ""),
         ])
     func unknown(status: Int, body: String) async throws {
-        let world = Self.world([Self.request.replying(status, [.retryAfter: "7"], body)])
-        let failure = await world.lose(try Self.login(scope: "a"))
-        #expect(failure.isUnknown && failure.challenge == "api" && world.latches.all.isEmpty)
-        #expect(status == 200 || failure.retryAt == World.now + 7000)
+        let rig = Self.rig([Self.request.replying(status, [.retryAfter: "7"], body)])
+        let failure = await rig.lose(try Self.login(scope: "a"))
+        #expect(failure.isUnknown && failure.challenge == "api" && rig.latches.all.isEmpty)
+        #expect(status == 200 || failure.retryAt == LoginRig.now + 7000)
     }
 
-    @Test("a lost connection says nothing about the secret")
+    @Test("a lost connection says nothing about the confidential client's secret")
     func lost() async throws {
-        let world = Self.world([Self.request.replying(.failure(SideRequestError(.timedOut, reason: "")))])
-        #expect(await world.lose(try Self.login()).code == .timedOut)
-        #expect(world.latches.all.isEmpty)
+        let rig = Self.rig([Self.request.replying(.failure(SideRequestError(.timedOut, reason: "")))])
+        #expect(await rig.lose(try Self.login()).code == .timedOut)
+        #expect(rig.latches.all.isEmpty)
     }
 
-    @Test("a conflict has the request sent again")
+    @Test("a 409 conflict of the token endpoint has the request sent again")
     func conflict() async throws {
-        _ = try await Self.world([Self.request.conflicting, Self.request]).win(try Self.login())
+        _ = try await Self.rig([Self.request.conflicting, Self.request]).logIn(try Self.login())
     }
 
-    @Test("a field that is missing or cannot be sent is told, and nothing is sent")
+    @Test("a missing or unusable field of the confidential client is reported, and nothing is sent")
     func fields() async throws {
         for fields in [
             ["client-id": Secret("test-id")], ["client-secret": Secret("sec-ret")],
             ["client-id": Secret("te:st"), "client-secret": Secret("sec-ret")],
         ] {
-            let world = Self.world([], Credential(name: "api-client", fields: fields))
-            #expect(await world.lose(try Self.login()).code == .noCredential)
+            let rig = Self.rig([], Credential(name: "api-client", fields: fields))
+            #expect(await rig.lose(try Self.login()).code == .noCredential)
         }
     }
 }

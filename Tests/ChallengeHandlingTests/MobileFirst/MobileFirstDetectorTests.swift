@@ -14,7 +14,7 @@ struct MobileFirstDetectorTests {
     }
 
     @Test(
-        "a response says what is wrong with the token, whether the request carried one or not",
+        "a MobileFirst response states the problem with the token, even if the request carried none",
         arguments: [
             (401, ["Bearer"], .challenged()), (401, ["bearer realm=\"x\""], .challenged()),
             (401, ["Bearer error=\"invalid_token\""], .challenged()),
@@ -37,7 +37,7 @@ struct MobileFirstDetectorTests {
         }
     }
 
-    @Test("409 is a conflict by its field, whatever its case and value")
+    @Test("a 409 is a MobileFirst conflict by its field, whatever the field's case and value")
     func conflict() throws {
         for name in ["MFP-Conflict", "mfp-conflict"] {
             let field = HTTPField(name: try #require(HTTPField.Name(name)), value: "")

@@ -9,18 +9,18 @@ import Testing
 
 @Suite("MobileFirst logins")
 struct MobileFirstLoginTests {
-    @Test("a PIN is answered once and wins a session")
+    @Test("a PIN is sent once and establishes a session")
     func happy() async throws {
-        let world = World(.challenged() + .granted)
-        let session = try await world.win(try Bank.login())
+        let rig = LoginRig(.challenged() + .granted)
+        let session = try await rig.logIn(try Bank.login())
         #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Bearer eyJ0b2tlbiI6MX0"))])
-        #expect(session.expiresAt == World.now + 3_599_000)
-        #expect(world.latches.all.isEmpty)
-        #expect(world.requests.sent[1].json?["scope"] == "PinCodeAttempts RegisteredClient")
-        #expect(world.requests.sent[3].query("scope") == "PinCodeAttempts RegisteredClient")
-        #expect(world.requests.sent[3].query("redirect_uri") == "http://mfpredirecturi")
+        #expect(session.expiresAt == LoginRig.now + 3_599_000)
+        #expect(rig.latches.all.isEmpty)
+        #expect(rig.requests.sent[1].json?["scope"] == "PinCodeAttempts RegisteredClient")
+        #expect(rig.requests.sent[3].query("scope") == "PinCodeAttempts RegisteredClient")
+        #expect(rig.requests.sent[3].query("redirect_uri") == "http://mfpredirecturi")
         #expect(
-            world.steps == [
+            rig.steps == [
                 "register: 201, registered as com.sample.pincode$ios$1.0",
                 "preauthorize: 401, challenge for PinCodeAttempts, 3 attempts remain",
                 "answer: given for PinCodeAttempts from the credential bank-pin",
@@ -29,63 +29,63 @@ struct MobileFirstLoginTests {
             ])
     }
 
-    @Test("a check that holds is not answered again")
+    @Test("a security check that has passed is not answered again")
     func alreadyPassed() async throws {
-        let world = World([.register, .preauthorize(), .authorization, .token])
-        _ = try await world.win(try Bank.login())
-        #expect(world.credentials.count == 0)
+        let rig = LoginRig([.register, .preauthorize(), .authorization, .token])
+        _ = try await rig.logIn(try Bank.login())
+        #expect(rig.credentials.count == 0)
     }
 
-    @Test("two checks of one 401 are answered in one request")
+    @Test("two security checks of one 401 are answered in one request")
     func twoChecks() async throws {
-        let world = World(
+        let rig = LoginRig(
             .challenged(["PinCodeAttempts": ["remainingAttempts": 3], "UserLogin": ["errorMsg": nil]]) + [
                 .preauthorize(answers: [
                     "PinCodeAttempts": ["pin": "1234"],
                     "UserLogin": ["username": "ann-u", "password": "pass\"word", "rememberMe": true],
                 ]), .authorization, .token,
             ], credentials: [.bankPIN, .ann])
-        _ = try await world.win(try Bank.login([Bank.pin(), Bank.user()]))
+        _ = try await rig.logIn(try Bank.login([Bank.pin(), Bank.user()]))
     }
 
-    @Test("only the newest challenges are answered: what has passed would be validated anew")
+    @Test("only the newest challenges are answered, since a passed check would be validated anew")
     func mixed() async throws {
         let first = ScriptedStep.preauthorize(answers: ["PinCodeAttempts": ["pin": "1234"]])
-        let world = World(
+        let rig = LoginRig(
             .challenged() + [
                 first.challenging(["UserLogin": [:]], successes: ["PinCodeAttempts": [:]]),
                 .preauthorize(answers: [
                     "UserLogin": ["username": "ann-u", "password": "pass\"word", "rememberMe": true]
                 ]), .authorization, .token,
             ], credentials: [.bankPIN, .ann])
-        _ = try await world.win(try Bank.login([Bank.pin(), Bank.user()]))
-        #expect(world.latches.all.isEmpty)
+        _ = try await rig.logIn(try Bank.login([Bank.pin(), Bank.user()]))
+        #expect(rig.latches.all.isEmpty)
     }
 
     @Test("a challenge may be {}, null or anything", arguments: [[:], nil, "text", [1, 2]] as [JSONValue])
     func oddChallenges(challenge: JSONValue) async throws {
-        let world = World(.challenged(["PinCodeAttempts": challenge]) + .granted)
-        _ = try await world.win(try Bank.login())
+        let rig = LoginRig(.challenged(["PinCodeAttempts": challenge]) + .granted)
+        _ = try await rig.logIn(try Bank.login())
     }
 
-    @Test("a check without a handler fails at once, and nothing is looked up or sent")
+    @Test("a security check without a handler fails the login at once, and nothing is looked up or sent")
     func unknownCheck() async throws {
-        let world = World(.challenged(["Another\u{1B}Check": [:], "PinCodeAttempts": [:]]))
-        let failure = await world.lose(try Bank.login())
+        let rig = LoginRig(.challenged(["Another\u{1B}Check": [:], "PinCodeAttempts": [:]]))
+        let failure = await rig.lose(try Bank.login())
         #expect(failure.code == .failed && failure.challenge == "bank")
         #expect(failure.detail.contains("`security-check: Another?Check`"))
-        #expect(world.credentials.count == 0)
+        #expect(rig.credentials.count == 0)
     }
 
     @Test("the scheme of a challenge is compared without regard to case")
     func schemeCase() async throws {
         let step = ScriptedStep.preauthorize().replying(
             401, [.wwwAuthenticate: "mfp-challenge"], #"{"challenges":{"PinCodeAttempts":{}}}"#)
-        _ = try await World([.register, step] + .granted).win(try Bank.login())
+        _ = try await LoginRig([.register, step] + .granted).logIn(try Bank.login())
     }
 
     @Test(
-        "what no MobileFirst server says at preauthorization is unknown, and nothing is answered",
+        "an unexpected preauthorization leaves the outcome unknown, and nothing is answered",
         arguments: [
             (200, "", "<form action=/pkmslogin.form>"), (200, "", "[]"),
             (401, "", #"{"challenges":{"PinCodeAttempts":{}}}"#),
@@ -95,11 +95,11 @@ struct MobileFirstLoginTests {
         ])
     func unusable(status: Int, scheme: String, body: String) async throws {
         let fields: HTTPFields = scheme.isEmpty ? [:] : [.wwwAuthenticate: scheme]
-        let world = World([.register, .preauthorize().replying(status, fields, body)])
-        let failure = await world.lose(try Bank.login())
+        let rig = LoginRig([.register, .preauthorize().replying(status, fields, body)])
+        let failure = await rig.lose(try Bank.login())
         #expect(failure.isUnknown && failure.challenge == "bank")
         #expect(failure.detail.contains("\(status)"))
-        #expect(world.credentials.count == 0)
+        #expect(rig.credentials.count == 0)
     }
 
     @Test(
@@ -112,89 +112,89 @@ struct MobileFirstLoginTests {
         ])
     func authorization(status: Int, location: String, told: String) async throws {
         let fields: HTTPFields = location.isEmpty ? [:] : [.location: location]
-        let world = World([.register, .preauthorize(), .authorization.replying(status, fields)])
-        let failure = await world.lose(try Bank.login())
+        let rig = LoginRig([.register, .preauthorize(), .authorization.replying(status, fields)])
+        let failure = await rig.lose(try Bank.login())
         #expect(failure.isUnknown)
         #expect(told.isEmpty || failure.detail.contains(told))
     }
 
     @Test(
-        "a token answer that cannot be used wins no session",
+        "an unusable token answer establishes no session",
         arguments: [
             (200, "<html>"), (200, "{}"), (200, #"{"access_token":""}"#), (200, #"{"access_token":"a b"}"#),
             (200, #"{"access_token":"a\r\nX: y"}"#), (200, #"{"access_token":"a","token_type":"mac"}"#),
             (201, #"{"access_token":"a"}"#), (400, #"{"error":"invalid_grant"}"#), (401, ""),
         ])
     func badToken(status: Int, body: String) async throws {
-        let world = World([.register, .preauthorize(), .authorization, .token.replying(status, [:], body)])
-        #expect(await world.lose(try Bank.login()).isUnknown)
+        let rig = LoginRig([.register, .preauthorize(), .authorization, .token.replying(status, [:], body)])
+        #expect(await rig.lose(try Bank.login()).isUnknown)
     }
 
     @Test(
-        "the life of a token is read whatever it says",
+        "any lifetime of a MobileFirst token is read without overflow",
         arguments: [
-            ("", nil), (#","expires_in":"60""#, World.now + 60000), (#","expires_in":-5"#, World.now),
-            (#","expires_in":9223372036854775807"#, World.now + 316_224_000_000), (#","expires_in":1.5"#, nil),
+            ("", nil), (#","expires_in":"60""#, LoginRig.now + 60000), (#","expires_in":-5"#, LoginRig.now),
+            (#","expires_in":9223372036854775807"#, LoginRig.now + 316_224_000_000), (#","expires_in":1.5"#, nil),
         ] as [(String, Int64?)])
     func tokenLife(member: String, expiresAt: Int64?) async throws {
         let step = ScriptedStep.token.replying(200, [:], #"{"access_token":"a"\#(member)}"#)
-        let world = World([.register, .preauthorize(), .authorization, step])
-        #expect(try await world.win(try Bank.login()).expiresAt == expiresAt)
+        let rig = LoginRig([.register, .preauthorize(), .authorization, step])
+        #expect(try await rig.logIn(try Bank.login()).expiresAt == expiresAt)
     }
 
     @Test("assertions follow the server's clock, in milliseconds")
     func clockOffset() async throws {
-        let ahead = World.now + 7_200_000
-        let world = World([
+        let ahead = LoginRig.now + 7_200_000
+        let rig = LoginRig([
             .register,
             .preauthorize().replying(
                 200, [:], #"{"successes":{"clockSynchronization":{"serverTimeStamp":\#(ahead)}}}"#),
             .authorization, .token,
         ])
-        _ = try await world.win(try Bank.login())
-        let assertion = try #require(world.requests.sent.last?.form("client_assertion")?.split(separator: "."))
+        _ = try await rig.logIn(try Bank.login())
+        let assertion = try #require(rig.requests.sent.last?.form("client_assertion")?.split(separator: "."))
         let claims = try #require(JSONValue(parsing: Base64.decode(assertion[1]) ?? []))
         #expect(claims["iat"] == .integer(ahead) && claims["exp"] == .integer(ahead + 60_000))
         #expect(claims["iss"] == "com.sample.pincode$ios$1.0" && claims["sub"] == "client-1")
         #expect(claims["jti"] == "4711-code" && claims["aud"] == "https://mfp.example.com/mfp/api/az/v1/token")
     }
 
-    @Test("a server that challenges for ever is left after eight answers")
+    @Test("a server that challenges forever is given up after eight answers")
     func rounds() async throws {
         let answering = RecordingHandler("PinCodeAttempts") { _ in .submitChallengeAnswer(["pin": "0"]) }
         let again = ScriptedStep.preauthorize(answers: ["PinCodeAttempts": ["pin": "0"]])
-        let world = World(
+        let rig = LoginRig(
             .challenged()
                 + Array(repeating: again.challenging(["PinCodeAttempts": [:]]), count: 8))
-        #expect(await world.lose(try Bank.login([answering])).isUnknown)
+        #expect(await rig.lose(try Bank.login([answering])).isUnknown)
     }
 
-    @Test("an administrator's notice is told and acknowledged, beside the checks")
+    @Test("an administrator's notice is reported and acknowledged together with the checks")
     func notice() async throws {
         let notice: JSONValue = ["message": "Closed on\nSunday", "messageId": 12, "messageType": "NOTIFY"]
-        let world = World(
+        let rig = LoginRig(
             .challenged(["PinCodeAttempts": ["remainingAttempts": 3], "wl_remoteDisableRealm": notice]) + [
                 .preauthorize(answers: ["PinCodeAttempts": ["pin": "1234"], "wl_remoteDisableRealm": ["messageId": 12]]
                 ),
                 .authorization, .token,
             ])
-        _ = try await world.win(try Bank.login())
-        #expect(world.steps.contains("notice of the server: Closed on Sunday"))
+        _ = try await rig.logIn(try Bank.login())
+        #expect(rig.steps.contains("notice of the server: Closed on Sunday"))
 
-        let other = World(.challenged(["wl_remoteDisableRealm": ["message": "Update!", "messageType": "BLOCK"]]))
+        let other = LoginRig(.challenged(["wl_remoteDisableRealm": ["message": "Update!", "messageType": "BLOCK"]]))
         #expect(await other.lose(try Bank.login()).detail.contains("Update!"))
     }
 
-    @Test("an error code of the server is told")
+    @Test("an error code of the MobileFirst server is reported")
     func errorCode() async throws {
         let step = ScriptedStep.preauthorize().replying(400, [:], #"{"errorCode":"INVALID_SCOPE","errorMsg":"1234"}"#)
-        #expect(await World([.register, step]).lose(try Bank.login()).detail.contains("INVALID_SCOPE"))
+        #expect(await LoginRig([.register, step]).lose(try Bank.login()).detail.contains("INVALID_SCOPE"))
     }
 
-    @Test("every request goes to the API's origin")
+    @Test("every request of a MobileFirst login goes to the API's origin")
     func origin() async throws {
-        let world = World(.challenged() + .granted)
-        _ = try await world.win(try Bank.login())
-        #expect(Set(world.requests.sent.map(\.url.origin)) == [Bank.origin])
+        let rig = LoginRig(.challenged() + .granted)
+        _ = try await rig.logIn(try Bank.login())
+        #expect(Set(rig.requests.sent.map(\.url.origin)) == [Bank.origin])
     }
 }

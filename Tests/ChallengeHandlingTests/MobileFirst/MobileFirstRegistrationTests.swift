@@ -12,11 +12,11 @@ struct MobileFirstRegistrationTests {
     private static let quick: [ScriptedStep] = [.preauthorize(), .authorization, .token]
     private static func login(_ client: MobileFirstClient) -> any SessionLogin { client.login(scope: [], handlers: []) }
 
-    @Test("a registration tells the key, the application and the device, signed in three parts")
+    @Test("a registration holds the key, the application and the device, signed in three parts")
     func registers() async throws {
-        let world = World([.register] + Self.quick)
-        _ = try await world.win(Self.login(try Bank.client()))
-        let data = try #require(world.requests.sent.first?.json?["signedRegistrationData"])
+        let rig = LoginRig([.register] + Self.quick)
+        _ = try await rig.logIn(Self.login(try Bank.client()))
+        let data = try #require(rig.requests.sent.first?.json?["signedRegistrationData"])
         let parts = try ["header", "payload", "signature"].map { try #require(data[$0]?.stringValue) }
         #expect(parts.allSatisfy { $0.utf8.allSatisfy { $0 != 0x3D && $0 != 0x2B && $0 != 0x2F } })
         let header = JSONValue(parsing: Base64.decode(parts[0]) ?? [])
@@ -29,21 +29,21 @@ struct MobileFirstRegistrationTests {
         #expect(Base64.decode(parts[2]) == Array("signed by 1: \(parts[0]).\(parts[1])".utf8))
     }
 
-    @Test("a later assertion names the client beside its key")
+    @Test("an assertion after registration names the client as well as its key")
     func keyIdentifier() async throws {
-        let world = World([.register] + Self.quick)
-        _ = try await world.win(Self.login(try Bank.client()))
-        let assertion = try #require(world.requests.sent.last?.form("client_assertion")?.split(separator: "."))
+        let rig = LoginRig([.register] + Self.quick)
+        _ = try await rig.logIn(Self.login(try Bank.client()))
+        let assertion = try #require(rig.requests.sent.last?.form("client_assertion")?.split(separator: "."))
         #expect(JSONValue(parsing: Base64.decode(assertion[0]) ?? [])?["jwk"]?["kid"] == "client-1")
     }
 
-    @Test("a web client has no version, asks for nothing of its own, and has another redirect and audience")
+    @Test("a web client has no version, adds no scope, and has another redirect and audience")
     func web() async throws {
         let client = MobileFirstClient(
             name: "bank", configuration: try Bank.configuration(platform: .web), keys: ScriptedKeys())
-        let world = World([.register] + Self.quick)
-        _ = try await world.win(Self.login(client))
-        let sent = world.requests.sent
+        let rig = LoginRig([.register] + Self.quick)
+        _ = try await rig.logIn(Self.login(client))
+        let sent = rig.requests.sent
         let signed = sent[0].json?["signedRegistrationData"]?["payload"]?.stringValue
         let payload = JSONValue(parsing: signed.flatMap { Base64.decode($0) } ?? [])
         #expect(payload?["application"] == ["id": "com.sample.pincode", "clientPlatform": "web"])
@@ -58,41 +58,41 @@ struct MobileFirstRegistrationTests {
     @Test("a registration outlives the process, with its key")
     func kept() async throws {
         let store = MemoryStore()
-        _ = try await World([.register] + Self.quick, store: store).win(Self.login(try Bank.client()))
+        _ = try await LoginRig([.register] + Self.quick, store: store).logIn(Self.login(try Bank.client()))
         #expect(store.names == ["mobilefirst.bank.com_2esample_2epincode"])
 
         let keys = ScriptedKeys()
-        let world = World(Self.quick, store: store)
-        _ = try await world.win(Self.login(try Bank.client(keys)))
+        let rig = LoginRig(Self.quick, store: store)
+        _ = try await rig.logIn(Self.login(try Bank.client(keys)))
         #expect(keys.count == 0)
-        let assertion = try #require(world.requests.sent.last?.form("client_assertion")?.split(separator: "."))
+        let assertion = try #require(rig.requests.sent.last?.form("client_assertion")?.split(separator: "."))
         #expect(Base64.decode(assertion[2])?.starts(with: "signed by 1: ".utf8) == true)
     }
 
-    @Test("one client registers once for all its logins")
+    @Test("a MobileFirst client registers once for all its logins")
     func once() async throws {
         let client = try Bank.client()
-        _ = try await World([.register] + Self.quick).win(Self.login(client))
-        _ = try await World(Self.quick).win(Self.login(client))
+        _ = try await LoginRig([.register] + Self.quick).logIn(Self.login(client))
+        _ = try await LoginRig(Self.quick).logIn(Self.login(client))
     }
 
-    @Test("what is kept for another application, platform or address is not used")
+    @Test("a registration stored for another application, platform or address is not used")
     func other() async throws {
         let store = MemoryStore()
-        _ = try await World([.register] + Self.quick, store: store).win(Self.login(try Bank.client()))
+        _ = try await LoginRig([.register] + Self.quick, store: store).logIn(Self.login(try Bank.client()))
         var elsewhere = try Bank.configuration()
         elsewhere.api = try #require(WebURL("https://other.example.com/mfp/api"))
         let android = MobileFirstClient(
             name: "bank", configuration: try Bank.configuration(platform: .android), keys: ScriptedKeys())
-        _ = try await World([.register] + Self.quick, store: store).win(Self.login(android))
+        _ = try await LoginRig([.register] + Self.quick, store: store).logIn(Self.login(android))
         let moved = MobileFirstClient(name: "bank", configuration: elsewhere, keys: ScriptedKeys())
-        let world = World(
+        let rig = LoginRig(
             [
                 ScriptedStep(
                     .post, "https://other.example.com/mfp/api/registration/v1/self",
                     .failure(SideRequestError(.unreachable, reason: "")))
             ], store: store)
-        #expect(await world.lose(Self.login(moved)).isUnknown)
+        #expect(await rig.lose(Self.login(moved)).isUnknown)
     }
 
     @Test(
@@ -100,54 +100,56 @@ struct MobileFirstRegistrationTests {
         arguments: [(200, false), (403, true), (404, true), (400, true)])
     func version(status: Int, isRegisteredAnew: Bool) async throws {
         let store = MemoryStore()
-        _ = try await World([.register] + Self.quick, store: store).win(Self.login(try Bank.client()))
+        _ = try await LoginRig([.register] + Self.quick, store: store).logIn(Self.login(try Bank.client()))
         let client = MobileFirstClient(
             name: "bank", configuration: try Bank.configuration(version: "2.0"), keys: ScriptedKeys())
         let update = ScriptedStep(
             .put, "\(Bank.api)/registration/v1/self/client-1",
             .success(
                 SideResponse(status: status, body: Array(#"{"errorCode":"INVALID_CLIENT_ID"}"#.utf8))))
-        let world = World([update] + (isRegisteredAnew ? [.register] : []) + Self.quick, store: store)
-        _ = try await world.win(Self.login(client))
-        let same = World(Self.quick, store: store)
+        let rig = LoginRig([update] + (isRegisteredAnew ? [.register] : []) + Self.quick, store: store)
+        _ = try await rig.logIn(Self.login(client))
+        let same = LoginRig(Self.quick, store: store)
         let again = MobileFirstClient(
             name: "bank", configuration: try Bank.configuration(version: "2.0"), keys: ScriptedKeys())
-        _ = try await same.win(Self.login(again))
-    }
-
-    @Test("what is kept and cannot be used is replaced", arguments: ["", "{}", "no JSON", #"{"client-id":"a b"}"#])
-    func unusableKept(text: String) async throws {
-        let store = MemoryStore()
-        try store.save(Secret(text), as: "mobilefirst.bank.com_2esample_2epincode")
-        _ = try await World([.register] + Self.quick, store: store).win(Self.login(try Bank.client()))
-        _ = try await World(Self.quick, store: store).win(Self.login(try Bank.client()))
-    }
-
-    @Test("a state store that fails does not keep anybody from logging in")
-    func brokenStore() async throws {
-        let world = World([.register] + Self.quick, store: MemoryStore(failure: StateError(reason: "disk full")))
-        _ = try await world.win(Self.login(try Bank.client()))
-        #expect(world.steps.contains("register: the registration could not be kept, disk full"))
+        _ = try await same.logIn(Self.login(again))
     }
 
     @Test(
-        "a refused registration says what to do",
+        "a stored registration that cannot be used is replaced",
+        arguments: ["", "{}", "no JSON", #"{"client-id":"a b"}"#])
+    func unusableKept(text: String) async throws {
+        let store = MemoryStore()
+        try store.save(Secret(text), as: "mobilefirst.bank.com_2esample_2epincode")
+        _ = try await LoginRig([.register] + Self.quick, store: store).logIn(Self.login(try Bank.client()))
+        _ = try await LoginRig(Self.quick, store: store).logIn(Self.login(try Bank.client()))
+    }
+
+    @Test("a failing state store does not prevent a MobileFirst login")
+    func brokenStore() async throws {
+        let rig = LoginRig([.register] + Self.quick, store: MemoryStore(failure: StateError(reason: "disk full")))
+        _ = try await rig.logIn(Self.login(try Bank.client()))
+        #expect(rig.steps.contains("register: the registration could not be kept, disk full"))
+    }
+
+    @Test(
+        "a refused registration reports the remedy",
         arguments: [(400, "platform"), (401, "authentic"), (403, "authentic"), (404, "platform"), (500, "500")])
     func refused(status: Int, told: String) async throws {
-        let world = World([.register.replying(status)])
-        let failure = await world.lose(Self.login(try Bank.client()))
+        let rig = LoginRig([.register.replying(status)])
+        let failure = await rig.lose(Self.login(try Bank.client()))
         #expect(failure.isUnknown && failure.detail.contains(told))
     }
 
-    @Test("a registration must name the client", arguments: ["", "/", "/a/b%20c/?x=/y", "/a b"])
+    @Test("a registration without a client identifier fails", arguments: ["", "/", "/a/b%20c/?x=/y", "/a b"])
     func location(location: String) async throws {
         let fields: HTTPFields = location.isEmpty ? [:] : [.location: location]
         let register = ScriptedStep.register.replying(201, fields)
         if location == "/a/b%20c/?x=/y" {
             let refused = ScriptedStep.preauthorize(client: "b%20c").replying(404)
-            #expect(await World([register, refused]).lose(Self.login(try Bank.client())).isUnknown)
+            #expect(await LoginRig([register, refused]).lose(Self.login(try Bank.client())).isUnknown)
         } else {
-            #expect(await World([register]).lose(Self.login(try Bank.client())).isUnknown)
+            #expect(await LoginRig([register]).lose(Self.login(try Bank.client())).isUnknown)
         }
     }
 }

@@ -15,7 +15,7 @@ private final class Context: TicketContext {
 }
 
 /// Gives out tickets that number their tokens, or fails.
-private final class Office: TicketOffice {
+private final class Office: TicketProvider {
     final class Numbered: Ticket {
         let lifetime: Int64 = 3_600
         private let count = Atomic<Int>(0)
@@ -47,7 +47,7 @@ struct NegotiateSchemeTests {
         Credential(name: "robot", fields: fields.mapValues { Secret($0) })
     }
 
-    @Test("each request carries a token of its own, until the ticket ends")
+    @Test("each request carries its own Negotiate token until the ticket expires")
     func tokens() async throws {
         let session = try await NegotiateScheme(office: Office(), host: "www.example.com").session(nil, now: 1_000)
         #expect(session.expiresAt == 3_601_000)
@@ -61,7 +61,7 @@ struct NegotiateSchemeTests {
     }
 
     @Test(
-        "the server's token has to be right where it sends one",
+        "a wrong Negotiate token of the server is a failure",
         arguments: [
             (200, ["Negotiate cmlnaHQ="], true), (200, ["Negotiate d3Jvbmc="], false),
             (302, ["Negotiate d3Jvbmc="], false),
@@ -80,7 +80,7 @@ struct NegotiateSchemeTests {
         #expect((check.fault(status: status, fields: fields) == nil) == isTaken)
     }
 
-    @Test("the service is HTTP at the host, unless another is named")
+    @Test("the Kerberos service is HTTP at the host unless another is configured")
     func service() async throws {
         let office = Office()
         _ = try await NegotiateScheme(office: office, host: "www.example.com").session(nil, now: 0)
@@ -89,7 +89,7 @@ struct NegotiateSchemeTests {
         #expect(office.last?.service == "HTTP/b")
     }
 
-    @Test("a keytab wins into memory, a cache is used as it is, and a password only where there is neither")
+    @Test("a keytab's tickets go into memory, a cache is used unchanged, and a password only without both")
     func fields() async throws {
         let office = Office()
         let scheme = NegotiateScheme(office: office, host: "a")
@@ -107,7 +107,7 @@ struct NegotiateSchemeTests {
         #expect(office.last?.cache == nil)
     }
 
-    @Test("a token that was refused makes way for the next one, while NTLM would send the same again")
+    @Test("a refused Negotiate token is replaced by the next, while NTLM would send an equal answer again")
     func again() {
         let url = WebURL(origin: Origin(scheme: .https, host: "a"), path: "/")
         let schemes: [(any AuthenticationScheme, Challenge)] = [
@@ -121,14 +121,14 @@ struct NegotiateSchemeTests {
         }
     }
 
-    @Test("a credential that the KDC rejects is put to it once")
+    @Test("a credential that the KDC rejects is sent to it once")
     func rejected() async throws {
         let office = Office(failing: TicketError(.rejected, reason: "Preauthentication failed"))
         let handler = NegotiateChallengeHandler(office: office, credential: credential(["password": "wrong"]))
         let request = ChallengeRequest(
             url: WebURL(origin: Origin(scheme: .https, host: "a"), path: "/"),
             challenge: try #require(try AuthenticationChallenge.parse(["Negotiate"]).first),
-            conversation: World([]).conversation)
+            conversation: LoginRig([]).conversation)
         for code in [LoginFailure.Code.rejected, .latched] {
             let failure = await #expect(throws: LoginFailure.self) { _ = try await handler.handle(request) }
             #expect(failure?.code == code)
@@ -136,7 +136,7 @@ struct NegotiateSchemeTests {
         #expect(office.requests.withLock(\.count) == 1)
     }
 
-    @Test("without a ticket there is no session")
+    @Test("without a Kerberos ticket there is no session")
     func noTicket() async throws {
         let office = Office(failing: TicketError(.rejected, reason: "Preauthentication failed"))
         await #expect(throws: TicketError(.rejected, reason: "Preauthentication failed")) {

@@ -34,7 +34,9 @@ struct MCPScenarioTests {
         }
     }
 
-    @Test("lead to the token endpoint, or nowhere, by the requests that they allow and no other", arguments: scenarios)
+    @Test(
+        "each scenario leads to the token endpoint or nowhere, with only the requests that it allows",
+        arguments: scenarios)
     func discovery(scenario: Scenario) async throws {
         let url = try #require(WebURL("https://api.example.com/mcp"))
         let known = "https://api.example.com/.well-known/oauth-protected-resource"
@@ -64,11 +66,11 @@ struct MCPScenarioTests {
         let login = DiscoveredTokenLogin(discovery, challenge: challenge) { found in
             TokenScript.login(TokenConfiguration(found, grant: .clientCredentials))
         }
-        let world = World.tokens(steps)
+        let rig = LoginRig.tokens(steps)
         guard scenario.isFound else {
-            #expect(await world.lose(login).code == .failed)
+            #expect(await rig.lose(login).code == .failed)
             return
         }
-        _ = try await world.win(login)
+        _ = try await rig.logIn(login)
     }
 }

@@ -79,7 +79,7 @@ struct MCPTokenRequestTests {
     }
 
     @Test(
-        "name the scope, the resource and the client as the suite expects it, but where the table says why not",
+        "a token request names scope, resource and client as the suite expects, except as the table explains",
         arguments: scenarios)
     func requests(scenario: Scenario) async throws {
         let url = try #require(WebURL(Self.resource))
@@ -96,7 +96,7 @@ struct MCPTokenRequestTests {
             "public": ["private-key": nil, "client-secret": nil],
         ]
         let credential = TokenScript.credential(try #require(fields[scenario.credential]))
-        let world = World.tokens(scenario.ours.flatMap { steps(scenario, asking: $0) }, credential)
+        let rig = LoginRig.tokens(scenario.ours.flatMap { steps(scenario, asking: $0) }, credential)
         for (status, scope) in scenario.challenges {
             let error = status == 403 ? ", error=\"insufficient_scope\"" : ""
             let named = scope == "-" ? "" : ", scope=\"\(scope)\""
@@ -113,12 +113,12 @@ struct MCPTokenRequestTests {
                     keys: ScriptedKeys(),
                     refreshTokens: RefreshTokens(credential: "api-client", origin: TokenScript.origin))
             }
-            _ = try await login.win(world.conversation)
+            _ = try await login.logIn(rig.conversation)
         }
-        #expect(world.requests.missing.isEmpty)
+        #expect(rig.requests.missing.isEmpty)
     }
 
-    @Test("differ from the suite's only for a reason", arguments: scenarios)
+    @Test("a token request differs from the suite's only for a listed reason", arguments: scenarios)
     func reasons(scenario: Scenario) {
         let isSame = scenario.suite == scenario.ours && scenario.suiteProof == scenario.proof
         #expect(isSame == (scenario.reason == "-"))

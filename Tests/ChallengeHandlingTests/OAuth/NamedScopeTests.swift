@@ -6,7 +6,7 @@ import HTTPTypes
 import TestSupport
 import Testing
 
-@Suite("What is asked for on a resource's word")
+@Suite("Scope that a resource names")
 struct NamedScopeTests {
     private static let resource = "https://api.example.com/mcp"
     private static let issuer = "https://id.example.com"
@@ -49,49 +49,49 @@ struct NamedScopeTests {
 
     private func asked(for scope: String?) -> ScriptedStep { TokenScript.asked { $0.form("scope") == scope } }
 
-    @Test("is asked for by renewals, too, and added to what other challenges have named")
+    @Test("a named scope is requested by renewals too, together with that of earlier challenges")
     func kept() async throws {
         let discovery = try discovery()
-        let world = World.tokens(
+        let rig = LoginRig.tokens(
             metadata + [asked(for: "a"), asked(for: "a")] + metadata + [asked(for: "a b"), asked(for: "a b")])
-        _ = try await login(discovery, "a").win(world.conversation)
-        _ = try await login(discovery, nil).win(world.conversation)
-        _ = try await login(discovery, "b").win(world.conversation)
-        _ = try await world.win(login(discovery, nil))
+        _ = try await login(discovery, "a").logIn(rig.conversation)
+        _ = try await login(discovery, nil).logIn(rig.conversation)
+        _ = try await login(discovery, "b").logIn(rig.conversation)
+        _ = try await rig.logIn(login(discovery, nil))
     }
 
-    @Test("is not asked for by all where a 403 names it for one, which asks nobody again where tokens come from")
+    @Test("a scope that a 403 names for one request is not requested for all, and discovery is not repeated")
     func forOne() async throws {
         let discovery = try discovery()
-        let world = World.tokens(metadata + [asked(for: "a"), asked(for: "a"), asked(for: "a")])
-        _ = try await login(discovery, "a").win(world.conversation)
-        _ = try await login(discovery, "b", status: 403).win(world.conversation)
-        _ = try await world.win(login(discovery, nil))
+        let rig = LoginRig.tokens(metadata + [asked(for: "a"), asked(for: "a"), asked(for: "a")])
+        _ = try await login(discovery, "a").logIn(rig.conversation)
+        _ = try await login(discovery, "b", status: 403).logIn(rig.conversation)
+        _ = try await rig.logIn(login(discovery, nil))
     }
 
     @Test(
-        "is not asked for by renewals where the server refuses it: what that gives by itself has to do",
+        "a named scope that the server refuses is not requested by renewals, and its default scope is used",
         arguments: ["invalid_scope", "unauthorized_client"])
     func refused(word: String) async throws {
         let discovery = try discovery()
-        let world = World.tokens(
+        let rig = LoginRig.tokens(
             metadata + [
                 asked(for: "admin").replying(400, [:], #"{"error":"\#(word)"}"#), asked(for: nil), asked(for: nil),
             ])
-        _ = try await login(discovery, "admin").win(world.conversation)
-        _ = try await world.win(login(discovery, nil))
-        #expect(world.latches.all.isEmpty)
+        _ = try await login(discovery, "admin").logIn(rig.conversation)
+        _ = try await rig.logIn(login(discovery, nil))
+        #expect(rig.latches.all.isEmpty)
     }
 
-    @Test("is nothing where it names more than 32 words or 1 KiB")
+    @Test("a named scope of more than 32 words or 1 KiB is ignored")
     func long() async throws {
         for scope in [(0...32).map { "s\($0)" }.joined(separator: " "), String(repeating: "s", count: 1024)] {
-            let world = World.tokens(metadata + [asked(for: nil)])
-            _ = try await world.win(login(discovery(), scope))
+            let rig = LoginRig.tokens(metadata + [asked(for: nil)])
+            _ = try await rig.logIn(login(discovery(), scope))
         }
     }
 
-    @Test("is its own name besides, unless the configuration has an audience, another name, or none")
+    @Test("the resource parameter is the resource's name unless an audience or parameter is configured")
     func resource() async throws {
         let configurations: [(resource: String?, @Sendable (DiscoveredEndpoint) throws -> TokenConfiguration)] = [
             (Self.resource, { TokenConfiguration($0, grant: .password) }),
@@ -103,11 +103,11 @@ struct NamedScopeTests {
             ),
         ]
         for (resource, configuration) in configurations {
-            let world = World.tokens(metadata + [TokenScript.asked("password") { $0.form("resource") == resource }])
+            let rig = LoginRig.tokens(metadata + [TokenScript.asked("password") { $0.form("resource") == resource }])
             let login = try login(discovery(), "") { found in
                 (try? configuration(found)) ?? TokenConfiguration(url: found.url, grant: .refreshToken)
             }
-            _ = try await world.win(login)
+            _ = try await rig.logIn(login)
         }
     }
 

@@ -21,121 +21,124 @@ struct RefreshTokenTests {
         TokenScript.login(try TokenScript.configuration(.refreshToken), refreshTokens: refreshTokens)
     }
 
-    @Test("the credential's own is sent, again and again, to a server that does not rotate them")
+    @Test("the credential's own refresh token is sent again and again to a server that does not rotate tokens")
     func unrotated() async throws {
-        let world = World.tokens([Self.sends("refresh-1", getting: nil), Self.sends("refresh-1", getting: "refresh-1")])
-        for _ in 0..<2 { _ = try await world.requestsLeft(try Self.login()) }
-        #expect(world.requests.missing.isEmpty && world.store.names.isEmpty)
+        let rig = LoginRig.tokens([
+            Self.sends("refresh-1", getting: nil), Self.sends("refresh-1", getting: "refresh-1"),
+        ])
+        for _ in 0..<2 { _ = try await rig.requestsLeft(try Self.login()) }
+        #expect(rig.requests.missing.isEmpty && rig.store.names.isEmpty)
     }
 
-    @Test("the next one is kept and takes its place, also after a restart")
+    @Test("a rotated refresh token is saved and replaces the first one, even after a restart")
     func rotated() async throws {
         let store = MemoryStore()
         for (sent, next) in [("refresh-1", "refresh-2"), ("refresh-2", "refresh-3"), ("refresh-3", "refresh-4")] {
-            let world = World.tokens([Self.sends(sent, getting: next)], store: store)
-            _ = try await world.win(try Self.login())
+            let rig = LoginRig.tokens([Self.sends(sent, getting: next)], store: store)
+            _ = try await rig.logIn(try Self.login())
         }
         #expect(store.names == ["refresh-token.api-client.https_3a_2f_2fid_2eexample_2ecom"])
     }
 
-    @Test("the kept one is forgotten when the credential changes")
+    @Test("the saved refresh token is dropped when the credential changes")
     func changed() async throws {
         let store = MemoryStore()
-        _ = try await World.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store).win(try Self.login())
+        _ = try await LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store).logIn(
+            try Self.login())
         for changes in [["refresh-token": "refresh-7"], ["client-id": "another"]] {
             let credential = TokenScript.credential(changes)
             let own = changes["refresh-token"] ?? "refresh-1"
-            let world = World.tokens([Self.sends(own, getting: nil)], credential, store: store)
-            _ = try await world.win(try Self.login())
+            let rig = LoginRig.tokens([Self.sends(own, getting: nil)], credential, store: store)
+            _ = try await rig.logIn(try Self.login())
         }
         // Another secret of the same client is no other line of tokens.
-        let world = World.tokens(
+        let rig = LoginRig.tokens(
             [Self.sends("refresh-2", getting: nil)], TokenScript.credential(["client-secret": "new-secret"]),
             store: store)
-        _ = try await world.win(try Self.login())
+        _ = try await rig.logIn(try Self.login())
     }
 
-    @Test("one that the server takes for stolen is latched and not sent again")
+    @Test("a refresh token that the server takes for stolen is latched and not sent again")
     func reused() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             TokenScript.asked("refresh_token").replying(400, [:], #"{"error":"invalid_grant"}"#)
         ])
-        #expect(await world.lose(try Self.login()).code == .rejected)
-        #expect(await world.lose(try Self.login()).code == .latched)
+        #expect(await rig.lose(try Self.login()).code == .rejected)
+        #expect(await rig.lose(try Self.login()).code == .latched)
     }
 
-    @Test("nothing is sent where it cannot be known which one is in force")
+    @Test("no refresh token is sent if the current one cannot be determined")
     func unreadable() async throws {
-        let world = World.tokens([], store: MemoryStore(failure: StateError(reason: "no disk")))
-        let failure = await world.lose(try Self.login())
-        #expect(failure.code == .failed && failure.detail.contains("no disk") && world.latches.all.isEmpty)
+        let rig = LoginRig.tokens([], store: MemoryStore(failure: StateError(reason: "no disk")))
+        let failure = await rig.lose(try Self.login())
+        #expect(failure.code == .failed && failure.detail.contains("no disk") && rig.latches.all.isEmpty)
     }
 
-    @Test("one that cannot be kept is not used until it can, and is not lost meanwhile")
+    @Test("a refresh token that cannot be saved is not used until it can, and is not lost meanwhile")
     func unkept() async throws {
         let store = MemoryStore()
-        let world = World.tokens(
+        let rig = LoginRig.tokens(
             [Self.sends("refresh-1", getting: "refresh-2"), Self.sends("refresh-2", getting: "refresh-3")], store: store
         )
         let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
         store.saveFailure = StateError(reason: "the disk is full")
         for _ in 0..<2 {
-            await #expect(throws: LoginFailure.self) { try await login.win(world.conversation) }
+            await #expect(throws: LoginFailure.self) { try await login.logIn(rig.conversation) }
         }
-        #expect(world.requests.sent.count == 1)
+        #expect(rig.requests.sent.count == 1)
         store.saveFailure = nil
-        _ = try await world.win(login)
+        _ = try await rig.logIn(login)
     }
 
-    @Test("logins at once send one after the other, each the token that the one before was given")
+    @Test("concurrent logins send their refresh tokens one after another, each the token that the previous one got")
     func concurrent() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             Self.sends("refresh-1", getting: "refresh-2"), Self.sends("refresh-2", getting: "refresh-3"),
             Self.sends("refresh-3", getting: "refresh-4"),
         ])
         let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<3 { group.addTask { _ = try await login.win(world.conversation) } }
+            for _ in 0..<3 { group.addTask { _ = try await login.logIn(rig.conversation) } }
             try await group.waitForAll()
         }
-        #expect(world.requests.missing.isEmpty)
+        #expect(rig.requests.missing.isEmpty)
     }
 
-    @Test("a login that hangs holds its turn until it is cancelled; one that waits and is cancelled sends nothing")
+    @Test("a hanging login blocks the refresh token until cancelled; a waiting one that is cancelled sends nothing")
     func abandoned() async throws {
-        let world = World.tokens([Self.sends("refresh-1", getting: "refresh-2")])
+        let rig = LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")])
         let refreshTokens = RefreshTokens(credential: "api-client", origin: TokenScript.origin)
         let login = try Self.login(refreshTokens)
         let silent = SilentRequests()
         let hanging = Conversation(
-            sideRequests: silent, credentials: world.conversation.credentials, attempts: world.latches,
-            state: world.store, now: world.conversation.now)
-        let first = Task { try await login.win(hanging) }
+            sideRequests: silent, credentials: rig.conversation.credentials, attempts: rig.latches,
+            state: rig.store, now: rig.conversation.now)
+        let first = Task { try await login.logIn(hanging) }
         while silent.count == 0 { await Task.yield() }
-        let second = Task { try? await login.win(hanging) }
+        let second = Task { try? await login.logIn(hanging) }
         second.cancel()
         #expect(await second.value == nil)
-        let third = Task { try await login.win(world.conversation) }
+        let third = Task { try await login.logIn(rig.conversation) }
         first.cancel()
         _ = try await third.value
         #expect(silent.count == 1)
     }
 
-    @Test("what comes with a token that cannot be used is kept all the same")
+    @Test("a refresh token that comes with an unusable token is saved anyway")
     func unusableAnswer() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             TokenScript.asked("refresh_token").replying(TokenScript.answering(#"{"refresh_token":"refresh-2"}"#)),
             Self.sends("refresh-2", getting: nil),
         ])
-        await #expect(throws: LoginFailure.self) { try await Self.login().win(world.conversation) }
-        _ = try await world.win(try Self.login())
+        await #expect(throws: LoginFailure.self) { try await Self.login().logIn(rig.conversation) }
+        _ = try await rig.logIn(try Self.login())
     }
 }
 
-extension World {
+extension LoginRig {
     /// Runs `login` and leaves what else the script expects for later.
     fileprivate func requestsLeft(_ login: any SessionLogin) async throws -> Session {
-        try await login.win(conversation)
+        try await login.logIn(conversation)
     }
 }
 

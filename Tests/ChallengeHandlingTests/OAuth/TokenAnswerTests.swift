@@ -9,7 +9,7 @@ import Testing
 @Suite("Answers of token endpoints")
 struct TokenAnswerTests {
     @Test(
-        "a life is a number or the text of one, and bounded",
+        "a token's lifetime is a number or the text of one, and bounded",
         arguments: [
             ("", nil), (#","expires_in":null"#, nil), (#","expires_in":60"#, 60), (#","expires_in":"60""#, 60),
             (#","expires_in":59.9"#, 59), (#","expires_in":"59.9""#, 59), (#","expires_in":1e30"#, 316_224_000),
@@ -22,7 +22,7 @@ struct TokenAnswerTests {
     }
 
     @Test(
-        "what cannot be used is refused",
+        "an unusable token answer is refused",
         arguments: [
             "", "<html>", "[]", "{}", #"{"access_token":""}"#, #"{"access_token":7}"#, #"{"access_token":"a b"}"#,
             #"{"access_token":"a\r\nX: y"}"#, #"{"access_token":"\u0000"}"#, #"{"access_token":"é"}"#,

@@ -47,40 +47,42 @@ struct TokenDiscoveryTests {
 
     private func token() -> ScriptedStep { ScriptedStep(.post, Self.endpoint, TokenScript.answering()) }
 
-    @Test("goes by the resource's word to the server's, and asks with a secret there alone", arguments: [true, false])
+    @Test(
+        "discovery reads the resource's and the server's metadata, and sends a secret only to the endpoint",
+        arguments: [true, false])
     func found(isTold: Bool) async throws {
-        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
-        let session = try await world.win(login(discovery(), isTold ? "resource_metadata=\"\(Self.metadata)\"" : ""))
+        let rig = LoginRig.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
+        let session = try await rig.logIn(login(discovery(), isTold ? "resource_metadata=\"\(Self.metadata)\"" : ""))
         #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
     }
 
-    @Test("reads the metadata of OpenID Connect where there is no other")
+    @Test("discovery reads the metadata of OpenID Connect if there is no other")
     func openID() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             get(Self.metadata, Self.goodResource), get(Self.server, "", 404), get(Self.insertedOpenID, "", 404),
             get(Self.openID, Self.goodServer), token(),
         ])
-        _ = try await world.win(login(discovery()))
+        _ = try await rig.logIn(login(discovery()))
     }
 
-    @Test("is not repeated for a renewal, and is after another challenge")
+    @Test("discovery is repeated after another challenge, but not for a renewal")
     func kept() async throws {
         let found = [get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()]
-        let world = World.tokens(found + [token()] + found)
+        let rig = LoginRig.tokens(found + [token()] + found)
         let discovery = try discovery()
-        _ = try await login(discovery).win(world.conversation)
-        _ = try await login(discovery, nil).win(world.conversation)
-        _ = try await world.win(login(discovery))
+        _ = try await login(discovery).logIn(rig.conversation)
+        _ = try await login(discovery, nil).logIn(rig.conversation)
+        _ = try await rig.logIn(login(discovery))
     }
 
-    @Test("ahead of any challenge looks where the metadata has to be")
+    @Test("discovery before any challenge reads the metadata at its well-known address")
     func ahead() async throws {
-        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
-        _ = try await world.win(login(discovery(), nil))
+        let rig = LoginRig.tokens([get(Self.metadata, Self.goodResource), get(Self.server, Self.goodServer), token()])
+        _ = try await rig.logIn(login(discovery(), nil))
     }
 
     @Test(
-        "does not ask where the challenge must not lead",
+        "discovery requests no address that a challenge must not lead to",
         arguments: [
             "resource_metadata=\"https://evil.example/m\"", "resource_metadata=\"http://api.example.com/m\"",
             "resource_metadata=\"https://api.example.com:8443/m\"", "resource_metadata=\"/m\"",
@@ -89,12 +91,12 @@ struct TokenDiscoveryTests {
             "resource_metadata=\"\(metadata)\", Bearer resource_metadata=\"https://api.example.com/m\"",
         ])
     func astray(parameter: String) async throws {
-        let failure = await World.tokens([]).lose(try login(discovery(), parameter))
+        let failure = await LoginRig.tokens([]).lose(try login(discovery(), parameter))
         #expect(failure.code == .failed && failure.detail.contains("resource_metadata"))
     }
 
     @Test(
-        "does not believe the resource's metadata",
+        "discovery refuses invalid metadata of the resource",
         arguments: [
             "", "[]", "{}", goodResource.replacing("v1", with: "v2"),
             goodResource.replacing("v1\"", with: "v1/other\""),
@@ -105,21 +107,21 @@ struct TokenDiscoveryTests {
             goodResource.replacing("authorization_servers", with: "servers"),
         ])
     func resourceRefused(body: String) async throws {
-        let world = World.tokens([get(Self.metadata, body)])
-        let failure = await world.lose(try login(discovery()))
+        let rig = LoginRig.tokens([get(Self.metadata, body)])
+        let failure = await rig.lose(try login(discovery()))
         #expect(failure.code == .failed && failure.detail.contains("metadata") && failure.detail.contains("token.url"))
-        #expect(world.latches.all.isEmpty)
+        #expect(rig.latches.all.isEmpty)
     }
 
-    @Test("takes the metadata of all of the upstream for the resource's own", arguments: ["/v1/", "/", ""])
+    @Test("discovery accepts the metadata of the whole upstream for the resource", arguments: ["/v1/", "/", ""])
     func covering(path: String) async throws {
         let body = Self.goodResource.replacing("/v1\"", with: "\(path)\"")
-        _ = try await World.tokens([get(Self.metadata, body), get(Self.server, Self.goodServer), token()])
-            .win(login(discovery()))
+        _ = try await LoginRig.tokens([get(Self.metadata, body), get(Self.server, Self.goodServer), token()])
+            .logIn(login(discovery()))
     }
 
     @Test(
-        "does not believe the server's metadata",
+        "discovery refuses invalid metadata of the server",
         arguments: [
             "", "[]", "{}", goodServer.replacing(issuer + "\"", with: issuer + "/\""),
             goodServer.replacing(endpoint, with: "https://evil.example/token"),
@@ -128,19 +130,20 @@ struct TokenDiscoveryTests {
             goodServer.replacing(endpoint, with: "/token"), goodServer.replacing("token_endpoint", with: "endpoint"),
         ])
     func serverRefused(body: String) async throws {
-        let world = World.tokens([get(Self.metadata, Self.goodResource), get(Self.server, body)])
-        let failure = await world.lose(try login(discovery()))
-        #expect(failure.code == .failed && world.latches.all.isEmpty)
+        let rig = LoginRig.tokens([get(Self.metadata, Self.goodResource), get(Self.server, body)])
+        let failure = await rig.lose(try login(discovery()))
+        #expect(failure.code == .failed && rig.latches.all.isEmpty)
     }
 
-    @Test("gives up at a redirect and at trouble", arguments: [302, 401, 500, 503])
+    @Test("discovery fails on a redirect and on a server error", arguments: [302, 401, 500, 503])
     func trouble(status: Int) async throws {
-        let failure = await World.tokens([get(Self.metadata, Self.goodResource, status)]).lose(try login(discovery()))
+        let failure = await LoginRig.tokens([get(Self.metadata, Self.goodResource, status)]).lose(
+            try login(discovery()))
         #expect(failure.code == .failed && failure.detail.contains("\(status)"))
     }
 
     @Test(
-        "knows which texts name a server",
+        "only valid issuer identifiers name an authorization server",
         arguments: [
             ("https://id.example.com", true), ("https://id.example.com/a/b/", true), ("http://127.0.0.1:8/x", true),
             ("http://id.example.com", false), ("https://id.example.com?a", false), ("https://id.example.com/#a", false),

@@ -9,37 +9,37 @@ import Testing
 
 @Suite("Tokens from a token endpoint")
 struct TokenLoginTests {
-    @Test("identifier and secret go by Basic, encoded as a form first")
+    @Test("client identifier and secret go by Basic, form-encoded first")
     func basic() async throws {
-        let world = World.tokens([TokenScript.asked()])
-        let session = try await world.win(TokenScript.login(try TokenScript.configuration()))
+        let rig = LoginRig.tokens([TokenScript.asked()])
+        let session = try await rig.logIn(TokenScript.login(try TokenScript.configuration()))
         #expect(session.fields == [InjectedField(name: .authorization, value: Secret("Bearer token-1"))])
-        #expect(session.expiresAt == World.now + 60_000)
-        let sent = try #require(world.requests.sent.first)
+        #expect(session.expiresAt == LoginRig.now + 60_000)
+        let sent = try #require(rig.requests.sent.first)
         // "client%3A1:s3cret%2B%2F%C3%A4"
         #expect(sent.fields[.authorization] == "Basic Y2xpZW50JTNBMTpzM2NyZXQlMkIlMkYlQzMlQTQ=")
         #expect(sent.body == Secret("grant_type=client_credentials"))
     }
 
-    @Test("identifier and secret go in the body where that is configured, and only there")
+    @Test("client identifier and secret go only in the body if configured so")
     func body() async throws {
-        let world = World.tokens([
+        let rig = LoginRig.tokens([
             TokenScript.asked {
                 $0.form("client_id") == "client:1" && $0.form("client_secret") == "s3cret+/ä"
                     && $0.fields[.authorization] == nil
             }
         ])
-        _ = try await world.win(TokenScript.login(try TokenScript.configuration { $0.clientAuthentication = .body }))
+        _ = try await rig.logIn(TokenScript.login(try TokenScript.configuration { $0.clientAuthentication = .body }))
     }
 
-    @Test("a signed assertion names the client, the endpoint, and an end, and is never the same twice")
+    @Test("a client assertion names the client, the endpoint and an expiry, and is never repeated")
     func assertion() async throws {
         let configuration = try TokenScript.configuration { $0.clientAuthentication = .privateKeyJWT }
         var names: Set<JSONValue?> = []
         for _ in 0..<2 {
-            let world = World.tokens([TokenScript.asked()], TokenScript.credential(["key-id": "key-7"]))
-            _ = try await world.win(TokenScript.login(configuration))
-            let sent = try #require(world.requests.sent.first)
+            let rig = LoginRig.tokens([TokenScript.asked()], TokenScript.credential(["key-id": "key-7"]))
+            _ = try await rig.logIn(TokenScript.login(configuration))
+            let sent = try #require(rig.requests.sent.first)
             #expect(
                 sent.form("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
                     && sent.form("client_secret") == nil && sent.fields[.authorization] == nil)
@@ -49,7 +49,7 @@ struct TokenLoginTests {
             try #require(parts.count == 3)
             #expect(JSONValue(parsing: parts[0]) == ["alg": "RS256", "typ": "JWT", "kid": "key-7"])
             let payload = try #require(JSONValue(parsing: parts[1]))
-            let now = World.now / 1000
+            let now = LoginRig.now / 1000
             #expect(payload["iss"] == "client:1" && payload["sub"] == "client:1")
             #expect(payload["aud"] == .string(TokenScript.address))
             #expect(payload["iat"] == .integer(now) && payload["exp"] == .integer(now + 300))
@@ -59,32 +59,32 @@ struct TokenLoginTests {
         #expect(names.count == 2)
     }
 
-    @Test("a key that cannot be used is told, and nothing is sent")
+    @Test("an unusable private key is reported, and nothing is sent")
     func badKey() async throws {
-        let world = World.tokens([], TokenScript.credential(["private-key": "no key at all"]))
-        let failure = await world.lose(
+        let rig = LoginRig.tokens([], TokenScript.credential(["private-key": "no key at all"]))
+        let failure = await rig.lose(
             TokenScript.login(try TokenScript.configuration { $0.clientAuthentication = .privateKeyJWT }))
         #expect(failure.code == .noCredential && failure.detail.contains("\"private-key\""))
     }
 
-    @Test("name and password go to the endpoint, by a client that only names itself where it has no secret")
+    @Test("name and password go to the token endpoint, with only the identifier of a client without a secret")
     func password() async throws {
         for (secret, id, basic) in [("s3cret", "client:2", true), (nil, "client:2", false), (nil, nil, false)]
             as [(String?, String?, Bool)]
         {
-            let world = World.tokens(
+            let rig = LoginRig.tokens(
                 [
                     TokenScript.asked("password") {
                         $0.form("username") == "ann-u" && $0.form("password") == "pass&word"
                             && ($0.fields[.authorization] != nil) == basic && $0.form("client_id") == (basic ? nil : id)
                     }
                 ], TokenScript.credential(["client-secret": secret, "client-id": id]))
-            _ = try await world.win(TokenScript.login(try TokenScript.configuration(.password)))
+            _ = try await rig.logIn(TokenScript.login(try TokenScript.configuration(.password)))
         }
     }
 
     @Test(
-        "scope, audience and parameters are asked for where they are configured; a parameter may replace a standard one"
+        "configured scope, audience and parameters are sent, and a parameter may replace a standard one"
     )
     func parameters() async throws {
         let configuration = try TokenScript.configuration { configuration in
@@ -94,55 +94,55 @@ struct TokenLoginTests {
                 .init(name: "scope", value: try TextTemplate("its-own")),
             ]
         }
-        let world = World.tokens([TokenScript.asked()])
-        _ = try await world.win(TokenScript.login(configuration, scope: "write read"))
+        let rig = LoginRig.tokens([TokenScript.asked()])
+        _ = try await rig.logIn(TokenScript.login(configuration, scope: "write read"))
         #expect(
-            world.requests.sent.first?.body
+            rig.requests.sent.first?.body
                 == Secret(
                     "grant_type=client_credentials&audience=https%3A%2F%2Fapi.example.com%2F&resource=urn%3Aann-u&scope=its-own"
                 ))
-        let plain = World.tokens([TokenScript.asked { $0.form("scope") == "read write" }])
-        _ = try await plain.win(TokenScript.login(try TokenScript.configuration(), scope: "write read"))
+        let plain = LoginRig.tokens([TokenScript.asked { $0.form("scope") == "read write" }])
+        _ = try await plain.logIn(TokenScript.login(try TokenScript.configuration(), scope: "write read"))
     }
 
-    @Test("the token goes into the field, and behind the word, that are configured")
+    @Test("the token is sent in the configured field after the configured prefix")
     func placement() async throws {
         let name = try #require(HTTPField.Name("X-Token"))
         for (prefix, value) in [("", "token-1"), ("Token", "Token token-1")] {
-            let world = World.tokens([TokenScript.asked()])
-            let session = try await world.win(
+            let rig = LoginRig.tokens([TokenScript.asked()])
+            let session = try await rig.logIn(
                 TokenScript.login(
                     try TokenScript.configuration { $0.placement = TokenPlacement(field: name, prefix: prefix) }))
             #expect(session.fields == [InjectedField(name: name, value: Secret(value))])
         }
     }
 
-    @Test("a field that is missing is told, and nothing is sent")
+    @Test("a missing field of a token request is reported, and nothing is sent")
     func missing() async throws {
         for field in ["client-id", "client-secret"] {
-            let world = World.tokens([], TokenScript.credential([field: nil]))
-            #expect(await world.lose(TokenScript.login(try TokenScript.configuration())).code == .noCredential)
+            let rig = LoginRig.tokens([], TokenScript.credential([field: nil]))
+            #expect(await rig.lose(TokenScript.login(try TokenScript.configuration())).code == .noCredential)
         }
     }
 
     @Test(
-        "a rejected credential is latched and not sent again",
+        "a credential that a token endpoint rejects is latched and not sent again",
         arguments: [
             (400, #"{"error":"invalid_client"}"#), (400, #"{"error":"invalid_grant"}"#),
             (403, #"{"error":"invalid_grant"}"#), (401, ""),
             (401, #"{"error":"invalid_client"}"#),
         ])
     func rejected(status: Int, body: String) async throws {
-        let world = World.tokens([TokenScript.asked().replying(status, [:], body)])
+        let rig = LoginRig.tokens([TokenScript.asked().replying(status, [:], body)])
         let login = TokenScript.login(try TokenScript.configuration())
-        #expect(await world.lose(login).code == .rejected)
-        #expect(world.latches.all.map(\.reason) == [.rejected] && world.latches.keys == [TokenScript.key])
-        #expect(await world.lose(login).code == .latched)
-        #expect(world.requests.sent.count == 1)
+        #expect(await rig.lose(login).code == .rejected)
+        #expect(rig.latches.all.map(\.reason) == [.rejected] && rig.latches.keys == [TokenScript.key])
+        #expect(await rig.lose(login).code == .latched)
+        #expect(rig.requests.sent.count == 1)
     }
 
     @Test(
-        "other answers say nothing about the credential",
+        "other answers of a token endpoint say nothing about the credential",
         arguments: [
             (400, #"{"error":"invalid_scope"}"#), (400, #"{"error":"unauthorized_client"}"#),
             (400, #"{"error":"unsupported_grant_type"}"#), (400, ""), (403, ""),
@@ -150,42 +150,42 @@ struct TokenLoginTests {
             (503, #"{"error":"invalid_client"}"#),
         ])
     func unknown(status: Int, body: String) async throws {
-        let world = World.tokens([TokenScript.asked().replying(status, [.retryAfter: "7"], body)])
-        let failure = await world.lose(TokenScript.login(try TokenScript.configuration()))
-        #expect(failure.code == .failed && world.latches.all.isEmpty && failure.detail.contains("\(status)"))
-        #expect(status == 302 || failure.retryAt == World.now + 7000)
+        let rig = LoginRig.tokens([TokenScript.asked().replying(status, [.retryAfter: "7"], body)])
+        let failure = await rig.lose(TokenScript.login(try TokenScript.configuration()))
+        #expect(failure.code == .failed && rig.latches.all.isEmpty && failure.detail.contains("\(status)"))
+        #expect(status == 302 || failure.retryAt == LoginRig.now + 7000)
     }
 
-    @Test("the server's word for what is wrong is told, where it is a word")
+    @Test("the token endpoint's error code is reported if it is valid")
     func word() async throws {
         for (error, isTold) in [("invalid_scope", true), ("x.y-z", true), ("no word at all", false), ("", false)] {
-            let world = World.tokens([TokenScript.asked().replying(400, [:], #"{"error":"\#(error)"}"#)])
-            let failure = await world.lose(TokenScript.login(try TokenScript.configuration()))
+            let rig = LoginRig.tokens([TokenScript.asked().replying(400, [:], #"{"error":"\#(error)"}"#)])
+            let failure = await rig.lose(TokenScript.login(try TokenScript.configuration()))
             #expect(failure.detail.contains("(\(error))") == isTold)
         }
     }
 
-    @Test("no answer in time, a lost connection and a failed handshake say nothing about the credential")
+    @Test("a timeout, a lost connection and a failed handshake of a token request say nothing about the credential")
     func noAnswer() async throws {
         for (kind, code) in [
             (.timedOut, .timedOut), (.unreachable, .failed), (.tls, .upstreamTLS), (.badAnswer, .failed),
             (.originNotAllowed, .failed),
         ] as [(SideRequestError.Kind, LoginFailure.Code)] {
-            let world = World.tokens([TokenScript.asked().replying(.failure(SideRequestError(kind, reason: "")))])
-            #expect(await world.lose(TokenScript.login(try TokenScript.configuration())).code == code)
-            #expect(world.latches.all.isEmpty)
+            let rig = LoginRig.tokens([TokenScript.asked().replying(.failure(SideRequestError(kind, reason: "")))])
+            #expect(await rig.lose(TokenScript.login(try TokenScript.configuration())).code == code)
+            #expect(rig.latches.all.isEmpty)
         }
     }
 
-    @Test("a static token is used as it is, unless no field can carry it")
+    @Test("a static token is used unchanged, unless no field can carry it")
     func fixed() async throws {
         let login = StaticTokenLogin(key: TokenScript.key)
-        let session = try await World.tokens([]).win(login)
+        let session = try await LoginRig.tokens([]).logIn(login)
         #expect(session.fields.map(\.value) == [Secret("Bearer static-token")] && session.expiresAt == nil)
         for token in ["two words", "token-end\r\n", "", "tökèn"] {
-            let world = World.tokens([], Credential(name: "api-client", fields: ["token": Secret(token)]))
+            let rig = LoginRig.tokens([], Credential(name: "api-client", fields: ["token": Secret(token)]))
             do {
-                _ = try await login.win(world.conversation)
+                _ = try await login.logIn(rig.conversation)
                 Issue.record("\(token) was used")
             } catch {
                 #expect(error.code == .noCredential)

@@ -59,11 +59,11 @@ enum TokenScript {
     }
 }
 
-extension World {
-    /// A world with the client's credential.
+extension LoginRig {
+    /// A rig with the client's credential.
     static func tokens(
         _ steps: [ScriptedStep], _ credential: Credential = TokenScript.client, store: MemoryStore = MemoryStore()
-    ) -> World {
-        World(steps, credentials: [credential], store: store)
+    ) -> LoginRig {
+        LoginRig(steps, credentials: [credential], store: store)
     }
 }

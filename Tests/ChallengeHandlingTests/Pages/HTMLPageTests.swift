@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Testing
 
-@Suite("The forms of a page are read as a browser reads them")
+@Suite("Parsing of a page's forms")
 struct HTMLPageTests {
     private func page(_ text: String) -> HTMLPage { HTMLPage(parsing: text.utf8) }
 
@@ -21,7 +21,7 @@ struct HTMLPageTests {
         #expect(
             page.forms == [
                 .init(
-                    action: "j_security_check",
+                    action: "j_security_check", isPost: true,
                     inputs: [
                         .init(name: "j_username", type: "text", value: ""),
                         .init(name: "j_password", type: "password", value: ""),
@@ -31,7 +31,7 @@ struct HTMLPageTests {
     }
 
     @Test(
-        "comments, scripts and other text hold no form",
+        "comments, scripts and other text of a page contain no form",
         arguments: [
             "<!-- <form action=j_security_check> -->", "<!--><!-- <form action=x> --!>",
             "<script>document.write('<form action=\"j_security_check\">')</script>",
@@ -45,7 +45,7 @@ struct HTMLPageTests {
         #expect(page(text).forms.isEmpty)
     }
 
-    @Test("what comes behind a comment or a script is seen")
+    @Test("a form after a comment or a script is found")
     func behind() {
         #expect(page("<!--><form action=a>").forms.map(\.action) == ["a"])
         #expect(page("<!-- -- > --><form action=a>").forms.map(\.action) == ["a"])
@@ -54,7 +54,7 @@ struct HTMLPageTests {
         #expect(page("<p title=\"a>b\"><form/action=a>").forms.map(\.action) == ["a"])
     }
 
-    @Test("an input belongs to the form that it stands in; a form within a form is none")
+    @Test("an input belongs to its enclosing form, and a form within a form is ignored")
     func nesting() {
         let page = page(
             "<input name=before><form action=a><input name=one><form action=b><input name=two></form>"
@@ -63,10 +63,12 @@ struct HTMLPageTests {
         #expect(page.forms.map { $0.inputs.map(\.name) } == [["one", "two"], ["three"]])
     }
 
-    @Test("of an attribute written twice the first counts, and one without a value is empty")
+    @Test("the first of repeated attributes counts, and one without a value is empty")
     func attributes() {
         let page = page("<form action=a action=b><input disabled name = n value = 'v' type=hidden>")
-        #expect(page.forms == [.init(action: "a", inputs: [.init(name: "n", type: "hidden", value: "v")])])
+        #expect(
+            page.forms == [.init(action: "a", inputs: [.init(name: "n", type: "hidden", value: "v", isDisabled: true)])]
+        )
     }
 
     @Test("an action's path is without query, fragment and parameters; a form without an action has none")
@@ -78,14 +80,14 @@ struct HTMLPageTests {
         #expect(page("<base href=' /x/ '><base href=y>").base == "/x/")
     }
 
-    @Test("references that are none stay as they are")
+    @Test("invalid character references are unchanged")
     func references() {
         let page = page("<form action='&#0;&nosuch;&amp&#xD800;&#99999999;&#;a&'>")
         #expect(page.forms.first?.action == "&#0;&nosuch;&amp&#xD800;&#99999999;&#;a&")
     }
 
     @Test(
-        "signs count by their bytes: an accent behind one belongs to what follows, a sign that looks like one is another"
+        "characters of a page are compared as bytes: a combining accent belongs to the following text"
     )
     func bytes() {
         let page = page("<form action='/a?\u{301}b'><input name='a&amp;\u{301}' value='&amp\u{37E}'>")
@@ -95,7 +97,7 @@ struct HTMLPageTests {
         #expect(self.page("<!-->\u{338}<form>").forms.count == 1)
     }
 
-    @Test("forms, inputs and bytes have bounds")
+    @Test("forms, inputs and bytes of a page are limited")
     func bounds() {
         let many = String(repeating: "<form><input name=a></form>", count: 2000)
         #expect(page(many).forms.count == HTMLPage.formLimit)
@@ -104,7 +106,7 @@ struct HTMLPageTests {
         #expect(page(String(repeating: " ", count: HTMLPage.limit) + "<form>").forms.isEmpty)
     }
 
-    @Test("hostile pages come to an end", .timeLimit(.minutes(10)))
+    @Test("parsing of hostile pages ends", .timeLimit(.minutes(10)))
     func hostile() {
         for piece in ["<", "<a ", "<!--", "</script", "<a b='", "<script>", "&", "<form action=&&&&&&", "<a/"] {
             let text = String(repeating: piece, count: 32 * 1024 / piece.utf8.count)

@@ -49,63 +49,65 @@ struct RegistryLoginTests {
         }
     }
 
-    @Test("name and password fetch one, for the registry's own name and each scope by itself")
+    @Test("name and password get a registry token for the registry's own name and each scope separately")
     func fetches() async throws {
-        let world = World.tokens([Self.fetched()], Self.user)
-        let session = try await world.win(try Self.login(try Self.challenge()))
-        #expect(session.fields.map(\.value) == [Secret("Bearer token-1")] && session.expiresAt == World.now + 120_000)
+        let rig = LoginRig.tokens([Self.fetched()], Self.user)
+        let session = try await rig.logIn(try Self.login(try Self.challenge()))
         #expect(
-            world.requests.sent.first?.url.query
+            session.fields.map(\.value) == [Secret("Bearer token-1")] && session.expiresAt == LoginRig.now + 120_000)
+        #expect(
+            rig.requests.sent.first?.url.query
                 == "service=registry.example.com&scope=repository%3Aa%3Apull%2Cpush&scope=repository%3Ab%3Apull&account=ann-u"
         )
     }
 
-    @Test("one without a life ends after a minute, and may be called access_token")
+    @Test("a registry token without a lifetime expires after a minute, and may be called access_token")
     func answers() async throws {
         for (body, value) in [
             (#"{"token":"t"}"#, "t"), (#"{"access_token":"a"}"#, "a"), (#"{"token":"t","access_token":"a"}"#, "t"),
         ] {
-            let session = try await World.tokens([Self.fetched(body)], Self.user).win(
+            let session = try await LoginRig.tokens([Self.fetched(body)], Self.user).logIn(
                 try Self.login(try Self.challenge()))
             #expect(session.fields.map(\.value) == [Secret("Bearer \(value)")])
-            #expect(session.expiresAt == World.now + 60_000)
+            #expect(session.expiresAt == LoginRig.now + 60_000)
         }
     }
 
-    @Test("a realm other than the configured address gets nothing, and is told")
+    @Test("a realm other than the configured token service gets nothing and is reported")
     func otherRealm() async throws {
         for realm in [
             "https://evil.example.com/token", "http://id.example.com/token", "https://id.example.com/other",
             "https://id.example.com/token?x=1", "https://id.example.com:444/token", "nonsense",
         ] {
-            let world = World.tokens([], Self.user)
-            let failure = await world.lose(try Self.login(try Self.challenge(realm: realm)))
-            #expect(failure.code == .failed && failure.detail.contains("token.url") && world.latches.all.isEmpty)
+            let rig = LoginRig.tokens([], Self.user)
+            let failure = await rig.lose(try Self.login(try Self.challenge(realm: realm)))
+            #expect(failure.code == .failed && failure.detail.contains("token.url") && rig.latches.all.isEmpty)
         }
     }
 
     @Test("a registry that calls itself by another name than the configured one gets nothing")
     func otherService() async throws {
         let service = try Self.service(name: "registry.example.com")
-        let world = World.tokens([], Self.user)
-        let failure = await world.lose(try Self.login(try Self.challenge(service: "victim.example.com"), at: service))
+        let rig = LoginRig.tokens([], Self.user)
+        let failure = await rig.lose(try Self.login(try Self.challenge(service: "victim.example.com"), at: service))
         #expect(failure.code == .failed && failure.detail.contains("token.audience"))
-        _ = try await World.tokens([Self.fetched()], Self.user).win(try Self.login(try Self.challenge(), at: service))
+        _ = try await LoginRig.tokens([Self.fetched()], Self.user).logIn(
+            try Self.login(try Self.challenge(), at: service))
     }
 
-    @Test("a renewal, which meets no challenge, uses the name that the last one told")
+    @Test("a renewal without a challenge uses the registry's name of the last challenge")
     func renewal() async throws {
         let service = try Self.service()
         for challenge in [try Self.challenge(), nil] {
-            let world = World.tokens([Self.fetched()], Self.user)
-            _ = try await world.win(try Self.login(challenge, at: service, scope: "repository:c:pull"))
+            let rig = LoginRig.tokens([Self.fetched()], Self.user)
+            _ = try await rig.logIn(try Self.login(challenge, at: service, scope: "repository:c:pull"))
             #expect(
-                world.requests.sent.first?.url.query
+                rig.requests.sent.first?.url.query
                     == "service=registry.example.com&scope=repository%3Ac%3Apull&account=ann-u")
         }
     }
 
-    @Test("ahead of any challenge the registry is asked for its name once, without a secret")
+    @Test("before any challenge the registry is asked for its name once, without a secret")
     func versionCheck() async throws {
         let service = try Self.service()
         let question = ScriptedStep(
@@ -113,13 +115,13 @@ struct RegistryLoginTests {
             .success(SideResponse(status: 401, fields: [.wwwAuthenticate: Self.value(scope: "")]))
         ) { $0.fields[.authorization] == nil }
         for steps in [[question, Self.fetched()], [Self.fetched()]] {
-            let world = World.tokens(steps, Self.user)
-            _ = try await world.win(try Self.login(nil, at: service))
-            #expect(world.requests.sent.last?.url.query?.hasPrefix("service=registry.example.com&") == true)
+            let rig = LoginRig.tokens(steps, Self.user)
+            _ = try await rig.logIn(try Self.login(nil, at: service))
+            #expect(rig.requests.sent.last?.url.query?.hasPrefix("service=registry.example.com&") == true)
         }
     }
 
-    @Test("a refresh token goes by POST in place of name and password, and its successor is kept")
+    @Test("a registry's refresh token is sent by POST instead of name and password, and its successor is saved")
     func refreshes() async throws {
         let store = MemoryStore()
         for (sent, next) in [("refresh-1", "refresh-2"), ("refresh-2", "refresh-2")] {
@@ -131,16 +133,16 @@ struct RegistryLoginTests {
                     && request.form("service") == "registry.example.com" && request.form("scope") == Self.scope
                     && request.form("client_id") == "client:1" && request.fields[.authorization] == nil
             }
-            _ = try await World.tokens([step], store: store).win(try Self.login(try Self.challenge()))
+            _ = try await LoginRig.tokens([step], store: store).logIn(try Self.login(try Self.challenge()))
         }
     }
 
-    @Test("a wrong password is sent once, whatever the scope")
+    @Test("a wrong registry password is sent once, whatever the scope")
     func rejected() async throws {
-        let world = World.tokens([Self.fetched().replying(401)], Self.user)
-        #expect(await world.lose(try Self.login(try Self.challenge())).code == .rejected)
-        #expect(await world.lose(try Self.login(try Self.challenge(), scope: "repository:z:pull")).code == .latched)
-        #expect(world.requests.sent.count == 1)
+        let rig = LoginRig.tokens([Self.fetched().replying(401)], Self.user)
+        #expect(await rig.lose(try Self.login(try Self.challenge())).code == .rejected)
+        #expect(await rig.lose(try Self.login(try Self.challenge(), scope: "repository:z:pull")).code == .latched)
+        #expect(rig.requests.sent.count == 1)
     }
 
     @Test("a repository that is refused to an accepted password latches nothing; without a scope it decides")
@@ -150,26 +152,26 @@ struct RegistryLoginTests {
         }
         for (status, code) in [(200, .failed), (401, .rejected)] as [(Int, LoginFailure.Code)] {
             let confirmation = status == 200 ? empty : empty.replying(status)
-            let world = World.tokens([Self.fetched(), Self.fetched().replying(401), confirmation], Self.user)
-            _ = try await Self.login(try Self.challenge(), scope: "repository:mine:pull").win(world.conversation)
-            let failure = await world.lose(try Self.login(try Self.challenge(), scope: "repository:other:pull"))
+            let rig = LoginRig.tokens([Self.fetched(), Self.fetched().replying(401), confirmation], Self.user)
+            _ = try await Self.login(try Self.challenge(), scope: "repository:mine:pull").logIn(rig.conversation)
+            let failure = await rig.lose(try Self.login(try Self.challenge(), scope: "repository:other:pull"))
             #expect(failure.code == code && failure.concernsScope == (status == 200))
-            #expect(world.latches.all.count == (status == 200 ? 0 : 1))
+            #expect(rig.latches.all.count == (status == 200 ? 0 : 1))
         }
     }
 
-    @Test("other answers say nothing about the password")
+    @Test("other answers of a registry's token service say nothing about the password")
     func unknown() async throws {
         for status in [403, 404, 429, 500, 302] {
-            let world = World.tokens([Self.fetched().replying(status)], Self.user)
-            #expect(await world.lose(try Self.login(try Self.challenge())).code == .failed)
-            #expect(world.latches.all.isEmpty)
+            let rig = LoginRig.tokens([Self.fetched().replying(status)], Self.user)
+            #expect(await rig.lose(try Self.login(try Self.challenge())).code == .failed)
+            #expect(rig.latches.all.isEmpty)
         }
     }
 
-    @Test("a name that Basic cannot carry is told, and nothing is sent")
+    @Test("a name that Basic cannot carry is reported, and the token service gets nothing")
     func colon() async throws {
-        let world = World.tokens([], TokenScript.credential(["refresh-token": nil, "username": "an:n"]))
-        #expect(await world.lose(try Self.login(try Self.challenge())).code == .noCredential)
+        let rig = LoginRig.tokens([], TokenScript.credential(["refresh-token": nil, "username": "an:n"]))
+        #expect(await rig.lose(try Self.login(try Self.challenge())).code == .noCredential)
     }
 }

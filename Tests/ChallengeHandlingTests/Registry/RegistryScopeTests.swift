@@ -8,7 +8,7 @@ import Testing
 @Suite("Scopes of container registries")
 struct RegistryScopeTests {
     @Test(
-        "one resource is one word, its actions sorted",
+        "a registry scope has one word for each resource, with its actions sorted",
         arguments: [
             ([], []), (["repository:a/b:push,pull"], ["repository:a/b:pull,push"]),
             (
@@ -23,7 +23,7 @@ struct RegistryScopeTests {
     }
 
     @Test(
-        "a path of the registry's API tells what it needs",
+        "a path of the registry's API determines the scope",
         arguments: [
             ("GET", "/v2/", ""), ("GET", "/v2/a/manifests/latest", "repository:a:pull"),
             ("HEAD", "/v2/a/b/c/blobs/sha256:00", "repository:a/b/c:pull"),
@@ -41,7 +41,7 @@ struct RegistryScopeTests {
     }
 
     @Test(
-        "other paths tell nothing",
+        "other paths of a registry determine no scope",
         arguments: [
             "/", "/v2", "/v1/a/manifests/1", "/v2/_catalog", "/v2/a", "/v2/manifests/1", "/v2/a/manifests",
             "/v2//manifests/1", "/v2/a//b/manifests/1", "/v2/A b/manifests/1", "/v2/a:pull/manifests/1", "",
@@ -50,7 +50,7 @@ struct RegistryScopeTests {
         #expect(RegistryScope.needed(method: "GET", path: path) == nil)
     }
 
-    @Test("a challenge says where tokens come from, and for what")
+    @Test("a registry's challenge names the token service and the scope")
     func challenge() {
         let value =
             #"Bearer realm="https://id.example.com/token",service="reg",scope="repository:a:push,pull repository:b:pull""#

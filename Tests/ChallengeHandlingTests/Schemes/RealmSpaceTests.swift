@@ -5,9 +5,9 @@ import Testing
 
 @testable import ChallengeHandling
 
-@Suite("Which realm is where")
+@Suite("Spaces of realms")
 struct RealmSpaceTests {
-    @Test("a worker's view knows what was learned before it was made and after")
+    @Test("a worker's view of realms knows what was learned before and after its creation")
     func view() {
         let origin = Origin(scheme: .https, host: "api.example.com")
         let spaces = RealmSpaces()

@@ -36,22 +36,22 @@ struct SchemeConfirmationTests {
         }
     }
 
-    private func held(_ login: SchemeLogin, _ world: World) async throws -> Session {
+    private func held(_ login: SchemeLogin, _ rig: LoginRig) async throws -> Session {
         let field = InjectedField(name: .authorization, value: Secret("Basic x"))
-        return Session(unproven: CredentialUse(key: Self.key, credential: .ann), fields: [field])
+        return Session(unverified: CredentialUse(key: Self.key, credential: .ann), fields: [field])
     }
 
     private func confirm(_ login: SchemeLogin, _ steps: [ScriptedStep], mark: String?) async throws
         -> SessionConfirmation
     {
-        let world = World(steps, credentials: [.ann])
-        if let mark { world.latches.accept(Self.key, .ann, Acceptance(path: mark, at: 0)) }
-        let confirmation = await login.confirm(try await held(login, world), world.conversation)
-        #expect(world.requests.sent.count == steps.count && world.latches.all.isEmpty)
+        let rig = LoginRig(steps, credentials: [.ann])
+        if let mark { await rig.latches.accept(Self.key, .ann, Acceptance(path: mark, at: 0)) }
+        let confirmation = await login.confirm(try await held(login, rig), rig.conversation)
+        #expect(rig.requests.sent.count == steps.count && rig.latches.all.isEmpty)
         return confirmation
     }
 
-    @Test("a value that was accepted is put to the server where that was, once, and only where a password is asked for")
+    @Test("an accepted value is sent once more to its address, and only if that address asks for a password")
     func marked() async throws {
         let asked = step("/a", false, 401)
         #expect(try await confirm(login(), [asked, step("/a", true, 200)], mark: "/a") == .stillGood)
@@ -62,26 +62,26 @@ struct SchemeConfirmationTests {
         #expect(try await confirm(login(), [asked, step("/a", true, 429)], mark: "/a") == .unknown)
     }
 
-    @Test("a value that was never accepted, or that is refused at the very address, is not sent again")
+    @Test("a value that was never accepted, or is refused at that very address, is not sent again")
     func silent() async throws {
         #expect(try await confirm(login(), [], mark: nil) == .over)
         #expect(try await confirm(login(refusedAt: "/a"), [], mark: "/a") == .over)
         #expect(try await confirm(login(proof: "/p", refusedAt: "/p"), [], mark: "/a") == .over)
     }
 
-    @Test("an address that took the value without asking for one is no proof, unless it asks now")
+    @Test("an address that accepted a value without a challenge proves nothing, unless it challenges now")
     func unasked() async throws {
         func confirm(_ steps: [ScriptedStep]) async throws -> SessionConfirmation {
-            let world = World(steps, credentials: [.ann])
-            world.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0, wasAsked: false))
-            return await login().confirm(try await held(login(), world), world.conversation)
+            let rig = LoginRig(steps, credentials: [.ann])
+            await rig.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0, wasAsked: false))
+            return await login().confirm(try await held(login(), rig), rig.conversation)
         }
         #expect(try await confirm([step("/a", false, 200)]) == .over)
         #expect(try await confirm([step("/a", false, 401), step("/a", true, 200)]) == .stillGood)
         #expect(try await confirm([step("/a", false, 401), step("/a", true, 401)]) == .over)
     }
 
-    @Test("prove-at decides, whatever was accepted elsewhere")
+    @Test("`prove-at` decides about a credential, whatever was accepted elsewhere")
     func proof() async throws {
         let asked = step("/p", false, 401)
         for mark in ["/a", nil] {
@@ -90,32 +90,32 @@ struct SchemeConfirmationTests {
         }
     }
 
-    @Test("with prove-at a challenge leads to a session that is proven there, or to a rejection")
-    func provenFirst() async throws {
-        for (status, isProven) in [(200, true), (401, false)] {
-            let world = World([step("/p", true, status)], credentials: [.ann])
+    @Test("with `prove-at` a challenge leads to a session verified there, or to a rejection")
+    func verifiedFirst() async throws {
+        for (status, isVerified) in [(200, true), (401, false)] {
+            let rig = LoginRig([step("/p", true, status)], credentials: [.ann])
             let login = login(proof: "/p", refusedAt: "/met")
-            if isProven {
-                #expect(try await world.win(login).isProven)
-                #expect(world.latches.acceptance(Self.key, of: .ann)?.path == "/p")
+            if isVerified {
+                #expect(try await rig.logIn(login).isVerified)
+                #expect(rig.latches.acceptance(Self.key, of: .ann)?.path == "/p")
             } else {
-                #expect(await world.lose(login).code == .rejected)
+                #expect(await rig.lose(login).code == .rejected)
             }
         }
     }
 
-    @Test("ahead of a challenge an accepted value is not rejected by the address that happens to be looked at")
+    @Test("before a challenge an accepted value is not rejected by the address that happens to be requested")
     func ahead() async throws {
         let refused = [step("/", true, 401), step("/a", false, 401)]
-        let world = World(refused + [step("/a", true, 200)], credentials: [.ann])
-        world.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0))
-        #expect(try await world.win(login()).isProven)
-        let wrong = World(refused + [step("/a", true, 401)], credentials: [.ann])
-        wrong.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0))
+        let rig = LoginRig(refused + [step("/a", true, 200)], credentials: [.ann])
+        await rig.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0))
+        #expect(try await rig.logIn(login()).isVerified)
+        let wrong = LoginRig(refused + [step("/a", true, 401)], credentials: [.ann])
+        await wrong.latches.accept(Self.key, .ann, Acceptance(path: "/a", at: 0))
         #expect(await wrong.lose(login()).code == .rejected)
     }
 
-    @Test("a fixed token is confirmed in the same way")
+    @Test("a static token is confirmed like other credentials")
     func fixedToken() async throws {
         let key = TokenScript.key
         let login = StaticTokenLogin(key: key)
@@ -129,11 +129,11 @@ struct SchemeConfirmationTests {
             ([step(false, 401), step(true, 200)], .stillGood), ([step(false, 401), step(true, 401)], .over),
             ([step(false, 200)], .unknown), ([], .over),
         ] as [([ScriptedStep], SessionConfirmation)] {
-            let world = World.tokens(steps)
-            let held = try await login.win(world.conversation)
-            if !steps.isEmpty { world.latches.accept(key, TokenScript.client, Acceptance(path: "/a", at: 0)) }
-            #expect(await login.confirm(held, world.conversation) == confirmation)
-            #expect(world.requests.sent.count == steps.count)
+            let rig = LoginRig.tokens(steps)
+            let held = try await login.logIn(rig.conversation)
+            if !steps.isEmpty { await rig.latches.accept(key, TokenScript.client, Acceptance(path: "/a", at: 0)) }
+            #expect(await login.confirm(held, rig.conversation) == confirmation)
+            #expect(rig.requests.sent.count == steps.count)
         }
     }
 }

@@ -34,7 +34,7 @@ struct SchemeDetectorTests {
         #expect(SchemeDetector(plan).kind == "digest, basic")
     }
 
-    @Test("what is not offered, not a 401, of another realm or ambiguous is not answered")
+    @Test("a challenge that is not offered, not a 401, of another realm or malformed is not answered")
     func notFound() {
         let basic = plan([BasicScheme()])
         #expect(examine(basic, [Self.digest]) == .pass)
@@ -48,7 +48,7 @@ struct SchemeDetectorTests {
         #expect(examine(plan([BasicScheme()], realm: "r"), ["Basic realm=\"x\", Basic realm=\"r\""]) == .challenged())
     }
 
-    @Test("with a session, Basic is refused, Digest asks anew, and a stale nonce is nobody's fault")
+    @Test("with a session, Basic is refused, Digest challenges again, and a stale nonce is no refusal")
     func again() {
         let both = plan([DigestScheme(digests: NoDigests()), BasicScheme()])
         #expect(examine(plan([BasicScheme()]), ["Basic realm=\"r\""], hasSession: true) == .refused)
@@ -59,7 +59,7 @@ struct SchemeDetectorTests {
         #expect(examine(both, [Self.digest + ", stale=true"]) == .challenged())
     }
 
-    @Test("where realms are told apart, a request outside of what was known went without a session")
+    @Test("with several realms, a request outside of the known space was sent without a session")
     func spaces() {
         let spaces = RealmSpaces()
         let (one, two) = (plan([BasicScheme()], realm: "1", spaces), plan([BasicScheme()], realm: "2", spaces))

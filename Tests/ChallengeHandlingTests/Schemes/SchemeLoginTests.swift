@@ -46,58 +46,61 @@ struct SchemeLoginTests {
             .success(SideResponse(status: status, fields: Self.challenges(challenges))), where: expected)
     }
 
-    @Test("after a challenge the first scheme of the list that is offered wins, unproven")
+    @Test("after a challenge the first offered scheme of the list is used, with an unverified session")
     func preference() async throws {
-        let world = World(credentials: [.ann])
+        let rig = LoginRig(credentials: [.ann])
         let schemes: [any AuthenticationScheme] = [DigestScheme(digests: NoDigests()), BasicScheme()]
-        let digest = try await world.win(login(schemes, challenge: ["Basic realm=\"r\"", Self.digest]))
+        let digest = try await rig.logIn(login(schemes, challenge: ["Basic realm=\"r\"", Self.digest]))
         #expect(digest.fields.isEmpty && digest.signer is DigestSigner)
-        #expect(!digest.isProven && digest.use?.key == Self.key && digest.expiresAt == nil)
-        let basic = try await world.win(login(schemes, challenge: ["Basic realm=\"r\"", "Negotiate"]))
+        #expect(!digest.isVerified && digest.use?.key == Self.key && digest.expiresAt == nil)
+        let basic = try await rig.logIn(login(schemes, challenge: ["Basic realm=\"r\"", "Negotiate"]))
         #expect(basic.fields.map { $0.value.revealText() } == [Self.basicValue])
-        #expect(!basic.isProven && basic.signer == nil && basic.use?.credential.name == "ann")
+        #expect(!basic.isVerified && basic.signer == nil && basic.use?.credential.name == "ann")
     }
 
     @Test("a scheme that does not work here gives way to the next, one that fails does not")
     func fallback() async throws {
-        let world = World(credentials: [.ann])
-        let fallen = try await world.win(
+        let rig = LoginRig(credentials: [.ann])
+        let fallen = try await rig.logIn(
             login([Ticketless(), BasicScheme()], challenge: ["Ticket", "Basic realm=\"r\""]))
         #expect(fallen.fields.count == 1)
-        let alone = await world.lose(login([Ticketless(), BasicScheme()], challenge: ["Ticket"]))
+        let alone = await rig.lose(login([Ticketless(), BasicScheme()], challenge: ["Ticket"]))
         #expect(alone.code == .failed && alone.detail.contains("ticket"))
-        let gone = await world.lose(login([BasicScheme()], challenge: ["Ticket"]))
+        let gone = await rig.lose(login([BasicScheme()], challenge: ["Ticket"]))
         #expect(gone.code == .failed && gone.detail.contains("none any more"))
-        let broken = World(credentials: [Credential(name: "ann", fields: ["username": Secret("ann-u")])])
+        let broken = LoginRig(credentials: [Credential(name: "ann", fields: ["username": Secret("ann-u")])])
         let failure = await broken.lose(
             login([DigestScheme(digests: NoDigests()), BasicScheme()], challenge: [Self.digest, "Basic realm=\"r\""]))
         #expect(failure.code == .noCredential)
     }
 
-    @Test("a closed latch sends nothing, nor asks")
+    @Test("a scheme login with a closed latch sends nothing")
     func latched() async throws {
-        let world = World(credentials: [.ann])
-        world.latches.close(Self.key, for: .ann, Latch(reason: .rejected, closedAt: World.now))
-        #expect(await world.lose(login([DigestScheme(digests: NoDigests())])).code == .latched)
-        #expect(await world.lose(login([BasicScheme()], challenge: ["Basic realm=\"r\""])).code == .latched)
+        let rig = LoginRig(credentials: [.ann])
+        await rig.latches.close(Self.key, for: .ann, Latch(reason: .rejected, closedAt: LoginRig.now))
+        #expect(await rig.lose(login([DigestScheme(digests: NoDigests())])).code == .latched)
+        #expect(await rig.lose(login([BasicScheme()], challenge: ["Basic realm=\"r\""])).code == .latched)
     }
 
-    @Test("Basic alone goes ahead without a challenge; what is no refusal proves nothing", arguments: [200, 404, 302])
+    @Test(
+        "Basic alone is sent without a challenge, and an answer that is no refusal proves nothing",
+        arguments: [200, 404, 302])
     func basicAhead(status: Int) async throws {
-        let world = World([step(Self.basicValue, status)], credentials: [.ann])
-        let session = try await world.win(login([BasicScheme()]))
-        #expect(session.fields.count == 1 && !session.isProven)
+        let rig = LoginRig([step(Self.basicValue, status)], credentials: [.ann])
+        let session = try await rig.logIn(login([BasicScheme()]))
+        #expect(session.fields.count == 1 && !session.isVerified)
     }
 
-    @Test("ahead of any challenge, one is asked for and answered, and the answer proves the session")
+    @Test("before any challenge, one is requested and answered, and the answer verifies the session")
     func digestAhead() async throws {
-        let world = World([step(nil, 401, [Self.digest]), step("Digest username=\"ann-u\"", 204)], credentials: [.ann])
-        let session = try await world.win(login([DigestScheme(digests: NoDigests()), BasicScheme()]))
-        #expect(session.isProven && session.use?.credential.name == "ann")
+        let rig = LoginRig(
+            [step(nil, 401, [Self.digest]), step("Digest username=\"ann-u\"", 204)], credentials: [.ann])
+        let session = try await rig.logIn(login([DigestScheme(digests: NoDigests()), BasicScheme()]))
+        #expect(session.isVerified && session.use?.credential.name == "ann")
         let next = try session.signer?.sign(SigningRequest(to: "/other", method: "POST")).fields.first?.value
             .revealText()
         #expect(next?.contains("nc=00000002") == true)
-        #expect(world.steps.contains("GET /start with the credential: 204"))
+        #expect(rig.steps.contains("GET /start with the credential: 204"))
     }
 
     // MARK: For a request that waits
@@ -122,27 +125,27 @@ struct SchemeLoginTests {
         }
     }
 
-    @Test("for a request that waits, Digest is asked for and answered by HEAD of its own path, without its query")
+    @Test("for a waiting request, Digest is requested and answered by HEAD of its path without the query")
     func digestForTarget() async throws {
-        let world = World([head(nil, 401, [Self.digest]), head("Digest ", 404)], credentials: [.ann])
-        #expect(try await world.win(login(DigestScheme(digests: NoDigests()))).isProven)
+        let rig = LoginRig([head(nil, 401, [Self.digest]), head("Digest ", 404)], credentials: [.ann])
+        #expect(try await rig.logIn(login(DigestScheme(digests: NoDigests()))).isVerified)
     }
 
-    @Test("for a request that waits, `prove-at` is asked in the place of its own path")
+    @Test("for a waiting request, `prove-at` is requested instead of its own path")
     func digestAtProof() async throws {
         let steps = [head(nil, 401, [Self.digest], at: "/proof"), head("Digest ", 200, at: "/proof")]
-        let world = World(steps, credentials: [.ann])
-        #expect(try await world.win(login(DigestScheme(digests: NoDigests()), isProof: true)).isProven)
+        let rig = LoginRig(steps, credentials: [.ann])
+        #expect(try await rig.logIn(login(DigestScheme(digests: NoDigests()), isProof: true)).isVerified)
     }
 
-    @Test("for a request that waits, Basic costs no request: it goes along with that one, which tries it")
+    @Test("for a waiting request, Basic needs no extra request: the waiting request carries it")
     func basicForTarget() async throws {
-        let session = try await World(credentials: [.ann]).win(login(BasicScheme()))
-        #expect(session.fields.count == 1 && !session.isProven)
+        let session = try await LoginRig(credentials: [.ann]).logIn(login(BasicScheme()))
+        #expect(session.fields.count == 1 && !session.isVerified)
     }
 
     @Test(
-        "if nothing is asked for where a request waits, or its server is in trouble, the session is empty and ends soon"
+        "if a waiting request needs no login, or its server is in trouble, the session is empty and short"
     )
     func nothingForTarget() async throws {
         let digest = DigestScheme(digests: NoDigests())
@@ -152,84 +155,84 @@ struct SchemeLoginTests {
             (head(nil, 401, ["Basic realm=\"r\""]), 60_000), (head(nil, 503), 5_000), (head(nil, 429), 5_000),
             (refused, 5_000),
         ] as [(ScriptedStep, Int64)] {
-            let session = try await World([step], credentials: [.ann]).win(login(digest))
-            #expect(session.isEmpty && session.expiresAt == World.now + life)
+            let session = try await LoginRig([step], credentials: [.ann]).logIn(login(digest))
+            #expect(session.isEmpty && session.expiresAt == LoginRig.now + life)
         }
         let slow = head(nil, 0).replying(.failure(SideRequestError(.timedOut, reason: "slow")))
-        #expect(await World([slow], credentials: [.ann]).lose(login(digest)).code == .timedOut)
+        #expect(await LoginRig([slow], credentials: [.ann]).lose(login(digest)).code == .timedOut)
     }
 
-    @Test("a credential that cannot be used leaves a request alone where certainly nothing is asked for")
+    @Test("an unusable credential does not block a request that certainly needs no login")
     func latchedForTarget() async throws {
-        func world(_ steps: [ScriptedStep]) -> World {
-            let world = World(steps, credentials: [.ann])
-            world.latches.close(Self.key, for: .ann, Latch(reason: .rejected, closedAt: World.now))
-            return world
+        func rig(_ steps: [ScriptedStep]) async -> LoginRig {
+            let rig = LoginRig(steps, credentials: [.ann])
+            await rig.latches.close(Self.key, for: .ann, Latch(reason: .rejected, closedAt: LoginRig.now))
+            return rig
         }
         let digest = DigestScheme(digests: NoDigests())
-        #expect(try await world([head(nil, 200)]).win(login(digest)).isEmpty)
-        #expect(try await world([head(nil, 401, ["Basic realm=\"r\""])]).win(login(digest)).isEmpty)
-        #expect(try await world([head(nil, 200)]).win(login(digest, isProof: true)).isEmpty)
+        #expect(try await rig([head(nil, 200)]).logIn(login(digest)).isEmpty)
+        #expect(try await rig([head(nil, 401, ["Basic realm=\"r\""])]).logIn(login(digest)).isEmpty)
+        #expect(try await rig([head(nil, 200)]).logIn(login(digest, isProof: true)).isEmpty)
         for step in [head(nil, 401, [Self.digest]), head(nil, 503)] {
-            #expect(await world([step]).lose(login(digest)).code == .latched)
+            #expect(await rig([step]).lose(login(digest)).code == .latched)
         }
         // Basic would have gone ahead: an open address may be one that serves everybody in another way.
-        #expect(await world([]).lose(login(BasicScheme())).code == .latched)
-        #expect(await World([head(nil, 401, [Self.digest])]).lose(login(digest)).code == .noCredential)
+        #expect(await rig([]).lose(login(BasicScheme())).code == .latched)
+        #expect(await LoginRig([head(nil, 401, [Self.digest])]).lose(login(digest)).code == .noCredential)
     }
 
     @Test(
-        "an application that fails at HEAD decides nothing: the request that waits tries the answer",
+        "an application that fails at HEAD decides nothing, and the waiting request tries the answer",
         arguments: [500, 501])
     func headFails(status: Int) async throws {
-        let world = World([head(nil, 401, [Self.digest]), head("Digest ", status)], credentials: [.ann])
-        #expect(try await !world.win(login(DigestScheme(digests: NoDigests()))).isProven)
+        let rig = LoginRig([head(nil, 401, [Self.digest]), head("Digest ", status)], credentials: [.ann])
+        #expect(try await !rig.logIn(login(DigestScheme(digests: NoDigests()))).isVerified)
     }
 
-    @Test("a wrong password is rejected before the request that waits is sent")
+    @Test("a wrong password is rejected before the waiting request is sent")
     func rejectedForTarget() async throws {
-        let world = World(
+        let rig = LoginRig(
             [head(nil, 401, [Self.digest]), head("Digest ", 401, [Self.digest])], credentials: [.ann])
-        #expect(await world.lose(login(DigestScheme(digests: NoDigests()))).code == .rejected)
-        #expect(world.latches.keys == [Self.key])
+        #expect(await rig.lose(login(DigestScheme(digests: NoDigests()))).code == .rejected)
+        #expect(rig.latches.keys == [Self.key])
     }
 
-    @Test("a refusal closes the latch after one attempt", arguments: [true, false])
+    @Test("a refusal of a scheme's answer closes the latch after one attempt", arguments: [true, false])
     func refused(isBasic: Bool) async throws {
         let steps =
             isBasic
             ? [step(Self.basicValue, 401, ["Basic realm=\"r\""])]
             : [step(nil, 401, [Self.digest]), step("Digest ", 401, [Self.digest])]
-        let world = World(steps, credentials: [.ann])
+        let rig = LoginRig(steps, credentials: [.ann])
         let scheme: any AuthenticationScheme = isBasic ? BasicScheme() : DigestScheme(digests: NoDigests())
-        #expect(await world.lose(login([scheme])).code == .rejected)
-        #expect(world.latches.keys == [Self.key])
+        #expect(await rig.lose(login([scheme])).code == .rejected)
+        #expect(rig.latches.keys == [Self.key])
     }
 
-    @Test("a nonce too old at once, 5xx, 429 and silence are unknown")
+    @Test("a new nonce called stale, 5xx, 429 and silence leave a scheme login's outcome unknown")
     func unknown() async throws {
         for steps in [
             [step(nil, 401, [Self.digest]), step("Digest ", 401, [Self.digest + ", stale=true"])],
             [step(nil, 401, [Self.digest]), step("Digest ", 503)], [step(nil, 429)],
             [step(nil, 0).replying(.failure(SideRequestError(.timedOut, reason: "slow")))],
         ] {
-            let world = World(steps, credentials: [.ann])
-            let failure = await world.lose(login([DigestScheme(digests: NoDigests())]))
-            #expect(failure.isUnknown && world.latches.all.isEmpty)
+            let rig = LoginRig(steps, credentials: [.ann])
+            let failure = await rig.lose(login([DigestScheme(digests: NoDigests())]))
+            #expect(failure.isUnknown && rig.latches.all.isEmpty)
         }
     }
 
-    @Test("where nothing is asked for, nothing is added", arguments: [200, 401])
+    @Test("a server that asks for no login gets no credential", arguments: [200, 401])
     func unprotected(status: Int) async throws {
         let other = status == 401 ? ["Basic realm=\"other\""] : []
-        let world = World([step(nil, status, other)], credentials: [.ann])
-        let session = try await world.win(login([BasicScheme()], realm: "r"))
-        #expect(session.fields.isEmpty && session.signer == nil && session.isProven)
+        let rig = LoginRig([step(nil, status, other)], credentials: [.ann])
+        let session = try await rig.logIn(login([BasicScheme()], realm: "r"))
+        #expect(session.fields.isEmpty && session.signer == nil && session.isVerified)
     }
 
-    @Test("where realms are told apart, only requests of the own one carry the fields")
+    @Test("with several realms, only requests within a session's realm carry its fields")
     func spaces() async throws {
-        let world = World(credentials: [.ann])
+        let rig = LoginRig(credentials: [.ann])
         let spaces = RealmSpaces()
         let plan = SchemePlan(
             name: "corp", schemes: [BasicScheme()], realm: "r", key: Self.key, address: Self.address, spaces: spaces)
@@ -237,7 +240,7 @@ struct SchemeLoginTests {
         let challenge = ExaminedResponse(
             status: 401, fields: fields, url: WebURL(origin: Self.origin, path: "/met/here"))
         _ = SchemeDetector(plan).examine(challenge, hasSession: false)
-        let session = try await world.win(SchemeLogin(plan, challenge: challenge))
+        let session = try await rig.logIn(SchemeLogin(plan, challenge: challenge))
         let signer = try #require(session.signer)
         #expect(session.fields.isEmpty && signer.names == [.authorization])
         func count(_ target: String) throws -> Int {

@@ -23,50 +23,53 @@ struct RetryAfterTests {
         ])
     func opensNothing(wait: String) async throws {
         let refusal = TokenScript.asked().replying(401, [.retryAfter: wait], #"{"error":"invalid_client"}"#)
-        let world = World.tokens([refusal])
+        let rig = LoginRig.tokens([refusal])
         let login = TokenScript.login(try TokenScript.configuration())
-        #expect(await world.lose(login).code == .rejected)
-        #expect(world.latches.all == [Latch(reason: .rejected, closedAt: World.now)])
+        #expect(await rig.lose(login).code == .rejected)
+        #expect(rig.latches.all == [Latch(reason: .rejected, closedAt: LoginRig.now)])
         // The script is over: one that sends again would fail the test.
-        #expect(await world.lose(login).code == .latched)
+        #expect(await rig.lose(login).code == .latched)
     }
 
     @Test("a server's wait postpones what retry-rejected opens, and never brings it forward")
-    func postpones() {
-        let world = World()
+    func postpones() async {
+        let rig = LoginRig()
         for (wait, opensAt) in [(0, 1_800_000), (1_000, 1_800_000), (3_600_000, 3_600_000)] as [(Int64, Int64)] {
-            let failure = use(.seconds(1800)).reject(
-                .rejected, serverWait: World.now + wait, in: world.conversation)
-            #expect(failure.retryAt == World.now + opensAt)
-            #expect(world.latches.all.map(\.opensAt) == [World.now + opensAt])
+            let failure = await use(.seconds(1800)).reject(
+                .rejected, serverWait: LoginRig.now + wait, in: rig.conversation)
+            #expect(failure.retryAt == LoginRig.now + opensAt)
+            #expect(rig.latches.all.map(\.opensAt) == [LoginRig.now + opensAt])
         }
     }
 
     @Test("a locked account is tried again at the time that the server names, a minute from now at the least")
     func locked() async throws {
-        let world = World()
+        let rig = LoginRig()
         for (wait, opensAt) in [(0, 60_000), (-5_000, 60_000), (90_000, 90_000)] as [(Int64, Int64)] {
-            let failure = use(.seconds(1800)).reject(.locked, serverWait: World.now + wait, in: world.conversation)
-            #expect(failure.retryAt == World.now + opensAt)
+            let failure = await use(.seconds(1800)).reject(
+                .locked, serverWait: LoginRig.now + wait, in: rig.conversation)
+            #expect(failure.retryAt == LoginRig.now + opensAt)
         }
-        #expect(use(nil).reject(.locked, serverWait: nil, in: world.conversation).retryAt == nil)
-        let asked = World(.challenged() + [Self.answered.failing(["PinCodeAttempts": "locked"], [.retryAfter: "10"])])
+        #expect(await use(nil).reject(.locked, serverWait: nil, in: rig.conversation).retryAt == nil)
+        let asked = LoginRig(
+            .challenged() + [Self.answered.failing(["PinCodeAttempts": "locked"], [.retryAfter: "10"])])
         _ = await asked.lose(try Bank.login([Bank.pin(retryRejectedAfter: .seconds(1800))]))
-        #expect(asked.latches.all.first?.opensAt == World.now + 60_000)
+        #expect(asked.latches.all.first?.opensAt == LoginRig.now + 60_000)
     }
 
     @Test("without Retry-After a latch opens after retry-rejected, or never")
-    func configured() {
-        let world = World()
+    func configured() async {
+        let rig = LoginRig()
         #expect(
-            use(.seconds(60)).reject(.rejected, serverWait: nil, in: world.conversation).retryAt == World.now + 60_000)
-        #expect(use(nil).reject(.rejected, serverWait: World.now, in: world.conversation).retryAt == nil)
+            await use(.seconds(60)).reject(.rejected, serverWait: nil, in: rig.conversation).retryAt == LoginRig.now
+                + 60_000)
+        #expect(await use(nil).reject(.rejected, serverWait: LoginRig.now, in: rig.conversation).retryAt == nil)
         let endless = Duration(secondsComponent: .max, attosecondsComponent: 0)
-        #expect(use(endless).reject(.rejected, serverWait: 0, in: world.conversation).retryAt == nil)
+        #expect(await use(endless).reject(.rejected, serverWait: 0, in: rig.conversation).retryAt == nil)
     }
 
     @Test(
-        "a security check that is blocked is asked about again after five seconds, not at once, whatever Retry-After says"
+        "a blocked security check is requested again after five seconds, whatever Retry-After says"
     )
     func blocked() {
         var table = SessionTable<Int>()
@@ -74,7 +77,7 @@ struct RetryAfterTests {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
         let failure = LoginFailure(.accountLocked, challenge: "api", detail: "", retryAt: 0)
         _ = table.finish(key, with: .failure(failure), now: 0, chance: 0)
-        #expect(table.request(key, rejected: nil, waiter: 2, now: 4_999) == .no(failure))
-        #expect(table.request(key, rejected: nil, waiter: 3, now: 5_000) == .go)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 4_999) == .refuse(failure))
+        #expect(table.request(key, rejected: nil, waiter: 3, now: 5_000) == .logIn)
     }
 }

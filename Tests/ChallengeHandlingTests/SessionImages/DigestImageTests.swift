@@ -13,7 +13,7 @@ struct DigestImageTests {
         url: WebURL(origin: SampleImages.origin, path: "/start", query: "x=1"), clientNonce: "ours", count: 17,
         isAccepted: true)
 
-    @Test("an image comes back as it was, and not if it is cut off, longer, or of another kind")
+    @Test("a Digest signer's image is restored unchanged, but not if truncated, longer, or of another kind")
     func exact() throws {
         let bytes = try #require(Self.image.encoded).bytes.revealBytes()
         #expect(try read(bytes) == Self.image)
@@ -22,7 +22,7 @@ struct DigestImageTests {
         #expect(try read(Array("OTHERS1 ".utf8) + bytes.dropFirst(8)) == nil)
     }
 
-    @Test("a changed byte makes no image, or one that can be written and read again")
+    @Test("a changed byte in a Digest signer's image is an error, or gives a valid image")
     func changed() throws {
         let bytes = try #require(Self.image.encoded).bytes.revealBytes()
         for index in bytes.indices {
@@ -35,7 +35,7 @@ struct DigestImageTests {
         }
     }
 
-    @Test("what would not be read back is not written")
+    @Test("a Digest signer that could not be read back has no image")
     func notWritten() {
         var broken = Self.image
         broken.clientNonce = "a\r\nb"
@@ -46,7 +46,7 @@ struct DigestImageTests {
         #expect(broken.encoded == nil && many.encoded == nil && twice.encoded == nil)
     }
 
-    @Test("of several schemes the one whose image it is makes the signer")
+    @Test("of several schemes, the one of the image recreates the signer")
     func ofSeveral() throws {
         let origin = SampleImages.origin
         let plan = SchemePlan(

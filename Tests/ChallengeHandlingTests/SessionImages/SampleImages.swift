@@ -51,7 +51,7 @@ enum SampleImages {
 
     private static func image(_ change: (inout SessionImage) -> Void = { _ in }) -> SessionImage {
         var image = SessionImage(
-            key: key, configuration: Array(repeating: 3, count: 32), versions: [:], wonAt: 1_800_000_000_000,
+            key: key, configuration: Array(repeating: 3, count: 32), versions: [:], establishedAt: 1_800_000_000_000,
             expiresAt: nil, fields: [], cookies: nil, signer: nil, latch: nil)
         change(&image)
         return image

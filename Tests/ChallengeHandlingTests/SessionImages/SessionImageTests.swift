@@ -9,20 +9,20 @@ import Testing
 
 @Suite("Sessions as they are handed over")
 struct SessionImageTests {
-    @Test("every kind of session comes back as it was", arguments: SampleImages.names)
+    @Test("every kind of session is restored unchanged from its image", arguments: SampleImages.names)
     func roundTrip(_ name: String) throws {
         let image = try #require(SampleImages.all[name])
         #expect(try SessionImages.decoded(SessionImages.encoded([image])) == [image])
     }
 
-    @Test("all together come back in their order, and none is none")
+    @Test("images of sessions are restored in order, and none gives none")
     func together() throws {
         let images = SampleImages.names.compactMap { SampleImages.all[$0] }
         #expect(try SessionImages.decoded(SessionImages.encoded(images)) == images)
         #expect(try SessionImages.decoded(SessionImages.encoded([])).isEmpty)
     }
 
-    @Test("an image that is cut off anywhere is an error", arguments: SampleImages.names)
+    @Test("a session image that ends early is an error", arguments: SampleImages.names)
     func cutOff(_ name: String) throws {
         let bytes = SessionImages.encoded([try #require(SampleImages.all[name])]).revealBytes()
         for length in bytes.indices {
@@ -33,7 +33,7 @@ struct SessionImageTests {
         }
     }
 
-    @Test("a changed byte makes an error, or what can be written and read again", arguments: SampleImages.names)
+    @Test("a changed byte in a session image is an error, or gives a valid image", arguments: SampleImages.names)
     func changed(_ name: String) throws {
         let bytes = SessionImages.encoded([try #require(SampleImages.all[name])]).revealBytes()
         for index in bytes.indices {
@@ -46,7 +46,7 @@ struct SessionImageTests {
         }
     }
 
-    @Test("another version is told from damage")
+    @Test("another version of session images is distinguished from damage")
     func version() {
         #expect(throws: SessionImageError(.foreign, at: 0)) {
             try SessionImages.decoded(Secret(Array("CSIGNSE1\0\0".utf8)))
@@ -57,7 +57,7 @@ struct SessionImageTests {
         }
     }
 
-    @Test("lengths beyond what there is, and beyond all bounds, take no memory")
+    @Test("invalid lengths in a session image allocate no memory")
     func lengths() {
         let head = Array("CSIGNSE2".utf8) + [0, 1, 0]
         #expect(throws: SessionImageError(.malformed, at: 11)) {
@@ -68,7 +68,7 @@ struct SessionImageTests {
         }
     }
 
-    @Test("a session that would not be read back is left out, and the others are not")
+    @Test("a session that could not be read back is left out of the images")
     func tooLarge() throws {
         let small = try #require(SampleImages.all["token"])
         var large = small
@@ -78,39 +78,41 @@ struct SessionImageTests {
         #expect(try SessionImages.decoded(SessionImages.encoded([large, small, broken])) == [small])
     }
 
-    @Test("connections and tickets stay with their process")
+    @Test("sessions with connections or tickets have no image")
     func bound() throws {
         var session = Session()
         session.connection = ConnectionCredential(username: Secret("u"), password: Secret("p"))
         let key = SampleImages.key
         #expect(
-            SessionImage(key, HeldSession(session, generation: 1, wonAt: 0), configuration: [], versions: [:]) == nil)
+            SessionImage(key, HeldSession(session, generation: 1, establishedAt: 0), configuration: [], versions: [:])
+                == nil)
         var signed = Session()
         signed.signer = OtherSigner()
         #expect(
-            SessionImage(key, HeldSession(signed, generation: 1, wonAt: 0), configuration: [], versions: [:]) == nil)
+            SessionImage(key, HeldSession(signed, generation: 1, establishedAt: 0), configuration: [], versions: [:])
+                == nil)
     }
 
-    @Test("the session that is made of an image is the one that it was taken of")
+    @Test("a session from an image equals the original")
     func session() throws {
         let image = try #require(SampleImages.all["basic"])
         let ann = Credential(name: "corp", fields: ["password": Secret("p")])
         let session = try #require(image.session(credential: ann, codec: .none))
-        #expect(session.isProven && session.use?.key == SampleImages.latch && session.use?.credential.name == "corp")
+        #expect(session.isVerified && session.use?.key == SampleImages.latch && session.use?.credential.name == "corp")
         #expect(session.use?.retryRejectedAfter == .seconds(1800))
-        let held = HeldSession(session, generation: 9, wonAt: image.wonAt)
+        let held = HeldSession(session, generation: 9, establishedAt: image.establishedAt)
         #expect(SessionImage(image.key, held, configuration: image.configuration, versions: image.versions) == image)
         #expect(image.session(credential: nil, codec: .none) == nil)
         let other = Credential(name: "other", fields: [:])
         #expect(image.session(credential: other, codec: .none) == nil)
     }
 
-    @Test("a signer of any kind is made anew by the codec of its authenticator, of the credential and of nothing else")
+    @Test("a signer is recreated from its image by its authenticator's codec, with its credential only")
     func signer() throws {
         let ann = Credential(name: "corp", fields: ["password": Secret("p")])
         let use = CredentialUse(key: SampleImages.latch, credential: ann)
-        let session = Session(unproven: use, signer: KeptSigner(Secret("\r\n\0 anything"), for: ann))
-        let held = HeldSession(session, generation: 1, wonAt: 0)
+        let session = Session(unverified: use, signer: KeptSigner(Secret("\r\n\0 anything"), for: ann))
+        let held = HeldSession(session, generation: 1, establishedAt: 0)
         let image = try #require(SessionImage(SampleImages.key, held, configuration: [], versions: [:]))
         let read = try #require(try SessionImages.decoded(SessionImages.encoded([image])).first)
         let codec = SignerCodec { KeptSigner($0.bytes, for: $1) }
@@ -120,7 +122,7 @@ struct SessionImageTests {
         #expect(read.session(credential: nil, codec: codec) == nil)
     }
 
-    @Test("the bytes of a signer are bounded, when they are written and when they are read")
+    @Test("a signer's image is limited in size, for writing and reading")
     func signerBounds() throws {
         let limit = SignerImage.limit
         #expect(SignerImage(Secret(Array(repeating: 1, count: limit + 1))) == nil)
@@ -140,22 +142,22 @@ struct SessionImageTests {
         var table = SessionTable<Int>()
         let key = SampleImages.key
         let outcomes = [
-            table.adopt(key, Session(expiresAt: 1_000), wonAt: 0, now: 1_000),
-            table.adopt(key, Session(expiresAt: 10_000), wonAt: 0, now: 1_000),
-            table.adopt(key, Session(), wonAt: 0, now: 1_000),
+            table.adopt(key, Session(expiresAt: 1_000), establishedAt: 0, now: 1_000),
+            table.adopt(key, Session(expiresAt: 10_000), establishedAt: 0, now: 1_000),
+            table.adopt(key, Session(), establishedAt: 0, now: 1_000),
         ]
         #expect(outcomes == [false, true, false])
         let held = try #require(table.held(key))
-        #expect(held.isTakenOver && held.wonAt == 0 && held.renewAt == 8_000)
+        #expect(held.isTakenOver && held.establishedAt == 0 && held.renewAt == 8_000)
         let decision = table.request(key, rejected: nil, waiter: 1, now: 2_000)
         #expect(decision == .use(held))
-        let keeping = [table.beginKeeping(key, now: 2_000), table.beginKeeping(key, now: 8_000)]
+        let keeping = [table.beginProactiveLogin(key, now: 2_000), table.beginProactiveLogin(key, now: 8_000)]
         #expect(keeping == [false, true])
 
         var other = SessionTable<Int>()
         let lead = other.request(key, rejected: nil, waiter: 1, now: 0)
-        let isAdopted = other.adopt(key, Session(), wonAt: 0, now: 0)
-        #expect(lead == .go && !isAdopted)
+        let isAdopted = other.adopt(key, Session(), establishedAt: 0, now: 0)
+        #expect(lead == .logIn && !isAdopted)
     }
 }
 

@@ -29,7 +29,7 @@ struct SessionCookieViewTests {
         line(view, path, now: now).field?.revealText()
     }
 
-    @Test("for every path, moment and caller it sends what the session's cookies are then")
+    @Test("a cookie view sends the session's current cookies for every path, time and caller")
     func same() {
         let cookies = cookies(
             "JSESSIONID=own; Path=/app", "PORTAL=all; Path=/; Secure", "csrftoken=kept; Path=/",
@@ -52,7 +52,7 @@ struct SessionCookieViewTests {
         }
     }
 
-    @Test("one line serves all paths at which the same cookies go, and others are kept beside it")
+    @Test("a cookie view shares a line between paths with the same cookies")
     func once() {
         let view = SessionCookieView(cookies("a=1; Path=/app", "b=2; Path=/"))
         let (application, portal) = (line(view, "/app/x"), line(view, "/"))
@@ -62,7 +62,7 @@ struct SessionCookieViewTests {
         for path in ["/apple", "/shop/app", ""] { #expect(line(view, path) === portal) }
     }
 
-    @Test("no more than a few lines are kept, and what was forgotten is made again")
+    @Test("a cookie view caches a few lines, and makes dropped ones again")
     func bounded() {
         let view = SessionCookieView(
             cookies("a=1; Path=/a", "b=2; Path=/b", "c=3; Path=/c", "d=4; Path=/d", "e=5; Path=/e"))
@@ -75,7 +75,7 @@ struct SessionCookieViewTests {
         #expect(line(view, "/e") === line(view, "/e"))
     }
 
-    @Test("a cookie ends at its moment, between two requests, and the others go on")
+    @Test("an expired cookie disappears from a cookie view, and the others remain")
     func expiry() {
         let view = SessionCookieView(cookies("short=1; Path=/; Max-Age=2", "long=2; Path=/; Max-Age=9"))
         #expect(text(view, "/", now: 1_999) == "short=1; long=2")
@@ -83,7 +83,7 @@ struct SessionCookieViewTests {
         #expect(text(view, "/", now: 9_000) == nil)
     }
 
-    @Test("what one worker learns goes out with the next request of each")
+    @Test("a renewed cookie is sent with the next request of every worker")
     func renewal() {
         let cookies = cookies("sid=1; Path=/")
         let views = (0..<3).map { _ in SessionCookieView(cookies) }
@@ -94,7 +94,7 @@ struct SessionCookieViewTests {
         #expect(views.map { text($0, "/") } == [nil, nil, nil])
     }
 
-    @Test("a line outlives answers that only move the end of its cookies, and the new end holds")
+    @Test("a cookie view keeps its line if only the expiry changes, and applies the new expiry")
     func sliding() {
         let view = SessionCookieView(cookies("sid=1; Path=/; Max-Age=2"))
         let first = line(view, "/")
@@ -105,7 +105,7 @@ struct SessionCookieViewTests {
         #expect(text(view, "/", now: 6_000) == "sid=2")
     }
 
-    @Test("at another origin the cookies of the first go only as far as they say")
+    @Test("a cookie view for another origin sends only the cookies that match it")
     func origins() {
         let view = SessionCookieView(
             cookies("own=1; Path=/", "all=2; Path=/; Domain=example.com", "tls=3; Path=/; Secure"))

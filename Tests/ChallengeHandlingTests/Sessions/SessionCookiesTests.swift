@@ -15,7 +15,7 @@ struct SessionCookiesTests {
     }
 
     @Test(
-        "a caller's cookie of the same name gives way, however its value and its blanks are written",
+        "a caller's cookie with the name of a session's cookie is dropped, however it is written",
         arguments: ["sid=forged", "sid=\u{301}forged", "sid =forged", " sid\t=forged", "sid", ";sid=;"])
     func forged(_ line: String) throws {
         let (cookies, url) = try cookies()
@@ -23,7 +23,7 @@ struct SessionCookiesTests {
     }
 
     @Test(
-        "a caller's other cookies go out as they came",
+        "a caller's other cookies are sent unchanged",
         arguments: ["a=1", "a=b\u{37E}sid=x", "a=1; b=\u{301}", "a=1; \u{301}sid=x", "SID=1", "s id=1"])
     func others(_ line: String) throws {
         let (cookies, url) = try cookies()
@@ -31,7 +31,7 @@ struct SessionCookiesTests {
     }
 
     @Test(
-        "no answer sets a session's cookie at a caller's",
+        "no response sets a session's cookie at a caller",
         arguments: ["sid=new", "sid=\u{301}new", " sid =new; Path=/", "sid=; Max-Age=0", "sid=\u{7F}"])
     func kept(_ line: String) throws {
         let (cookies, url) = try cookies()
@@ -55,7 +55,7 @@ struct SessionCookiesTests {
         cookies.merged(with: callers, for: try url(path), now: 0).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test("another application's cookie of the same name is its caller's, and kept for nobody")
+    @Test("another path's cookie with the name of a session's cookie goes to the caller only")
     func otherPath() throws {
         let cookies = try application()
         #expect(!cookies.take("JSESSIONID=SHOP5; Path=/shop", from: try url("/shop/"), now: 0))
@@ -70,7 +70,7 @@ struct SessionCookiesTests {
         #expect(try line(cookies, "/application", callers: ["JSESSIONID=3"])?.hasPrefix("JSESSIONID=3; ") == true)
     }
 
-    @Test("another domain's cookie of the same name is its caller's")
+    @Test("another domain's cookie with the name of a session's cookie goes to the caller")
     func otherDomain() throws {
         let cookies = try application()
         #expect(!cookies.take("JSESSIONID=x; Path=/app; Domain=example.com", from: try url("/app/"), now: 0))
@@ -79,7 +79,7 @@ struct SessionCookiesTests {
         #expect(try line(cookies, "/app/") == "JSESSIONID=new; PORTAL=all; csrftoken=kept")
     }
 
-    @Test("a renewal by the same name, domain and path is the session's, from whatever address it comes")
+    @Test("a Set-Cookie with the session's name, domain and path renews the session, from any address")
     func renewal() throws {
         let cookies = try application()
         #expect(cookies.take("JSESSIONID=new; Path=/app; HttpOnly", from: try url("/elsewhere"), now: 0))
@@ -98,7 +98,7 @@ struct SessionCookiesTests {
     }
 
     @Test(
-        "a line that may hold the session's value reaches no caller and changes nothing",
+        "an ambiguous Set-Cookie with a session's name reaches no caller and changes nothing",
         arguments: [
             "JSESSIONID=own; Path=/other", "JSESSIONID=deep", "JSESSIONID=x; Domain=example.org", "JSESSIONID=\u{7F}",
             "PORTAL=all; Path=/deep", "PORTAL=rotated", "PORTAL=all; Domain=example.com; Path=/",
@@ -109,7 +109,7 @@ struct SessionCookiesTests {
         #expect(try line(cookies, "/app/deep/er") == "JSESSIONID=own; PORTAL=all; csrftoken=kept")
     }
 
-    @Test("without TLS nothing renews a cookie that came over TLS, and the caller does not get it either")
+    @Test("a plaintext response cannot renew a Secure cookie, nor set it at the caller")
     func weaker() throws {
         let cookies = try application()
         let clear = try #require(WebURL("http://www.example.com/"))
@@ -129,7 +129,9 @@ struct SessionCookiesTests {
         #expect(try line(cookies, "/") == "PORTAL=all; csrftoken=kept", "no caller's value is kept for another")
     }
 
-    @Test("what else an answer sets passes", arguments: ["s id=1", "sid; Path=/", "=sid", "sid\u{301}=1", "SID=1", ""])
+    @Test(
+        "other cookies in a response are passed to the caller",
+        arguments: ["s id=1", "sid; Path=/", "=sid", "sid\u{301}=1", "SID=1", ""])
     func passing(_ line: String) throws {
         let (cookies, url) = try cookies()
         #expect(!cookies.take(line, from: url, now: 0))

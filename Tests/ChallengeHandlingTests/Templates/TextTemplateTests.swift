@@ -11,53 +11,53 @@ struct TextTemplateTests {
         name: "ann", fields: ["pin": Secret("12{34"), "user-name": Secret("ann"), "raw": Secret([0xFF])])
 
     @Test(
-        "fields and escaped braces are filled in",
+        "a template's fields and escaped braces are replaced",
         arguments: [
             ("{pin}", "12{34"), ("Bearer {pin}!", "Bearer 12{34!"), ("{user-name}:{pin}", "ann:12{34"),
             ("{{pin}}", "{pin}"), ("a{{{pin}}}b", "a{12{34}b"), ("", ""), ("naïve 🔑 {pin}", "naïve 🔑 12{34"),
         ])
-    func render(source: String, expected: String) throws {
-        #expect(try TextTemplate(source).render(ann).revealText() == expected)
+    func render(source: String, expected: String) async throws {
+        #expect(try await TextTemplate(source).render(ann).revealText() == expected)
     }
 
-    @Test("a field may hold any bytes")
-    func bytes() throws {
-        #expect(try TextTemplate("<{raw}>").render(ann).revealBytes() == [0x3C, 0xFF, 0x3E])
+    @Test("a template's field may hold any bytes")
+    func bytes() async throws {
+        #expect(try await TextTemplate("<{raw}>").render(ann).revealBytes() == [0x3C, 0xFF, 0x3E])
     }
 
-    @Test("what is written wrong is refused", arguments: ["{", "}", "a}b", "{pin", "{}", "{p in}", "{a{b}}", "{ü}"])
+    @Test("a malformed template is refused", arguments: ["{", "}", "a}b", "{pin", "{}", "{p in}", "{a{b}}", "{ü}"])
     func malformed(source: String) {
         #expect(throws: TemplateError.self) { try TextTemplate(source) }
     }
 
-    @Test("the fields it needs are known beforehand")
+    @Test("a template knows its required fields")
     func fieldNames() throws {
         #expect(try TextTemplate("{a}{b}{a}{{c}}").fieldNames == ["a", "b"])
         #expect(try TextTemplate("{totp}").fieldNames == ["totp-seed"])
     }
 
-    @Test("a missing field is told by its name and the credential's")
-    func missing() throws {
-        let error = #expect(throws: TemplateError.fieldMissing(field: "otp", credential: "ann")) {
-            try TextTemplate("{otp}").render(ann)
+    @Test("a missing field is reported with its name and the credential's")
+    func missing() async throws {
+        let error = await #expect(throws: TemplateError.fieldMissing(field: "otp", credential: "ann")) {
+            try await TextTemplate("{otp}").render(ann)
         }
         let failure = error?.loginFailure(challenge: "bank")
         #expect(failure?.code == .noCredential)
         #expect(failure?.detail.contains("\"otp\"") == true && failure?.detail.contains("\"ann\"") == true)
     }
 
-    @Test("{totp} comes of the seed, even where a field has that name")
-    func totp() throws {
+    @Test("{totp} is computed from the seed, even if a field has that name")
+    func totp() async throws {
         let odd = Credential(
             name: "odd", fields: ["totp": Secret("1"), "totp-seed": Secret("A")], oneTimePasswords: Passwords())
-        #expect(try TextTemplate("{totp}!").render(odd).revealText() == "A of odd!")
+        #expect(try await TextTemplate("{totp}!").render(odd).revealText() == "A of odd!")
         let bare = Credential(name: "bare", fields: ["totp-seed": Secret("A")])
-        #expect(throws: TemplateError.oneTimePasswordUnsupported(credential: "bare")) {
-            try TextTemplate("{totp}").render(bare)
+        await #expect(throws: TemplateError.oneTimePasswordUnsupported(credential: "bare")) {
+            try await TextTemplate("{totp}").render(bare)
         }
         let seedless = Credential(name: "seedless", fields: ["totp": Secret("1")], oneTimePasswords: Passwords())
-        #expect(throws: TemplateError.fieldMissing(field: "totp-seed", credential: "seedless")) {
-            try TextTemplate("{totp}").render(seedless)
+        await #expect(throws: TemplateError.fieldMissing(field: "totp-seed", credential: "seedless")) {
+            try await TextTemplate("{totp}").render(seedless)
         }
     }
 

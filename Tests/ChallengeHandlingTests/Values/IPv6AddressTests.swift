@@ -8,7 +8,7 @@ import Testing
 @Suite("IPv6 addresses")
 struct IPv6AddressTests {
     @Test(
-        "each spelling has one canonical text",
+        "each spelling of an IPv6 address has one canonical text",
         arguments: [
             ("::", "::"), ("::1", "::1"), ("0:0:0:0:0:0:0:1", "::1"), ("0000::0001", "::1"), ("1::", "1::"),
             ("2001:DB8::A", "2001:db8::a"), ("2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"),
@@ -24,7 +24,7 @@ struct IPv6AddressTests {
     }
 
     @Test(
-        "what is no address is refused",
+        "a text that is not an IPv6 address is refused",
         arguments: [
             "", ":", "1", ":::", "1:::2", "::1::", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::",
             "::1:2:3:4:5:6:7:8",

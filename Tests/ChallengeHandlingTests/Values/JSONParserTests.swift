@@ -4,12 +4,12 @@
 import ChallengeHandling
 import Testing
 
-@Suite("JSON texts from outside")
+@Suite("JSON texts of other programs")
 struct JSONParserTests {
     private func parsed(_ text: String) -> JSONValue? { JSONValue(parsing: Array(text.utf8)) }
 
     @Test(
-        "what is no JSON text by RFC 8259 is no value",
+        "a text that is not JSON by RFC 8259 is refused",
         arguments: [
             "", " ", "nul", "tru", "True", "nan", "Infinity", "01", "-", "+1", "1.", ".5", "1e", "1e+", "0x1", "1 2",
             "[1,]",
@@ -23,7 +23,7 @@ struct JSONParserTests {
     }
 
     @Test(
-        "white space, escapes and a byte order mark are read as RFC 8259 has them",
+        "white space, escapes and a byte order mark are parsed by RFC 8259",
         arguments: [
             (" [ 1 ,\t2\r\n] ", [1, 2]), ("\u{FEFF}{\"a\" : null}", ["a": nil]), ("{}", [:]), ("[]", []),
             (#""\u00e9\uD83D\ude00\"\\\/\b\f\n\r\t\u0000""#, .string("é😀\"\\/\u{8}\u{C}\n\r\t\0")),
@@ -33,7 +33,7 @@ struct JSONParserTests {
         #expect(parsed(text) == value)
     }
 
-    @Test("a name that stands twice in an object makes no value, however it is written")
+    @Test("a JSON object with a duplicate name is refused, however the name is written")
     func twice() {
         #expect(parsed(#"{"a":1,"b":{"a":2}}"#) != nil)
         #expect(parsed(#"{"a":1,"a":1}"#) == nil)
@@ -42,7 +42,7 @@ struct JSONParserTests {
         #expect(parsed(#"{"\u00e9":1,"e\u0301":2}"#) == nil)
     }
 
-    @Test("invalid UTF-8 and halves of surrogate pairs are no text")
+    @Test("JSON with invalid UTF-8 or an unpaired surrogate is refused")
     func encoding() {
         for bytes: [UInt8] in [[0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xE2, 0x82], [0xF4, 0x90, 0x80, 0x80]] {
             #expect(JSONValue(parsing: [0x22] + bytes + [0x22]) == nil)
@@ -52,7 +52,7 @@ struct JSONParserTests {
         }
     }
 
-    @Test("numbers are exact, or those of a Double; beyond it there is no value")
+    @Test("JSON numbers are exact or a Double, and larger ones are refused")
     func numbers() {
         #expect(parsed("9223372036854775807") == .integer(.max) && parsed("-9223372036854775808") == .integer(.min))
         #expect(parsed("1e400") == nil && parsed("-1e400") == nil && parsed("1e-400") == .integer(0))
@@ -60,7 +60,7 @@ struct JSONParserTests {
         #expect(parsed("0." + String(repeating: "3", count: 900)) == .double(1 / 3.0))
     }
 
-    @Test("a text is nested 32 deep at most, and holds 10,000 values and 64 KiB")
+    @Test("a JSON text is limited to a depth of 32, 10,000 values and 64 KiB")
     func limits() {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
@@ -75,7 +75,7 @@ struct JSONParserTests {
         #expect(parsed("{" + string(256) + ":1}") != nil && parsed("{" + string(257) + ":1}") == nil)
     }
 
-    @Test("a text whose combining marks stand in long runs is no value, for it takes long to compare")
+    @Test("a JSON text with long runs of combining marks is refused, since comparing it takes long")
     func marks() {
         let run = String(repeating: "\u{300}\u{316}", count: 15)
         #expect(parsed("\"a\(run)\"") != nil)

@@ -4,13 +4,13 @@
 import ChallengeHandling
 import Testing
 
-@Suite("Places in a JSON text")
+@Suite("JSON pointers")
 struct JSONPointerTests {
     /// RFC 6901 section 5.
     private static let example = #"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, " ": 7, "m~n": 8}"#
 
     @Test(
-        "are found as in RFC 6901 section 5",
+        "a JSON pointer finds values as in RFC 6901 §5",
         arguments: [
             ("/foo/0", "bar"), ("/foo/1", "baz"), ("/", 0), ("/a~1b", 1), ("/c%d", 2), ("/e^f", 3), ("/ ", 7),
             ("/m~0n", 8),
@@ -22,7 +22,7 @@ struct JSONPointerTests {
     }
 
     @Test(
-        "are none where nothing stands",
+        "a JSON pointer to a missing value finds none",
         arguments: [
             "/foo/2", "/foo/-", "/foo/01", "/foo/+1", "/foo/-1", "/foo/99999999999999999999", "/bar", "/foo/0/x", "//",
         ])
@@ -31,6 +31,6 @@ struct JSONPointerTests {
         #expect(try #require(JSONPointer(text)).value(in: json) == nil)
     }
 
-    @Test("are not written otherwise", arguments: ["", "foo", "a/b", "/a~", "/a~2b", "#/foo", "$.foo"])
+    @Test("a malformed JSON pointer is refused", arguments: ["", "foo", "a/b", "/a~", "/a~2b", "#/foo", "$.foo"])
     func malformed(text: String) { #expect(JSONPointer(text) == nil) }
 }

@@ -36,7 +36,7 @@ struct ResourceCheckTests {
 
     // MARK: Detection
 
-    @Test("a check of ours is found in JSON of a 401, after its body was seen, and nowhere else")
+    @Test("a configured check is detected only in the JSON body of a 401")
     func detection() throws {
         let detector = ResourceCheckDetector(checks: ["PinCodeAttempts"])
         let ours = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#
@@ -52,7 +52,7 @@ struct ResourceCheckTests {
     }
 
     @Test(
-        "a composite challenge is found with its wrapper, by 401 and by 403, also with nothing but the client's realms")
+        "a composite challenge is detected in its wrapper, with 401 and 403, even with only client realms")
     func compositeDetection() throws {
         let detector = ResourceCheckDetector(checks: ["PinCodeAttempts"])
         let ours = Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#)
@@ -67,9 +67,9 @@ struct ResourceCheckTests {
 
     // MARK: answer-url
 
-    @Test("the answers go to their address as challengeResponse, and the cookies of it all are the session")
+    @Test("answers to checks go to their address as challengeResponse, and the cookies are the session")
     func answered() async throws {
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(
                 .post, "\(Self.server)/login",
                 .success(SideResponse(status: 200, fields: [.setCookie: "sid=two; Path=/"], body: Array("{}".utf8)))
@@ -81,44 +81,44 @@ struct ResourceCheckTests {
         var fields = Self.json
         fields[.setCookie] = "pre=one; Path=/"
         let challenge = try response(401, fields, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#)
-        let session = try await world.win(try login(answerURL: "\(Self.server)/login", challenge))
+        let session = try await rig.logIn(try login(answerURL: "\(Self.server)/login", challenge))
         #expect(session.cookies?.contains(name: "sid") == true)
         #expect(session.cookies?.contains(name: "pre") == true)
     }
 
-    @Test("a wrong answer is sent once and latches; the last attempts are not used")
+    @Test("a wrong answer to a resource's check is sent once and latches, and the last attempts are not used")
     func wrong() async throws {
         let again = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":2}}}"#
         let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#)
         let step = ScriptedStep(.post, "\(Self.server)/login", .success(SideResponse(status: 200)))
-        let world = World([step.replying(401, Self.json, again)])
-        #expect(await world.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .rejected)
+        let rig = LoginRig([step.replying(401, Self.json, again)])
+        #expect(await rig.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .rejected)
         let last = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":1}}}"#)
-        #expect(await World([]).lose(try login(answerURL: "\(Self.server)/login", last)).code == .attemptsKept)
+        #expect(await LoginRig([]).lose(try login(answerURL: "\(Self.server)/login", last)).code == .attemptsKept)
     }
 
-    @Test("a failure for good is told as such, and a server that is down says nothing of the credential")
+    @Test("a resource check's final failure is reported, and a server error says nothing about the credential")
     func failures() async throws {
         let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{}}}"#)
         let step = ScriptedStep(.post, "\(Self.server)/login", .success(SideResponse(status: 200)))
-        let blocked = World([
+        let blocked = LoginRig([
             step.replying(403, Self.json, #"{"failures":{"PinCodeAttempts":{"failure":"Account blocked"}}}"#)
         ])
         #expect(await blocked.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .accountLocked)
-        let down = World([step.replying(503)])
+        let down = LoginRig([step.replying(503)])
         #expect(await down.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .failed)
         #expect(down.latches.all.isEmpty)
     }
 
-    @Test("without an address for it the answer stays here, with a hint")
+    @Test("without an address for the answer nothing is sent, and `answer-url` is suggested")
     func noAddress() async throws {
         let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{}}}"#)
-        #expect(await World([]).lose(try login(challenge)).detail.contains("answer-url"))
+        #expect(await LoginRig([]).lose(try login(challenge)).detail.contains("answer-url"))
     }
 
     // MARK: Worklight
 
-    @Test("the composite dialect: answers in Authorization, the value against forged requests in a field of its own")
+    @Test("the composite dialect sends answers in Authorization and the anti-XSRF value in its own field")
     func worklight() async throws {
         let challenge = try response(
             401, Self.composite,
@@ -128,7 +128,7 @@ struct ResourceCheckTests {
                 "PinCodeAttempts":{}}}
                 """#))
         let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(
                 .get, Self.resource,
                 .success(
@@ -143,23 +143,23 @@ struct ResourceCheckTests {
                     && answers?["wl_antiXSRFRealm"] == nil
             }
         ])
-        let session = try await world.win(try login(challenge))
+        let session = try await rig.logIn(try login(challenge))
         #expect(session.fields.map(\.name) == [Self.instance])
         #expect(session.cookies?.contains(name: "JSESSIONID") == true)
     }
 
-    @Test("past its realms a server may refuse the request that came without its body; 401 and 5xx are no success")
+    @Test("after its realms a server may refuse the request without its body, but 401 and 5xx are no success")
     func refusedBehind() async throws {
         let challenge = try response(
             401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
         let step = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200)))
         for status in [400, 404, 405] {
-            let session = try await World([step.replying(status, [.setCookie: "JSESSIONID=a; Path=/"])]).win(
+            let session = try await LoginRig([step.replying(status, [.setCookie: "JSESSIONID=a; Path=/"])]).logIn(
                 login(challenge))
             #expect(session.cookies?.contains(name: "JSESSIONID") == true)
         }
         for status in [401, 403, 429, 500] {
-            #expect(await World([step.replying(status)]).lose(try login(challenge)).code == .failed)
+            #expect(await LoginRig([step.replying(status)]).lose(try login(challenge)).code == .failed)
         }
     }
 
@@ -171,18 +171,18 @@ struct ResourceCheckTests {
     func unsafeRequest() async throws {
         let challenge = try response(
             401, Self.composite, Self.pin, method: .post, at: "\(Self.resource)?procedure=pay&amount=100")
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(
                 .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
                 .success(SideResponse(status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
             ) { $0.json?["PinCodeAttempts"] == ["pin": "1234"] }
         ])
-        let session = try await world.win(try login(challenge))
+        let session = try await rig.logIn(try login(challenge))
         #expect(session.cookies?.contains(name: "JSESSIONID") == true)
     }
 
     @Test(
-        "where there is no `authenticate`, they go by a GET of the path without the query",
+        "without `authenticate`, composite answers go by a GET of the path without the query",
         arguments: [true, false])
     func withoutAddress(isAPI: Bool) async throws {
         let resource = isAPI ? Self.resource : "\(Self.server)/ctx/invoke"
@@ -194,11 +194,11 @@ struct ResourceCheckTests {
         let missing = ScriptedStep(
             .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
             .success(SideResponse(status: 404)))
-        let session = try await World(isAPI ? [missing, answered] : [answered]).win(try login(challenge))
+        let session = try await LoginRig(isAPI ? [missing, answered] : [answered]).logIn(try login(challenge))
         #expect(session.cookies?.contains(name: "JSESSIONID") == true)
     }
 
-    @Test("before any challenge the request's own path is asked, by GET and without its query")
+    @Test("before any challenge a waiting request's path is requested for checks, by GET without its query")
     func ahead() async throws {
         let steps = [
             ScriptedStep(.get, "\(Self.server)/ctx/invoke", .success(SideResponse(status: 200)))
@@ -209,36 +209,36 @@ struct ResourceCheckTests {
             ) { $0.fields[.authorization]?.contains("1234") == true },
         ]
         let login = try login(nil, target: "\(Self.server)/ctx/invoke?procedure=pay")
-        let session = try await World(steps).win(login)
+        let session = try await LoginRig(steps).logIn(login)
         #expect(session.cookies?.contains(name: "JSESSIONID") == true)
     }
 
-    @Test("where nothing is asked for, or something that is not configured, the session is empty and ends soon")
+    @Test("a resource that demands no configured check gets an empty, short session")
     func nothingAsked() async throws {
         let other = Self.wrapped(#"{"challenges":{"PinCodeAttempts":{},"Other":{}}}"#)
         let step = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200, fields: [.setCookie: "a=b"])))
         for answer in [step, step.replying(404), step.replying(401, Self.json, "{}"), step.replying(503)] {
-            let session = try await World([answer]).win(try login(nil, target: Self.resource))
-            #expect(session.isEmpty && session.expiresAt.map { $0 <= World.now + 60_000 } == true)
+            let session = try await LoginRig([answer]).logIn(try login(nil, target: Self.resource))
+            #expect(session.isEmpty && session.expiresAt.map { $0 <= LoginRig.now + 60_000 } == true)
         }
         // What is asked for besides ends the login as before, by the name of what has no handler.
-        let failure = await World([step.replying(401, Self.composite, other)]).lose(
+        let failure = await LoginRig([step.replying(401, Self.composite, other)]).lose(
             try login(nil, target: Self.resource))
         #expect(failure.detail.contains("\"Other\""))
         let unreachable = step.replying(.failure(SideRequestError(.unreachable, reason: "refused")))
-        #expect(try await World([unreachable]).win(try login(nil, target: Self.resource)).isEmpty)
+        #expect(try await LoginRig([unreachable]).logIn(try login(nil, target: Self.resource)).isEmpty)
         let slow = step.replying(.failure(SideRequestError(.timedOut, reason: "slow")))
-        #expect(await World([slow]).lose(try login(nil, target: Self.resource)).code == .timedOut)
+        #expect(await LoginRig([slow]).lose(try login(nil, target: Self.resource)).code == .timedOut)
     }
 
-    @Test("answers too long for a field go to the address that takes them in a body")
+    @Test("composite answers too long for a field go to the address that takes them in a body")
     func longAnswer() async throws {
         let token = String(repeating: "t", count: 1_000)
         let challenge = try response(
             401, Self.composite,
             Self.wrapped(#"{"challenges":{"wl_deviceNoProvisioningRealm":{"token":"\#(token)"},"PinCodeAttempts":{}}}"#)
         )
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(
                 .post, "\(Self.server)/ctx/apps/services/api/Shop/android/authenticate",
                 .success(SideResponse(status: 200, fields: [.setCookie: "JSESSIONID=a; Path=/"]))
@@ -247,25 +247,25 @@ struct ResourceCheckTests {
                     && $0.json?["PinCodeAttempts"] == ["pin": "1234"]
             }
         ])
-        _ = try await world.win(try login(challenge))
+        _ = try await rig.logIn(try login(challenge))
     }
 
-    @Test("a failed realm ends the login, and its credential is latched")
+    @Test("a failed Worklight realm ends the login, and its credential is latched")
     func worklightFailure() async throws {
         let challenge = try response(
             401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{}}}"#))
-        let world = World([
+        let rig = LoginRig([
             ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200))).replying(
                 403, [:], Self.wrapped(#"{"WL-Authentication-Failure":{"PinCodeAttempts":{"reason":"wrong"}}}"#))
         ])
-        #expect(await world.lose(try login(challenge)).code == .rejected)
-        #expect(world.latches.all.count == 1)
+        #expect(await rig.lose(try login(challenge)).code == .rejected)
+        #expect(rig.latches.all.count == 1)
     }
 
-    @Test("a realm that nothing is configured for ends the login with its name")
+    @Test("an unconfigured Worklight realm ends the login with its name")
     func unknownRealm() async throws {
         let challenge = try response(
             401, Self.composite, Self.wrapped(#"{"challenges":{"PinCodeAttempts":{},"Other":{}}}"#))
-        #expect(await World([]).lose(try login(challenge)).detail.contains("\"Other\""))
+        #expect(await LoginRig([]).lose(try login(challenge)).detail.contains("\"Other\""))
     }
 }

@@ -47,7 +47,7 @@ def cases():
             both(arrives(*wants), _bodies(*bodies)), finals={0: 20}, methods={0: methods}),
         Case("pipelining/200", "9112 9.3.2", "200 requests are answered in order",
             (b"".join(get(b"/%d" % n) for n in range(200)),),
-            _bodies(*(b"GET /%d" % n for n in range(200))), finals={0: 200}, patience=10.0),
+            _bodies(*(b"GET /%d" % n for n in range(200))), finals={0: 200}, timeout=10.0),
         Case("pipelining/first-slow", "9112 9.3.2", "a quick answer waits for the slow one before it",
             (get(b"/slow") + get(b"/quick"), AwaitUpstream(heads=1), Pause(0.05), Signal("go")),
             _bodies(b"slow", b"GET /quick"), upstream=(Reply.of(Gate("go"), ok(b"slow")),), finals={0: 2}),

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("docs/commands.md")
 struct CommandPageTests {
-    @Test("has a section for each command, and for no other")
+    @Test("docs/commands.md has a section for each command, and for no other")
     func commands() throws {
         let repository = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let text = try String(contentsOfFile: "/\(repository)/docs/commands.md", encoding: .utf8)

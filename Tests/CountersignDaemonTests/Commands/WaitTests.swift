@@ -16,9 +16,9 @@ private let rejected: [String: JSONValue] = [
     "state": "failing", "code": "login-rejected", "detail": "The PIN was wrong.",
 ]
 
-@Suite("Waiting for the daemon")
+@Suite("The wait command")
 struct WaitTests {
-    @Test("a login that is held, or that nobody has asked for, is ready; by its own name and by what it asks")
+    @Test("a login is ready if its session is held or not needed yet, by its own name and its checks")
     func ready() {
         for (state, name) in [("held", "bank"), ("cold", "bank"), ("held", "pin"), ("cold", "pin")] {
             #expect(Readiness(of: name, in: report("not ready", ["state": .string(state)])) == .ready)
@@ -26,13 +26,13 @@ struct WaitTests {
         #expect(Readiness(of: nil, in: report("ready", ["state": "cold"])) == .ready)
     }
 
-    @Test("what is waited for says why it is not ready, not what else is wrong")
+    @Test("a login that is not ready gives its own reason, not the reasons of others")
     func reasons() {
         #expect(
             Readiness(of: "pin", in: report("not ready", rejected, reasons: ["listeners: shutting down"]))
                 == .notYet("bank/bank: login-rejected: The PIN was wrong."))
         #expect(
-            Readiness(of: "pin", in: report("ready", ["state": "winning"]))
+            Readiness(of: "pin", in: report("ready", ["state": "logging-in"]))
                 == .notYet("bank/bank: its login is under way"))
         #expect(
             Readiness(of: nil, in: report("not ready", rejected, reasons: ["one: a", "two: b"]))
@@ -40,7 +40,7 @@ struct WaitTests {
         #expect(Readiness(of: nil, in: ["detail": "No room."]) == .notYet("No room."))
     }
 
-    @Test("a name that no login has is not waited for, and the names that there are are told")
+    @Test("wait fails at once for an unknown login, and lists the known ones")
     func unknown() {
         let failure = #expect(throws: Failure.self) {
             try WaitCommand.wait(for: "pni", atMost: .seconds(3600)) { _ in report("ready", ["state": "held"]) }
@@ -49,17 +49,17 @@ struct WaitTests {
         #expect(failure?.description == "no login of the daemon has the name pni: there are bank, pin")
     }
 
-    @Test("who may not ask is told so at once")
+    @Test("wait fails at once if this user may not connect to the daemon")
     func permission() {
         let failure = #expect(throws: Failure.self) {
             try WaitCommand.wait(for: nil, atMost: .seconds(3600)) { (_) throws(Failure) in
-                throw Failure("this user may not speak to the daemon", code: EX_NOPERM)
+                throw Failure("this user may not connect to the daemon", code: EX_NOPERM)
             }
         }
         #expect(failure?.code == EX_NOPERM)
     }
 
-    @Test("a daemon that does not answer yet is asked again, until the time is over, and then says the last reason")
+    @Test("wait asks an unreachable daemon again until the timeout, and then gives the last reason")
     func again() {
         var asked = 0
         #expect(throws: Never.self) {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import CountersignDaemon
 
-@Suite("The fields that credentials have to have")
+@Suite("The required fields of credentials")
 struct NeededFieldsTests {
-    @Test("are those that the challenges use, by kind")
+    @Test("the required fields of a credential are those that its challenges use, by kind")
     func kinds() throws {
         let text = """
             listeners: [{ address: "127.0.0.1:8080", upstream: bank }]

@@ -8,7 +8,7 @@ import Testing
 @Suite("The record of reloads")
 struct ReloadRecordTests {
     @Test(
-        "is read as it was written",
+        "a reload record is read as it was written",
         arguments: [
             ReloadRecord(configuration: "/etc/countersign/countersign.yaml", count: 0, refusal: nil),
             ReloadRecord(configuration: "a b", count: 7, refusal: "x.yaml:1:2: what: é is wrong"),
@@ -17,14 +17,14 @@ struct ReloadRecordTests {
         #expect(ReloadRecord(record.text) == record)
     }
 
-    @Test("keeps to its lines, whatever a configuration's problem quotes")
+    @Test("line breaks in a refusal add no lines to a reload record")
     func lineBreaks() {
         let record = ReloadRecord(configuration: "a", count: 1, refusal: "one\ntwo\r\u{0}three\u{7F}")
         #expect(ReloadRecord(record.text)?.refusal == "one two  three ")
     }
 
     @Test(
-        "is none where the file is cut off or something else",
+        "a truncated or foreign file is not a reload record",
         arguments: ["", "a", "a\n", "a\n1", "a\nx\n", "a\n1\nb\nc\n"])
     func damaged(_ text: String) {
         #expect(ReloadRecord(text) == nil)

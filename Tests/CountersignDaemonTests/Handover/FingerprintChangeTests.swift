@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignDaemon
 
-@Suite("A kept session is won again where its login means something else now, and only there")
+@Suite("Changes of the configuration and fingerprints of logins")
 struct FingerprintChangeTests {
     private func text(_ configuration: String) throws -> [String: String] {
         let (settings, problems) = Settings.parse(Array(configuration.utf8), file: "f", environment: [:])
@@ -66,7 +66,7 @@ struct FingerprintChangeTests {
     }
 
     @Test(
-        "another meaning",
+        "a setting that changes what a login sends changes the fingerprint of only that login",
         arguments: [
             ("bank", "application: com.sample", "application: com.other"), ("bank", "platform: ios", "platform: web"),
             ("bank", #"version: "1.0""#, #"version: "1.1""#), ("bank", "scope: a }", "scope: a b }"),
@@ -96,7 +96,7 @@ struct FingerprintChangeTests {
     }
 
     @Test(
-        "the same meaning",
+        "a setting that does not change what a login sends changes no fingerprint",
         arguments: [
             ("keep-attempts: 1", "keep-attempts: 2"), ("logout: false", "logout: true"), ("name: pin", "name: tan"),
             ("status: 401", "status: 403"), ("cookie: sid", "cookie: session"),

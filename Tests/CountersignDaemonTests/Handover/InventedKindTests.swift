@@ -11,7 +11,7 @@ import Testing
 
 @testable import CountersignDaemon
 
-@Suite("The sessions of a kind that somebody adds in a folder of its own")
+@Suite("Sessions of a kind that is added in a folder of its own")
 struct InventedKindTests {
     private func authenticator(latitude: Int = 51) throws -> Authenticator {
         let text = """
@@ -33,7 +33,7 @@ struct InventedKindTests {
         let challenge = ExaminedResponse(
             status: 401, fields: [.wwwAuthenticate: "Sundial dial=\"garden\", gnomon=\"12ft\""], url: url)
         let login = authenticator.login(LoginOccasion(scope: .empty, challenge: challenge))
-        return try await login.win(
+        return try await login.logIn(
             Conversation(
                 sideRequests: NoSideRequests(), credentials: FixedCredentials(["sun": credential.fields]),
                 attempts: LocalGate(), state: MemoryState(), now: { 0 }, report: { _ in }))
@@ -44,21 +44,21 @@ struct InventedKindTests {
         return try session.signer?.sign(request).fields.first?.value.revealText()
     }
 
-    @Test("are handed over with their signer, which counts on")
+    @Test("a session of an added kind is handed over with its signer, whose counter continues")
     func image() async throws {
         let authenticator = try authenticator()
         let credential = Credential(name: "sun", fields: ["shadow": Secret("long")])
         let session = try await session(authenticator, credential)
         #expect(try shadow(session, authenticator) == "12ft 1 51 GET http://127.0.0.1:1/hour  long")
         let image = try #require(
-            SessionImage(authenticator.key, session, wonAt: 0, configuration: [1], versions: [:]))
+            SessionImage(authenticator.key, session, establishedAt: 0, configuration: [1], versions: [:]))
         let back = try #require(try SessionImages.decoded(SessionImages.encoded([image])).first)
         let next = try #require(back.session(credential: credential, codec: authenticator.codec))
         #expect(try shadow(next, authenticator) == "12ft 2 51 GET http://127.0.0.1:1/hour  long")
         #expect(back.session(credential: credential, codec: .none) == nil)
     }
 
-    @Test("are won again where a key of the kind says another thing")
+    @Test("a session of an added kind is established again if a key of the kind has changed")
     func terms() throws {
         #expect(try authenticator().terms == authenticator().terms)
         #expect(try authenticator().terms != authenticator(latitude: 52).terms)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignDaemon
 
-/// The texts below are a promise: by their digests sessions survive an upgrade, and the hosts of a fleet find each other's. A text that
+/// The texts below are a promise: by their digests sessions survive an upgrade, and the nodes that share sessions find each other's. A text that
 /// changes for a configuration that has not changed costs everybody a login.
 @Suite("Fingerprints of logins")
 struct SessionFingerprintTests {
@@ -174,7 +174,7 @@ struct SessionFingerprintTests {
         #expect(confidential?.contains("token.url=https://bank.example.com/mfp/api/az/v1/token\n") == true)
     }
 
-    @Test("fixed fields have none, and an own handler has its name")
+    @Test("fixed fields have no fingerprint, and that of an own handler has the handler's name")
     func others() throws {
         #expect(try text(#"inject: { X-Key: "{key}" }, credential: k"#) == nil)
         let settings = try settings("{ name: c, upstream: bank, scheme: basic, credential: a }")

@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Glibc
+import System
 import Testing
 
 @testable import CountersignDaemon
@@ -46,7 +47,7 @@ final class KeyringCommandTests {
         }
     }
 
-    @Test("make a keyring once, give it another passphrase, and tell what cannot be")
+    @Test("keyring init and rekey create a keyring once and change its passphrase; errors have their exit codes")
     func wholeFile() throws {
         #expect(code { try run(KeyringList.self) } == 78)
         try run(KeyringInit.self)
@@ -60,18 +61,18 @@ final class KeyringCommandTests {
         #expect(code { try run(KeyringList.self, "--json") } == 77)
     }
 
-    @Test("tell that a value is not there")
+    @Test("keyring get and remove exit with 69 if there is no such value")
     func missingValue() throws {
-        try KeyringFile(path: keyring).create(passphrase: KeyringPassphrase.content(of: keyFile), cost: .least)
+        try KeyringFile(path: keyring).create(passphrase: KeyringPassphrase.content(of: keyFile), cost: .minimum)
         #expect(code { try run(KeyringGet.self, "portal", "password") } == 69)
         #expect(code { try run(KeyringRemove.self, "portal") } == 69)
     }
 
-    @Test("remove a field, or all of a name")
+    @Test("keyring remove removes one field, or all fields of a credential")
     func remove() throws {
         let file = KeyringFile(path: keyring)
         let passphrase = try KeyringPassphrase.content(of: keyFile)
-        try file.create(passphrase: passphrase, cost: .least)
+        try file.create(passphrase: passphrase, cost: .minimum)
         try file.update(passphrase: passphrase) { (keyring) throws(KeyringError) in
             for field in ["a", "b", "c"] { try keyring.set(passphrase, for: "portal", field) }
         }
@@ -81,13 +82,13 @@ final class KeyringCommandTests {
         #expect(try file.open(passphrase: passphrase).contents.isEmpty)
     }
 
-    @Test("take no value as an argument")
+    @Test("keyring set and rekey accept no secret as an argument")
     func noValueInArguments() {
         #expect(throws: (any Error).self) { try KeyringSet.parse(["portal", "password", "hunter2"]) }
         #expect(throws: (any Error).self) { try KeyringRekey.parse(["hunter2"]) }
     }
 
-    @Test("learn the keyring and its key file from the configuration, unless they are told")
+    @Test("the keyring commands use the keyring and key file of the configuration unless options are given")
     func location() throws {
         let configuration = directory + "/countersign.yaml"
         let text = """
@@ -105,7 +106,7 @@ final class KeyringCommandTests {
         #expect(code { _ = try KeyringOptions.parse(["--config", "/no/such/file"]).location() } == 78)
     }
 
-    @Test("say where a configuration names no keyring")
+    @Test("the keyring commands exit with 78 if the configuration has no keyring")
     func noKeyring() throws {
         let configuration = directory + "/countersign.yaml"
         let text = """

@@ -27,7 +27,7 @@ final class AccessFileTests {
         return unsafe stat(path(name), &status) == 0 ? Int(status.st_size) : -1
     }
 
-    @Test("is made and appended to, also through links of ours")
+    @Test("the access log's file is created and appended to, also through our own links")
     func links() throws {
         try #require(unsafe symlink("file", path("link")) == 0)
         try #require(unsafe symlink(path("link"), path("second")) == 0)
@@ -35,16 +35,16 @@ final class AccessFileTests {
         #expect(size("file") == 15)
     }
 
-    @Test("is not reached through a link of another user, which could lead to any file", .enabled(if: geteuid() == 0))
+    @Test("the access log is not opened through a link of another user", .enabled(if: geteuid() == 0))
     func foreignLink() throws {
         try #require(unsafe symlink(path("file"), path("link")) == 0)
         try #require(unsafe lchown(path("link"), 4711, 4711) == 0)
         let error = #expect(throws: CompositionError.self) { try AccessFile(path("link")) }
-        #expect(error.map { "\($0)" }?.contains("symbolic link that uid 4711 has made") == true)
+        #expect(error.map { "\($0)" }?.contains("symbolic link created by uid 4711") == true)
         #expect(size("file") == -1)
     }
 
-    @Test("can be a pipe that nobody reads, or no more: nobody waits for it")
+    @Test("an access log to a pipe without a reader never blocks")
     func pipe() throws {
         try #require(unsafe mkfifo(path("pipe"), 0o600) == 0)
         let file = try AccessFile(path("pipe"))
@@ -57,7 +57,7 @@ final class AccessFileTests {
         file.write([.bytes([UInt8](repeating: 0x61, count: 1 << 20))])
     }
 
-    @Test("that leads in a circle is told, as is one in no folder")
+    @Test("an access log at a circular link or in a missing directory is an error")
     func circle() throws {
         try #require(unsafe symlink("second", path("link")) == 0)
         try #require(unsafe symlink("link", path("second")) == 0)
@@ -65,7 +65,7 @@ final class AccessFileTests {
         #expect(throws: CompositionError.self) { try AccessFile(path("gone/file")) }
     }
 
-    @Test("can be standard output by its name, be that a socket as under the journal")
+    @Test("the access log can be standard output by its path, even if that is a socket of the journal")
     func standardOutput() throws {
         _ = try AccessFile("/dev/stdout")
         _ = try AccessFile("/proc/self/fd/2")

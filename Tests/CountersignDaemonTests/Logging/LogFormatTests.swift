@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignDaemon
 
-@Suite("The forms of a log line")
+@Suite("Log formats")
 struct LogFormatTests {
     private let record = LogRecord(
         time: LogTime(milliseconds: 1_795_278_219_123), level: .warning, logger: "sessions", message: "login rejected",
@@ -15,7 +15,7 @@ struct LogFormatTests {
             "challenge": "bank-pin", "detail": "PIN \"1\"\nREADY", "attempts": .stringConvertible(2), "empty": "",
         ])
 
-    @Test("text is one line of time, level, message and fields in the order of their keys")
+    @Test("a text log line has time, level, message and fields in the order of their keys")
     func text() {
         #expect(
             string(LogText.line(record, colour: false))
@@ -23,12 +23,12 @@ struct LogFormatTests {
                 + "detail=\"PIN \\\"1\\\"\\nREADY\" empty=\"\"\n")
     }
 
-    @Test("with the severity in front there is no time")
+    @Test("a log line that begins with the severity has no time")
     func prefixed() {
         #expect(string(LogText.prefixedLine(record)).hasPrefix("<4>login rejected attempts=2 "))
     }
 
-    @Test("JSON is one object a line, with numbers as numbers")
+    @Test("a JSON log line is one object, with numbers as numbers")
     func json() {
         #expect(
             string(LogJSON.line(record))
@@ -36,14 +36,14 @@ struct LogFormatTests {
                 + #""attempts":2,"challenge":"bank-pin","detail":"PIN \"1\"\nREADY","empty":""}"# + "\n")
     }
 
-    @Test("a field cannot stand in for a member of every JSON line")
+    @Test("a field cannot replace a fixed member of a JSON log line")
     func jsonNames() {
         let record = LogRecord(time: record.time, level: .info, logger: "", message: "m", metadata: ["level": "x"])
         #expect(string(LogJSON.line(record)).contains(#""level":"info""#))
         #expect(string(LogJSON.line(record)).contains(#""level_":"x""#))
     }
 
-    @Test("the journal gets a field for each piece of metadata, as it is, and a MESSAGE that a reader can use")
+    @Test("a journal entry has a field for each piece of metadata, unchanged, and a readable MESSAGE")
     func journal() {
         #expect(
             LogJournal.entry(record).fields == [
@@ -55,7 +55,7 @@ struct LogFormatTests {
     }
 
     @Test(
-        "what a caller sends forges no line and reaches no terminal as a command",
+        "text of a caller adds no log line and sends no command to a terminal",
         arguments: [
             "a\nb", "a\r\nb", "\u{1B}[2J", "\u{7F}", "\u{85}", "\u{2028}", "\u{202E}", "\u{200B}", "\u{FEFF}",
             "\u{E0041}",
@@ -74,7 +74,7 @@ struct LogFormatTests {
         }
     }
 
-    @Test("a record is bounded, whatever it is given")
+    @Test("a log record has a bounded size")
     func bounded() {
         var metadata: Logger.Metadata = [:]
         for number in 0..<100 { metadata["key\(number)"] = .string(String(repeating: "ä", count: 5000)) }
@@ -87,7 +87,7 @@ struct LogFormatTests {
     }
 
     @Test(
-        "the time is that of the calendar",
+        "the time of a log record is that of the calendar",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (4_107_542_399_999, "2100-02-28T23:59:59.999Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),

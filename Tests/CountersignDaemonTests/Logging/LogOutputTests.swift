@@ -7,9 +7,9 @@ import Testing
 
 @testable import CountersignDaemon
 
-@Suite("Loggers on the log's output")
+@Suite("The log output")
 struct LogOutputTests {
-    @Test("what a logger says arrives with its metadata and its label; the event's own value wins")
+    @Test("a log line has the logger's metadata and label, and the event's own value takes precedence")
     func arrives() throws {
         let pipe = try Pipe()
         let output = try LogOutput(writer: LogWriter(destination: .json, descriptor: pipe.writing), level: .info)
@@ -25,7 +25,7 @@ struct LogOutputTests {
                     + "\n"))
     }
 
-    @Test("a new level reaches the loggers that are there already, but not one with a level of its own")
+    @Test("a new log level applies to existing loggers, but not to one with a level of its own")
     func level() throws {
         let pipe = try Pipe()
         let output = try LogOutput(writer: LogWriter(destination: .prefixed, descriptor: pipe.writing), level: .warning)
@@ -40,14 +40,14 @@ struct LogOutputTests {
         #expect(pipe.read() == "<7>heard\n")
     }
 
-    @Test("lines that were dropped are told")
+    @Test("dropped log lines are reported")
     func dropped() throws {
         let pipe = try Pipe()
         LogWriter(destination: .prefixed, descriptor: pipe.writing).write([.bytes(Array("<6>x\n".utf8))], dropped: 3)
         #expect(pipe.read() == "<6>x\n<4>log lines dropped: their reader is too slow dropped=3\n")
     }
 
-    @Test("a pipe that nobody reads any more ends neither the process nor the thread")
+    @Test("a closed pipe of the log ends neither the process nor the thread")
     func broken() throws {
         let pipe = try Pipe()
         let output = try LogOutput(

@@ -3,13 +3,14 @@
 
 internal import Credentials
 internal import Synchronization
+import System
 import Testing
 
 @testable import CountersignDaemon
 
-@Suite("The queue before the log")
+@Suite("The log queue")
 struct LogQueueTests {
-    @Test("lines are written in order, and a flush waits for all of them")
+    @Test("log lines are written in order, and a flush waits for all of them")
     func order() throws {
         let written = Written()
         let queue = try LogQueue { lines, _ in written.take(lines, 0) }
@@ -19,7 +20,7 @@ struct LogQueueTests {
         #expect(written.lines == lines)
     }
 
-    @Test("a log for which no thread can be started is told, and does not look like silence")
+    @Test("a log queue fails if its thread cannot be started")
     func noThread() {
         let failing: ThreadStart = { (_: @escaping @Sendable () -> Void) throws(ThreadError) in
             throw ThreadError(code: 11)
@@ -27,11 +28,11 @@ struct LogQueueTests {
         #expect(throws: ThreadError(code: 11)) { try LogQueue(onThread: failing) { _, _ in } }
     }
 
-    @Test("a slow reader holds nobody up: what finds no room is dropped, counted, and told once")
+    @Test("a slow reader of the log blocks no thread: lines without room are dropped, counted, and reported once")
     func bound() throws {
         let written = Written()
-        let reading = Semaphore()
-        let go = Semaphore()
+        let reading = ThreadSemaphore()
+        let go = ThreadSemaphore()
         let queue = try LogQueue(capacity: 1000) { lines, dropped in
             reading.signal()
             go.wait()
@@ -54,9 +55,9 @@ struct LogQueueTests {
         #expect(queue.dropped == dropped)
     }
 
-    @Test("a queue that goes away has written what it had")
+    @Test("a log queue writes its lines before it is deallocated")
     func end() throws {
-        let ended = Semaphore()
+        let ended = ThreadSemaphore()
         do {
             let queue = try LogQueue { lines, _ in if lines.count == 1 { ended.signal() } }
             queue.append(.bytes([0x61]))

@@ -57,35 +57,35 @@ struct LoginLogTests {
         }
     }
 
-    @Test("of requests that meet a closed latch the first is a line, the others a number")
+    @Test("of requests that meet a closed latch the first is logged, the others are counted")
     func repetitions() {
         let log = log(isAuditing: true)
         for _ in 0..<20 { run(log, failure(.latched), steps: 0) }
         #expect(lines.all == ["warning: login failed (login-latched)"])
     }
 
-    @Test("a login is won in the log when the server has accepted something, and once")
-    func won() {
+    @Test("a login is logged as succeeded once, when the server has accepted something")
+    func succeeded() {
         let log = log(isAuditing: true)
         let latch = LatchKey(origin: key.origin, challenge: "corp", credential: "ann")
         let use = CredentialUse(key: latch, credential: Credential(name: "ann", fields: [:]))
-        run(log, .success(Session(unproven: use, fields: [field])), steps: 0)
+        run(log, .success(Session(unverified: use, fields: [field])), steps: 0)
         #expect(lines.all.isEmpty)
         log.sessionAccepted(key)
         log.sessionAccepted(key)
-        #expect(lines.all == ["notice: login won (won)"])
-        run(log, .success(Session(unproven: use, fields: [field])), steps: 0)
+        #expect(lines.all == ["notice: login succeeded (succeeded)"])
+        run(log, .success(Session(unverified: use, fields: [field])), steps: 0)
         log.loginEnded(
             key, failure(.rejected), LoginCause(.request), after: .zero)
         log.sessionAccepted(key)
         #expect(lines.all.dropFirst() == ["warning: login failed (login-rejected)"])
     }
 
-    @Test("a login of which nothing was asked says so, once")
+    @Test("a login without a challenge to answer is logged once")
     func nothingAsked() {
         let log = log(isAuditing: false)
         run(log, .success(Session()), steps: 1)
         run(log, .success(Session()), steps: 1)
-        #expect(lines.all == ["info: login found nothing to answer (not-asked)"])
+        #expect(lines.all == ["info: login without a challenge to answer (not-asked)"])
     }
 }

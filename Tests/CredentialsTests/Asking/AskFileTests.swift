@@ -6,9 +6,9 @@ import Testing
 
 @testable import Credentials
 
-@Suite("A question for password agents")
+@Suite("Question file for password agents")
 struct AskFileTests {
-    @Test("is a file in the form of the specification, one line for each value")
+    @Test("a question file has the specified format, with one line per value")
     func text() {
         let file = AskFile(
             message: "The pin\nSocket=/evil", id: "countersign:a:pin", socket: "/run/x/sck.1", process: 7, notAfter: 42)
@@ -22,18 +22,20 @@ struct AskFileTests {
     }
 
     @Test(
-        "has an answer after a plus, up to the first zero byte",
+        "the answer of a password agent follows a plus, up to the first zero byte",
         arguments: ["+1234", "+1234\u{0}", "+1234\u{0}another\u{0}"])
     func answer(datagram: String) {
         #expect(AskFile.reply(in: Array(datagram.utf8)) == .answer(Secret("1234")))
     }
 
-    @Test("is withdrawn by a minus, and by an answer without a sign in it", arguments: ["-", "-why", "+", "+\u{0}"])
+    @Test(
+        "a minus or an empty answer of a password agent withdraws the question",
+        arguments: ["-", "-why", "+", "+\u{0}"])
     func withdrawn(datagram: String) {
         #expect(AskFile.reply(in: Array(datagram.utf8)) == .withdrawn)
     }
 
-    @Test("goes on where a datagram is neither", arguments: ["", "1234", " +1234"])
+    @Test("a datagram of a password agent without plus or minus is ignored", arguments: ["", "1234", " +1234"])
     func nonsense(datagram: String) {
         #expect(AskFile.reply(in: Array(datagram.utf8)) == nil)
     }

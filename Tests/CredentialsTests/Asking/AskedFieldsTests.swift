@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Secrets
 import Synchronization
+import System
 import Testing
 
 @testable import Credentials
@@ -25,9 +26,9 @@ final class ScriptedAsker: SecretAsker {
     }
 }
 
-@Suite("Fields that a person is asked for")
+@Suite("Asked fields")
 struct AskedFieldsTests {
-    @Test("are asked for once, however many wait and come later")
+    @Test("an asked field is prompted once for all waiting and later callers")
     func once() async throws {
         let asker = ScriptedAsker(.success("1234"), .success("other"))
         let fields = AskedFields(asker: asker)
@@ -45,7 +46,7 @@ struct AskedFieldsTests {
         #expect(try await fields.value(of: "bank-pin", "tan") == Secret("other"))
     }
 
-    @Test("are asked for anew once they are forgotten, and no others")
+    @Test("an asked field is prompted again after its answer was forgotten, and no other field")
     func forget() async throws {
         let asker = ScriptedAsker(.success("a"), .success("b"), .success("c"))
         let fields = AskedFields(asker: asker)
@@ -58,7 +59,7 @@ struct AskedFieldsTests {
     }
 
     @Test(
-        "fields for whose prompt no thread can be started are an error for all who wait, and are asked for at once when one can"
+        "an asked field fails for all waiters if no thread can start, and is prompted at once when one can"
     )
     func noThread() async throws {
         let asker = ScriptedAsker(.success("1234"))
@@ -75,7 +76,7 @@ struct AskedFieldsTests {
         #expect(asker.count == 1)
     }
 
-    @Test("that nobody gives are absent, for a while without another prompt")
+    @Test("an asked field without an answer is absent, without another prompt for a while")
     func refused() async throws {
         let clock = Mutex(ContinuousClock.now)
         let asker = ScriptedAsker(.failure(AskFailure(reason: "the prompt was withdrawn")))
@@ -94,7 +95,7 @@ struct AskedFieldsTests {
         #expect(asker.count == 3)
     }
 
-    @Test("fill up what the sources have, and nothing else")
+    @Test("asked fields add only those that the sources lack")
     func fillUp() async throws {
         let asker = ScriptedAsker(.success("7391"))
         let environment = EnvironmentSource(environment: [
@@ -119,11 +120,11 @@ struct AskedFieldsTests {
         #expect(asker.count == 1)
     }
 
-    @Test("may be the passphrase of a keyring, which is asked for again only where it does not fit")
+    @Test("the passphrase of a keyring is prompted again only if it was wrong")
     func passphrase() throws {
         let directory = try TemporaryDirectory()
         let file = KeyringFile(path: directory.file("keyring"))
-        try file.create(passphrase: Secret("right"), cost: .least)
+        try file.create(passphrase: Secret("right"), cost: .minimum)
         func set(_ value: String, _ passphrase: String) throws {
             try file.update(passphrase: Secret(passphrase)) { (keyring) throws(KeyringError) in
                 try keyring.set(Secret(value), for: "a", "pin")
@@ -139,11 +140,11 @@ struct AskedFieldsTests {
         try set("2", "right")
         #expect(try source.credential(named: "a")?["pin"] == Secret("2"))
         #expect(asker.count == 2)
-        try file.rekey(from: Secret("right"), to: Secret("new"), cost: .least)
+        try file.rekey(from: Secret("right"), to: Secret("new"), cost: .minimum)
         #expect(throws: CredentialError.self) { try source.credential(named: "a") }
         #expect(try source.credential(named: "a")?["pin"] == Secret("2"))
         // Nobody answers: the same error for a while.
-        try file.rekey(from: Secret("new"), to: Secret("newer"), cost: .least)
+        try file.rekey(from: Secret("new"), to: Secret("newer"), cost: .minimum)
         for _ in 0..<4 { #expect(throws: CredentialError.self) { try source.credential(named: "a") } }
         #expect(asker.count == 4)
     }

@@ -3,13 +3,14 @@
 
 import Glibc
 import Secrets
+import System
 import TestSupport
 import Testing
 
 @testable import Credentials
 
 @Suite(
-    "The password agents of the system", .enabled(if: unsafe access("/lib/systemd/systemd-reply-password", X_OK) == 0))
+    "Password agents", .enabled(if: unsafe access("/lib/systemd/systemd-reply-password", X_OK) == 0))
 struct PasswordAgentsTests {
     private let directory: TemporaryDirectory
     private var agents: PasswordAgents { PasswordAgents(directories: [directory.path], limit: .seconds(600)) }
@@ -52,7 +53,7 @@ struct PasswordAgentsTests {
         #expect(done.exitCode == 0)
     }
 
-    @Test("give what was typed, and the question is gone")
+    @Test("a password agent returns the typed answer, and the question is removed")
     func answered() async throws {
         async let answer = ask(agents)
         try await reply("1", "73914682")
@@ -60,7 +61,7 @@ struct PasswordAgentsTests {
         #expect(directory.names.isEmpty)
     }
 
-    @Test("read who asks for what, and can read it as any user")
+    @Test("the question for password agents states its origin and is readable by every user")
     func message() async throws {
         async let answer = ask(agents)
         let lines = try await question()
@@ -74,7 +75,7 @@ struct PasswordAgentsTests {
         _ = await answer
     }
 
-    @Test("can withdraw the question")
+    @Test("a password agent can withdraw the question")
     func withdrawn() async throws {
         async let answer = ask(agents)
         try await reply("0", "")
@@ -82,14 +83,14 @@ struct PasswordAgentsTests {
         #expect(directory.names.isEmpty)
     }
 
-    @Test("need not be there: the question is over in time")
+    @Test("a question without a password agent ends after its time limit")
     func timedOut() async {
         let answer = await ask(PasswordAgents(directories: [directory.path], limit: .zero))
-        #expect(answer == .failure(AskFailure(reason: "nobody answered the prompt in time")))
+        #expect(answer == .failure(AskFailure(reason: "the prompt was not answered in time")))
         #expect(directory.names.isEmpty)
     }
 
-    @Test("cannot be asked without their directory")
+    @Test("password agents without a directory cannot be asked")
     func noDirectory() async {
         let answer = await ask(PasswordAgents(directories: ["/no/such/place"]))
         guard case .failure(let failure) = answer else {
@@ -99,7 +100,7 @@ struct PasswordAgentsTests {
         #expect(failure.reason.contains("/no/such/place"))
     }
 
-    @Test("find no question of ours that a killed process has left")
+    @Test("a question for password agents that a killed process has left is removed")
     func leftovers() async throws {
         do { _ = try AgentSocket(at: directory.file("sck.countersign-1")) }
         try directory.write("[Ask]\n", to: "ask.countersign-1")

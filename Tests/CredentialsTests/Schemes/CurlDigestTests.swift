@@ -8,7 +8,7 @@ import Testing
 
 @testable import Credentials
 
-@Suite("Digest answers beside curl's")
+@Suite("Digest answers compared with curl")
 struct CurlDigestTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var number, method, target, user, password, sentUser, response: String
@@ -26,7 +26,9 @@ struct CurlDigestTests {
     /// Challenges that give one parameter twice, which RFC 9110 §11.2 forbids: curl takes the last.
     private static let ambiguous: Set = ["1437"]
 
-    @Test("are the same for the same challenge", arguments: cases.filter { !ambiguous.contains($0.number) })
+    @Test(
+        "a Digest answer equals curl's for the same challenge",
+        arguments: cases.filter { !ambiguous.contains($0.number) })
     func same(expected: Case) throws {
         let offered = try AuthenticationChallenge.parse(expected.challenges)
         let challenge = try #require(DigestChallenge.strongest(of: offered))
@@ -45,7 +47,7 @@ struct CurlDigestTests {
     }
 
     @Test(
-        "are not given to a challenge that says one thing twice",
+        "a Digest challenge with a repeated parameter is not answered",
         arguments: cases.filter { ambiguous.contains($0.number) })
     func refused(expected: Case) throws {
         let offered = (try? AuthenticationChallenge.parse(expected.challenges)) ?? []

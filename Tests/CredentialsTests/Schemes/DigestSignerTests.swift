@@ -12,7 +12,7 @@ import Testing
 struct DigestSignerTests {
     private static let field = "Digest realm=\"r\", nonce=\"one\", qop=\"auth\", algorithm=SHA-256"
 
-    @Test("counts the requests of a nonce, from any thread, each once")
+    @Test("a Digest signer counts each request of a nonce once, on any thread")
     func counting() async throws {
         let bench = try DigestBench(Self.field)
         let counts = try await withThrowingTaskGroup(of: [String?].self) { group in
@@ -25,13 +25,13 @@ struct DigestSignerTests {
         #expect(counts.max() == "000007d0" && counts.min() == "00000001")
     }
 
-    @Test("a client nonce cannot be guessed")
+    @Test("a Digest client nonce cannot be guessed")
     func clientNonce() throws {
         let nonces = try (0..<50).map { _ in try #require(try DigestBench(Self.field).answer()["cnonce"]) }
         #expect(Set(nonces).count == 50 && nonces.allSatisfy { $0.count == 24 })
     }
 
-    @Test("takes the next nonce, and counts anew")
+    @Test("a Digest signer adopts the next nonce and restarts its count")
     func nextNonce() throws {
         let bench = try DigestBench(Self.field)
         _ = try bench.answer()
@@ -46,7 +46,7 @@ struct DigestSignerTests {
     }
 
     @Test(
-        "goes on in another process with the nonce in force, its count and our own nonce",
+        "a Digest signer continues in another process with nonce, count and client nonce",
         arguments: ["", "-sess"])
     func handedOver(_ suffix: String) throws {
         let bench = try DigestBench(
@@ -74,7 +74,7 @@ struct DigestSignerTests {
         SigningRequest(method: "GET", origin: DigestBench.url.origin, target: target)
     }
 
-    @Test("a worker's view signs by the nonce that the server wants next")
+    @Test("a worker signs with the next Digest nonce of the server")
     func view() throws {
         let bench = try DigestBench(Self.field)
         let view = bench.signer.makeView()
@@ -85,7 +85,7 @@ struct DigestSignerTests {
         #expect(third["nonce"] == "two" && third["nc"] == "00000002")
     }
 
-    @Test("workers that sign at once never use a count of a nonce twice, while nonces come and go")
+    @Test("concurrent workers never use a Digest nonce count twice, while nonces change")
     func workers() async throws {
         let bench = try DigestBench(Self.field)
         let (workers, rounds) = (8, 400)
@@ -115,7 +115,7 @@ struct DigestSignerTests {
         return try #require(try AuthenticationChallenge.parse(values).first)
     }
 
-    @Test("a late answer to an earlier nonce brings no next one")
+    @Test("a late answer to an earlier Digest nonce provides no next nonce")
     func late() throws {
         let bench = try DigestBench(Self.field)
         let first = try #require(try bench.answer()["cnonce"])
@@ -124,7 +124,7 @@ struct DigestSignerTests {
         #expect(try bench.answer()["nonce"] == "two")
     }
 
-    @Test("a refusal and what is malformed bring no next nonce")
+    @Test("a refusal and a malformed field provide no next Digest nonce")
     func notTaken() throws {
         let bench = try DigestBench(Self.field)
         try bench.learn("nextnonce=\"two\"", status: 401)
@@ -134,7 +134,7 @@ struct DigestSignerTests {
         #expect(try bench.answer()["nonce"] == "one")
     }
 
-    @Test("with -sess the first nonces are in the key, and stay")
+    @Test("a -sess Digest key contains the first nonces and stays the same")
     func session() throws {
         let bench = try DigestBench("Digest realm=\"r\", nonce=\"one\", qop=\"auth\", algorithm=MD5-sess")
         _ = try bench.answer()
@@ -143,7 +143,7 @@ struct DigestSignerTests {
     }
 
     /// RFC 2617 section 3.5's request; its answer's proof by the same formula without the method.
-    @Test("takes nothing from a server whose proof is wrong", arguments: [true, false])
+    @Test("a Digest signer adopts nothing from a server with a wrong rspauth", arguments: [true, false])
     func proof(isRight: Bool) throws {
         let bench = try DigestBench(
             "Digest realm=\"testrealm@host.com\", qop=\"auth\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\"",
@@ -156,7 +156,7 @@ struct DigestSignerTests {
     }
 
     @Test(
-        "answers within the protection space only, once it was accepted",
+        "an accepted Digest signer answers only within its protection space",
         arguments: [
             ("/dir/", ["/dir/a", "/dir/"], ["/", "/di", "/other"]),
             ("/dir/ /more", ["/dir/x", "/more?y"], ["/mor"]),

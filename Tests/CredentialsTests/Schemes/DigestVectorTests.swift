@@ -12,7 +12,7 @@ struct DigestVectorTests {
         """
     private static let clientNonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
 
-    @Test("are written as in RFC 7616 section 3.9.1, with nothing quoted that must not be")
+    @Test("a Digest answer is written as in RFC 7616 section 3.9.1, with only the specified quotes")
     func wholeField() throws {
         let bench = try DigestBench(Self.example + ", algorithm=SHA-256", clientNonce: Self.clientNonce)
         #expect(
@@ -26,7 +26,7 @@ struct DigestVectorTests {
     }
 
     @Test(
-        "are right by every algorithm",
+        "a Digest answer is right with every algorithm",
         arguments: [
             ("MD5", "8ca523f5e9506fed4657c9700eebdbec"), ("MD5-sess", "e783283f46242139c486a698fec7211d"),
             ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
@@ -39,7 +39,7 @@ struct DigestVectorTests {
     }
 
     /// RFC 7616 section 3.9.2 prints what the first half of SHA-512 gives; these are its erratum's 4897, by SHA-512/256.
-    @Test("with SHA-512-256, UTF-8 and a hashed user's name are those of RFC 7616 section 3.9.2, corrected")
+    @Test("a Digest answer with SHA-512-256, UTF-8 and a hashed user name matches RFC 7616 section 3.9.2, corrected")
     func userHash() throws {
         let bench = try DigestBench(
             """
@@ -54,7 +54,7 @@ struct DigestVectorTests {
         #expect(try bench.written("GET", "/doe.json")?.hasSuffix(", userhash=true") == true)
     }
 
-    @Test("are those of RFC 2617 section 3.5")
+    @Test("a Digest answer matches RFC 2617 section 3.5")
     func older() throws {
         let bench = try DigestBench(
             """
@@ -66,7 +66,7 @@ struct DigestVectorTests {
         #expect(answer["opaque"] == "5ccc069c403ebaf9f0171e9517f40e41")
     }
 
-    @Test("to a server of RFC 2069 hold no count, and are those of its corrected example")
+    @Test("a Digest answer to an RFC 2069 server has no count and matches the corrected example")
     func oldest() throws {
         let bench = try DigestBench(
             "Digest realm=\"testrealm@host.com\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\"",
@@ -76,7 +76,7 @@ struct DigestVectorTests {
         #expect(answer["nc"] == nil && answer["cnonce"] == nil && answer["qop"] == nil)
     }
 
-    @Test("protect the body where that is all that is offered and there can be none")
+    @Test("a Digest answer protects an absent body if only body protection is offered")
     func integrity() throws {
         let field = Self.example.replacing("auth, auth-int", with: "auth-int") + ", algorithm=SHA-256"
         let bench = try DigestBench(field, clientNonce: Self.clientNonce)
@@ -89,7 +89,7 @@ struct DigestVectorTests {
 
     /// By hand, RFC 7616 section 3.4.3: A2 = POST:/dir/index.html:H(body), count 1; computed with Python's hashlib.
     @Test(
-        "protect a body that is known",
+        "a Digest answer protects a known body",
         arguments: [
             ("MD5", "e81bfe5b88669e7185cbb3893ae710d4"),
             ("SHA-256", "d1611ce04defef4c7f5392212f3f37ba9050a793a80c14b86cb35ae955539f29"),
@@ -105,14 +105,14 @@ struct DigestVectorTests {
         #expect(try bench.digest(of: body, in: 64) == bench.digest(of: body, in: 1000))
     }
 
-    @Test("need nothing of the body where its protection is not all that is offered")
+    @Test("a Digest answer needs no body if body protection is optional")
     func bodyNotAsked() throws {
         let bench = try DigestBench(Self.example, clientNonce: Self.clientNonce)
         #expect(bench.signer.bodyDigest(for: "/dir/index.html") == nil)
         #expect(try bench.written("POST", body: .unread)?.contains("qop=auth,") == true)
     }
 
-    @Test("name the user so that the server can read it")
+    @Test("a Digest answer encodes the user name for the server")
     func names() throws {
         let plain = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""
         #expect(try DigestBench(plain, user: "a\"b\\c").written()?.contains(#"username="a\"b\\c", "#) == true)

@@ -34,10 +34,10 @@ struct Failure: Sendable {
             "refused", 502, "upstream-unreachable", "connection_refused", "refuses the connection", "Check that it runs"
         ),
         Failure(
-            "unreachable", 502, "upstream-unreachable", "destination_ip_unroutable", "no way to its address",
+            "unreachable", 502, "upstream-unreachable", "destination_ip_unroutable", "no route to its address",
             "Check that it runs, and host and port"),
         Failure(
-            "connect-timeout", 504, "upstream-timeout", "connection_timeout", "no connection came about in time",
+            "connect-timeout", 504, "upstream-timeout", "connection_timeout", "no connection was established in time",
             "timeouts.connect"),
         Failure(
             "tls-timeout", 504, "upstream-timeout", "connection_timeout", "its TLS handshake did not finish in time",
@@ -50,22 +50,22 @@ struct Failure: Sendable {
         ("tls-not-yet-valid", "tls_certificate_error", "not valid yet", "clock"),
         ("tls-unknown-authority", "tls_certificate_error", "an authority that is not trusted", "`tls.ca`"),
         ("tls-self-signed", "tls_certificate_error", "self-signed", "`tls.ca`"),
-        ("tls-pin", "tls_certificate_error", "public key is none of those", "set the new pin"),
+        ("tls-pin", "tls_certificate_error", "public key matches no pin", "set the new pin"),
         ("tls-version", "tls_protocol_error", "no version of TLS", "`tls.minimum`"),
-        ("no-tls", "tls_protocol_error", "speaks no TLS", "Check the port"),
+        ("no-tls", "tls_protocol_error", "does not speak TLS", "Check the port"),
     ].map { Failure($0, 502, "upstream-tls", $1, $2, $3) }
 
     private static let answers = [
         Failure(
             "no-answer", 502, "upstream-unreachable", "connection_terminated",
             "closed the connection without an answer",
-            "Look into its log"),
+            "Check its log"),
         Failure(
             "cut-head", 502, "upstream-protocol", "http_protocol_error", "in the middle of its head",
-            "Look into its log"),
+            "Check its log"),
         Failure(
             "malformed-head", 502, "upstream-protocol", "http_protocol_error", "cannot be passed on: A field name",
-            "has to be mended there"),
+            "has to be fixed there"),
         Failure(
             "response-timeout", 504, "upstream-timeout", "http_response_timeout", "no answer within its time limit",
             "raise the limit"),
@@ -82,7 +82,7 @@ struct Failure: Sendable {
         ("attempts-kept", 503, "attempts-kept", "1 attempt remains", "Check the credential"),
         ("token-endpoint-down", 502, "login-failed", "refuses the connection", "Check that it runs"),
         ("login-page-changed", 502, "login-failed", "no form", "`login.url`"),
-        ("login-no-evidence", 502, "login-failed", "does not tell whether the login worked", "`success`"),
+        ("login-no-evidence", 502, "login-failed", "does not show whether the login worked", "`success`"),
         ("login-unavailable", 502, "login-failed", "with status 503", "A later request tries again"),
         ("login-timeout", 504, "login-timeout", "did not answer the form in time", "`login.timeout`"),
     ].map { Failure($0, $1, $2, "proxy_configuration_error", $3, $4) }
@@ -102,15 +102,15 @@ struct Failure: Sendable {
             "cross-site", 403, "caller-not-allowed", "http_request_denied", "on behalf of a page of another origin",
             "`browsers`"),
         Failure(
-            "user-not-allowed", 403, "caller-not-allowed", "http_request_denied", "for other users", "Add this one to"),
+            "user-not-allowed", 403, "caller-not-allowed", "http_request_denied", "for other users", "Add this user to"),
         Failure(
             "caller-credentials", 403, "caller-not-allowed", "http_request_denied", "no credentials of their own",
             "Leave Authorization out"),
-        Failure("no-route", 404, "no-route", "destination_not_found", "No route", "Add one to `routes`"),
+        Failure("no-route", 404, "no-route", "destination_not_found", "No route", "Add a route to `routes`"),
         Failure("trace", 405, "method-not-allowed", "http_request_error", "TRACE", "Use another method"),
         Failure(
             "bad-request", 400, "bad-request", "http_request_error", "Both Content-Length and Transfer-Encoding",
-            "has to be mended"),
+            "Fix the program that sent"),
         Failure(
             "unknown-expectation", 417, "bad-request", "http_request_error", "Only `Expect: 100-continue`",
             "Leave the field out"),

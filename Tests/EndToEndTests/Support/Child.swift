@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import Synchronization
+import TestSupport
 
 /// A program that a test has started. It dies with the thread that started it, which lives until it ends: nothing is
 /// left behind, not even where the test process crashes.
@@ -32,7 +33,7 @@ final class Child: Sendable {
     /// Starts it.
     static func start(_ start: Start) async throws -> Child {
         try await withCheckedThrowingContinuation { continuation in
-            startThread {
+            inBackground {
                 do {
                     let child = Child(pid: try spawn(start))
                     continuation.resume(returning: child)

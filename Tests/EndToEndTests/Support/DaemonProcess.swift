@@ -50,6 +50,18 @@ final class DaemonProcess: Sendable {
     /// How many descriptors it holds.
     var descriptors: Int { entries(of: "/proc/\(child.pid)/fd").count }
 
+    /// The `RLIMIT_NOFILE` that leaves it room for `count` more descriptors. The limit is one of numbers: those that are
+    /// free below the highest one in use count too.
+    func descriptorLimit(forMore count: Int) -> Int {
+        let used = Set(entries(of: "/proc/\(child.pid)/fd").compactMap { Int($0) })
+        var (limit, free) = (0, 0)
+        while free < count {
+            if !used.contains(limit) { free += 1 }
+            limit += 1
+        }
+        return limit
+    }
+
     /// The memory that it holds, in kilobytes.
     var residentKilobytes: Int { kilobytes("VmRSS:") }
     /// The most memory that it ever held, in kilobytes.

@@ -29,10 +29,11 @@ struct ScrapedMetrics: Sendable {
     /// The names of all samples.
     var names: Set<String> { Set(samples.map(\.name)) }
 
-    /// The values of the samples of that name that have those labels, perhaps among others.
+    /// Returns the values of the samples of that name, without its prefix, that have at least those labels.
     func values(_ name: String, _ labels: [String: String] = [:]) -> [Double] {
-        samples.filter { sample in
-            sample.name == "countersign_\(name)" && labels.allSatisfy { sample.labels[$0.key] == $0.value }
+        let full = name.hasPrefix("process_") ? name : "countersign_\(name)"
+        return samples.filter { sample in
+            sample.name == full && labels.allSatisfy { sample.labels[$0.key] == $0.value }
         }.map(\.value)
     }
 

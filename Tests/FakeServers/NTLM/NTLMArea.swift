@@ -5,21 +5,21 @@ internal import Synchronization
 
 /// An area behind NTLM (MS-NTHT): user ann, password demo, any domain. What it authenticates are connections, not requests.
 final class NTLMArea: Sendable {
-    private enum Standing {
+    private enum Step {
         case challenged([UInt8])
         case authenticated
     }
 
     private let recorder: Recorder
     /// The latest connections that have got somewhere, by their numbers.
-    private let standings = Mutex<[UInt64: Standing]>([:])
+    private let states = Mutex<[UInt64: Step]>([:])
     private static let limit = 1024
 
     init(recorder: Recorder) { self.recorder = recorder }
 
     func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
         guard let written = request.authorization("NTLM") else {
-            if case .authenticated = standing(of: request) { return inside(request) }
+            if case .authenticated = state(of: request) { return inside(request) }
             recorder.note { $0.challenges["ntlm", default: 0] += 1 }
             return unauthorized("NTLM")
         }
@@ -29,7 +29,7 @@ final class NTLMArea: Sendable {
             set(.challenged(challenge), of: request)
             return unauthorized("NTLM \(Base64.encode(NTLMMessage.challenge(challenge)))")
         }
-        guard case .challenged(let challenge) = standing(of: request), let answer = NTLMAnswer(parsing: message) else {
+        guard case .challenged(let challenge) = state(of: request), let answer = NTLMAnswer(parsing: message) else {
             recorder.note { $0.violations.append("\(request.path): an NTLM message out of its order") }
             return unauthorized("NTLM")
         }
@@ -50,12 +50,12 @@ final class NTLMArea: Sendable {
         .text(401, "Please say who you are.\n", fields: [("WWW-Authenticate", challenge)])
     }
 
-    private func standing(of request: FakeRequest) -> Standing? { standings.withLock { $0[request.connection] } }
+    private func state(of request: FakeRequest) -> Step? { states.withLock { $0[request.connection] } }
 
-    private func set(_ standing: Standing?, of request: FakeRequest) {
-        standings.withLock { standings in
-            standings[request.connection] = standing
-            if standings.count > Self.limit, let oldest = standings.keys.min() { standings[oldest] = nil }
+    private func set(_ step: Step?, of request: FakeRequest) {
+        states.withLock { states in
+            states[request.connection] = step
+            if states.count > Self.limit, let oldest = states.keys.min() { states[oldest] = nil }
         }
     }
 }

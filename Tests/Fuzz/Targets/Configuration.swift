@@ -24,6 +24,21 @@ func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
         let isPlain = problem.description.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }
         try require(isPlain, "a problem of two lines: \(problem)")
     }
+    if let settings { try checkEffective(bytes, settings) }
+}
+
+/// The effective configuration means the same, and is its own.
+private func checkEffective(_ bytes: [UInt8], _ settings: Settings) throws(Violation) {
+    let environment = ["PORT": "8080", "NAME": "bank"]
+    guard let lines = EffectiveReport(bytes, file: "f", environment: environment).lines else {
+        throw Violation(description: "settings without an effective configuration")
+    }
+    let text = Array(lines.joined(separator: "\n").utf8)
+    let again = Settings.parse(text, file: "f", environment: environment)
+    try require(again.settings == settings, "other settings by the effective configuration: \(again.problems)")
+    try require(
+        EffectiveReport(text, file: "f", environment: environment).lines == lines,
+        "the effective configuration has another one")
 }
 
 /// YAML 1.1 section 4.2, as libyaml counts lines.

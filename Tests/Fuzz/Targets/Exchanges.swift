@@ -43,7 +43,7 @@ private struct ExchangeWatch {
 
     func check() throws(Violation) {
         // One at the beginning, one per round and per conflict, those whose connections had ended, and those sent in another way.
-        let most = 3 + ExchangeMachine.mostRounds + ExchangeMachine.mostConflicts + ExchangeMachine.mostResends
+        let most = 3 + ExchangeMachine.maxRounds + ExchangeMachine.maxConflicts + ExchangeMachine.maxResends
         try require(sends <= most, "sent \(sends) times")
     }
 }
@@ -71,12 +71,12 @@ private struct ExchangePlay: ~Copyable {
         try require(watch.ends == 1, "over without an end")
         try require(watch.tried.isEmpty, "a session that was tried is never judged")
         let (rounds, misuses) = (machine.rounds, machine.misuses)
-        try require(rounds <= ExchangeMachine.mostRounds, "\(rounds) rounds")
+        try require(rounds <= ExchangeMachine.maxRounds, "\(rounds) rounds")
         try require(misuses == 0, "an event that its state does not allow")
     }
 
     private mutating func settle() throws(Violation) {
-        while let judgement = machine.takeJudgement() {
+        while let judgement = machine.nextVerdict() {
             try require(watch.tried.remove(judgement.slot) != nil, "a session is judged that is not tried")
         }
         _ = machine.takeConcludedChallenge()
@@ -89,7 +89,7 @@ private struct ExchangePlay: ~Copyable {
         case .waiting(let slot): try answerLogin(slot)
         case .reading: try read()
         case .sending: try answer()
-        case .looking: try perform(machine.headReceived(head()))
+        case .examining: try perform(machine.headReceived(head()))
         case .holding(let slot): try confirm(slot)
         case .settling:
             guard flip() else { return try end(flip() ? .broken(lost, resend: .always) : .complete) }
@@ -122,7 +122,7 @@ private struct ExchangePlay: ~Copyable {
     }
 
     private mutating func read() throws(Violation) {
-        let steps: [BodyReading.Step] = [.done, .goOn, .hungry, .lost]
+        let steps: [BodyReading.Step] = [.done, .more, .needsInput, .lost]
         let step = steps[below(4)]
         if machine.bodyRead(step) == .refuse { try perform(machine.failed(.bodyNotReplayable)) }
     }
@@ -196,7 +196,7 @@ private struct ExchangePlay: ~Copyable {
         switch action {
         case .deliver: try watch.deliver()
         case .giveUp, .handOver: try watch.end(delivered: 0)
-        case .confirm, .discard, .look, .wait: break
+        case .confirm, .discard, .examineBody, .wait: break
         }
     }
 

@@ -101,7 +101,7 @@ final class FuzzedClient: UpstreamStream, TransferOwner {
     private func begin() {
         transfer.owner = self
         transfer.begin(request)
-        transfer.mayMeetIdleTimeout = machine.isResting && request.mayGoAgain
+        transfer.mayMeetIdleTimeout = machine.isIdle && request.canResend
         let awaitsContinue = request.expectsContinue && request.hasBody
         if machine.begin(request.framing, awaitsContinue: awaitsContinue) == .connect { _ = machine.connected() }
         send()
@@ -144,7 +144,7 @@ final class FuzzedClient: UpstreamStream, TransferOwner {
 
     private func settle() {
         switch machine.settle(isSent: transfer.upload.isComplete) {
-        case .goOn: break
+        case .proceed: break
         case .finish: finish(nil)
         case .switchProtocol: facts.end = .switched
         }
@@ -165,7 +165,7 @@ final class FuzzedClient: UpstreamStream, TransferOwner {
     }
 
     private func rest() {
-        guard machine.rest() else { return }
+        guard machine.becomeIdle() else { return }
         transfer.owner = nil
         transfer.reset()
     }

@@ -66,7 +66,7 @@ private func checkOrder(_ patterns: [LocationPattern]) throws(Violation) {
                 "\(patterns[one].text) and \(patterns[two].text) win over one another")
             for three in 0..<count {
                 if wins[one][two], wins[two][three] {
-                    try require(wins[one][three], "winning is not transitive: \(patterns)")
+                    try require(wins[one][three], "best is not transitive: \(patterns)")
                 }
                 if !wins[one][two], !wins[two][one], !wins[two][three], !wins[three][two] {
                     try require(

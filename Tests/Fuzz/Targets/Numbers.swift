@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import Admin
+import Basics
 import ChallengeClient
 import HTTPTypes
 import HTTPWire
@@ -86,10 +87,10 @@ extension AdminService.Sources {
             isAccepting: true, upstreams: ["u"], logins: [], latches: latches, figures: [:], now: now, version: "1")
         let report = MetricsReport(
             health: health, proxy: ProxyReading(), logins: LoginReading(), replay: nil,
-            process: .now(startedAt: .min))
+            process: .now(startedAt: .min), reload: ReloadReading(startedAt: .min))
         return AdminService.Sources(
             report: { health }, ask: { $0() }, metrics: { report },
-            page: { StatusPage(report: report, conversations: [], intervals: []) }, unlatch: { _ in 0 },
+            page: { StatusPage(report: report, conversations: [], intervals: []) }, unlatch: { _, _ in 0 },
             dropSessions: { _ in 0 })
     }
 }
@@ -112,7 +113,7 @@ private func checkCookie(_ text: String, years: Int64) throws(Violation) {
         // Years of a cookie's date have four digits.
         try require(
             end > now && (end.saturatingSubtract(now) <= years * year || end <= 8100 * year), "it ends at \(end)")
-        _ = HeldSession.sample(wonAt: now, expiresAt: end)
+        _ = HeldSession.sample(establishedAt: now, expiresAt: end)
     }
 }
 
@@ -151,7 +152,7 @@ private func checkSetting(_ start: String, _ text: String) throws(Violation) {
 private func checkMoments(_ text: String) throws(Violation) {
     let numbers = text.split(separator: " ").compactMap { Int64($0) }
     guard numbers.count >= 3 else { return }
-    let held = HeldSession.sample(wonAt: numbers[0], expiresAt: numbers[1])
+    let held = HeldSession.sample(establishedAt: numbers[0], expiresAt: numbers[1])
     if let renewal = held?.renewAt { try require(renewal <= numbers[1], "it is renewed after its end") }
     for (left, right) in [(numbers[0], numbers[1]), (numbers[1], numbers[2]), (numbers[2], numbers[0])] {
         let difference = left.saturatingSubtract(right)
@@ -168,10 +169,10 @@ private func checkMoments(_ text: String) throws(Violation) {
 
 extension HeldSession {
     /// A session that a table has taken over, unless it has ended.
-    fileprivate static func sample(wonAt: Int64, expiresAt: Int64) -> HeldSession? {
+    fileprivate static func sample(establishedAt: Int64, expiresAt: Int64) -> HeldSession? {
         let key = SessionKey(origin: Origin(scheme: .https, host: "a.example"), challenge: "c", credential: "d")
         var table = SessionTable<Int>()
-        _ = table.adopt(key, Session(expiresAt: expiresAt), wonAt: wonAt, now: .min, chance: 1)
+        _ = table.adopt(key, Session(expiresAt: expiresAt), establishedAt: establishedAt, now: .min, chance: 1)
         return table.held(key)
     }
 }

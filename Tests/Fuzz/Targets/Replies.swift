@@ -3,7 +3,7 @@
 
 import Redis
 
-/// What a session engine answers: what is read is what `ReplyOracle` reads, in pieces as well as whole; and with small bounds either
+/// Replies of a session store: the reader agrees with `ReplyOracle`, in pieces as well as whole; and with small bounds either
 /// the same or nothing.
 func fuzzReplies(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)

@@ -56,7 +56,7 @@ private struct CallerSide {
             if checked {
                 try HeadOracle.check(parser.head, window.extracting(first: length).array)
                 try checkAdmission(window)
-                try checkSubrequest(parser.head, window)
+                try checkAuthRequest(parser.head, window)
             }
             note(parser.head, length: length)
             body = BodyDecoder(framing: parser.head.body)

@@ -55,9 +55,9 @@ private struct ResponseWay: ~Copyable {
     private var response = ForwardedResponse()
     private var output = ByteQueue()
     private let caller: ResponseOracle.Caller
-    private let addresses: AddressMap
+    private let addresses: ReverseMapping
 
-    init(caller: ResponseOracle.Caller, addresses: AddressMap) {
+    init(caller: ResponseOracle.Caller, addresses: ReverseMapping) {
         self.caller = caller
         self.addresses = addresses
         response.reset(isHead: caller.isHead, version: caller.version, acceptsTrailers: caller.takesTrailers)
@@ -99,24 +99,24 @@ private struct ResponseWay: ~Copyable {
     }
 }
 
-extension AddressMap {
+extension ReverseMapping {
     /// Paths are the same on both sides.
-    fileprivate static var plain: AddressMap {
+    fileprivate static var plain: ReverseMapping {
         map(Router(fallback: "u"), base: "", prefix: "")
     }
 
     /// What is `/a/…` there is `/p/…` here.
-    fileprivate static var stripped: AddressMap {
+    fileprivate static var stripped: ReverseMapping {
         map(
             Router(routes: [.init(path: "/p/", upstream: "u", stripsPrefix: true)], fallback: nil), base: "/a",
             prefix: "/p")
     }
 
-    private static func map(_ router: Router, base: String, prefix: String) -> AddressMap {
-        let place = Place(
+    private static func map(_ router: Router, base: String, prefix: String) -> ReverseMapping {
+        let place = MappedAddress(
             upstream: "u", origin: Origin(scheme: .https, host: "bank.example"), base: Array(base.utf8),
             prefix: Array(prefix.utf8))
-        return AddressMap(authority: Array("localhost:8080".utf8), here: place, router: router) { [place] }
+        return ReverseMapping(authority: Array("localhost:8080".utf8), here: place, router: router) { [place] }
     }
 }
 

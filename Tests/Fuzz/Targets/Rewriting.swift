@@ -31,16 +31,16 @@ struct Site: Sendable {
 
     static let all = [Site(base: "", prefix: ""), Site(base: "/a", prefix: "/p"), Site(base: "/a", prefix: "")]
 
-    var place: Place {
-        Place(
+    var place: MappedAddress {
+        MappedAddress(
             upstream: "u", origin: Origin(scheme: .https, host: "bank.example"), base: Array(base.utf8),
             prefix: Array(prefix.utf8))
     }
 
-    var addresses: AddressMap {
+    var addresses: ReverseMapping {
         let routes = prefix.isEmpty ? [] : [Router.Route(path: "\(prefix)/", upstream: "u", stripsPrefix: true)]
         let place = place
-        return AddressMap(
+        return ReverseMapping(
             authority: Array("localhost:8080".utf8), here: place,
             router: Router(routes: routes, fallback: prefix.isEmpty ? "u" : nil)
         ) { [place] }

@@ -19,7 +19,7 @@ func fuzzSessions(_ input: Span<UInt8>) throws(Violation) {
             try require(digest.encoded.flatMap(DigestImage.init) == digest, "a Digest signer is written otherwise")
         }
         guard let session = image.session(credential: nil, codec: .none) else { continue }
-        try require(session.isProven && session.expiresAt == image.expiresAt, "another session")
+        try require(session.isVerified && session.expiresAt == image.expiresAt, "another session")
         guard let cookies = session.cookies else { continue }
         for path in ["/", "/app/login"] {
             let url = WebURL(origin: image.key.origin, path: path)

@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import Secrets
+import Synchronization
 
 @testable import ChallengeHandling
 
@@ -33,7 +34,8 @@ private func checkJSON(_ bytes: [UInt8]) throws(Violation) {
     _ = value.integerValue
     guard let template = try? AnswerTemplate(value) else { return }
     let fields = Dictionary(uniqueKeysWithValues: template.fieldNames.map { ($0, Secret(Array("\"\n".utf8))) })
-    guard let answer = try? template.render(Credential(name: "c", fields: fields)) else { return }
+    let credential = Credential(name: "c", fields: fields)
+    guard let answer = outcome(of: { try? await template.render(credential) }) ?? nil else { return }
     try require(JSONValue(parsing: answer.text.revealBytes()) != nil, "an answer that is no JSON")
 }
 
@@ -116,8 +118,24 @@ private func checkTemplate(_ text: String) throws(Violation) {
     guard let template = try? TextTemplate(text) else { return }
     try require(template.source == text, "another source")
     let fields = Dictionary(uniqueKeysWithValues: template.fieldNames.map { ($0, Secret(Array("<\($0)>".utf8))) })
-    guard let rendered = try? template.render(Credential(name: "c", fields: fields)) else { return }
+    let credential = Credential(name: "c", fields: fields)
+    guard let rendered = outcome(of: { try? await template.render(credential) }) ?? nil else { return }
     let written = String(decoding: rendered.revealBytes(), as: UTF8.self)
     for name in template.fieldNames { try require(written.contains("<\(name)>"), "\(name) is left out") }
     if !text.contains("{"), !text.contains("}") { try require(written == text, "\(text) becomes \(written)") }
+}
+
+/// Returns what comes of `body`, which waits for nothing, on this thread; `nil` if it waits all the same.
+private func outcome<Value: Sendable>(of body: @escaping @Sendable () async -> Value) -> Value? {
+    let value = Mutex<Value?>(nil)
+    Task(executorPreference: ThisThread()) {
+        let result = await body()
+        value.withLock { $0 = result }
+    }
+    return value.withLock { $0 }
+}
+
+/// Runs a task where it is made.
+private final class ThisThread: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) { unsafe job.runSynchronously(on: asUnownedTaskExecutor()) }
 }

@@ -4,7 +4,7 @@
 import HTTPWire
 import Testing
 
-@Test("no body ends before its first byte")
+@Test("a body without content ends before its first byte")
 func noBody() {
     var decoder = BodyDecoder(framing: .none)
     let bytes = latin1("GET /")
@@ -14,7 +14,7 @@ func noBody() {
     #expect(empty.decode(bytes.span) == .end(consumed: 0))
 }
 
-@Test("a length is counted down, whatever the pieces")
+@Test("a body with a length ends after that length, however it is cut into pieces")
 func lengthBody() {
     let bytes = latin1("hello world")
     for cut in 0...bytes.count {
@@ -26,7 +26,7 @@ func lengthBody() {
     #expect(DecodedBody(bytes, framing: .length(12)).data == bytes)
 }
 
-@Test("the length still to come is known, and no more of it for chunks")
+@Test("the remaining length of a body is known, except in chunks")
 func remainingLength() {
     var decoder = BodyDecoder(framing: .length(UInt64(Int64.max)))
     let bytes = latin1("hello")
@@ -36,7 +36,7 @@ func remainingLength() {
     #expect(BodyDecoder(framing: .chunked).remaining == nil)
 }
 
-@Test("a refused body stays refused")
+@Test("a refused body is refused again at every further step")
 func refusedStays() {
     var decoder = BodyDecoder(framing: .chunked)
     let bad = latin1("x\r\n")
@@ -71,7 +71,7 @@ func forbiddenTrailers() {
     #expect(DecodedBody(latin1("0\r\nServer-Timing: a\r\nETag: b\r\n\r\n")).trailers.count == 2)
 }
 
-@Test("extensions are limited over the whole body, not by chunk")
+@Test("chunk extensions are limited over the whole body, not per chunk")
 func extensionsAddUp() {
     let chunk = "1;" + String(repeating: "a", count: 100) + "\r\nx\r\n"
     let few = latin1(String(repeating: chunk, count: 100) + "0\r\n\r\n")

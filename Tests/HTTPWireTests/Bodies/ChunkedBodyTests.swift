@@ -92,7 +92,7 @@ struct ChunkedCase: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Test("a chunked body is taken whole, and what follows it is left alone", arguments: ChunkedCase.taken)
+@Test("a chunked body is decoded completely, and the bytes after it are not consumed", arguments: ChunkedCase.taken)
 func takenChunks(_ example: ChunkedCase) {
     let bytes = latin1(example.raw)
     for tail in ["", "\r\n", "5\r\nhello\r\n", "GET / HTTP/1.1\r\n"] {
@@ -111,7 +111,7 @@ func refusedChunks(_ example: ChunkedCase) {
 }
 
 @Test(
-    "where the bytes of a chunked body are cut makes no difference",
+    "a chunked body is decoded the same wherever its bytes are cut",
     arguments: (ChunkedCase.taken + ChunkedCase.refused).filter { $0.raw.utf8.count < 200 })
 func cutChunks(_ example: ChunkedCase) {
     let bytes = latin1(example.raw)
@@ -125,7 +125,7 @@ func cutChunks(_ example: ChunkedCase) {
     #expect(DecodedBody(bytes, arrivals: Array(0...bytes.count)) == whole)
 }
 
-@Test("no part of a chunked body passes for the whole", arguments: ChunkedCase.taken)
+@Test("no prefix of a chunked body counts as complete", arguments: ChunkedCase.taken)
 func partialChunks(_ example: ChunkedCase) {
     let bytes = latin1(example.raw)
     for count in 0..<bytes.count {

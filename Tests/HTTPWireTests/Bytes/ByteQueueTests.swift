@@ -9,7 +9,7 @@ private func bytes(_ queue: borrowing ByteQueue) -> [UInt8] {
     queue.withSpan { span in span.copy(ByteRange(start: 0, end: span.count)) }
 }
 
-@Test("a queue without bytes has no memory")
+@Test("an empty ByteQueue has no memory")
 func emptyQueue() {
     let queue = ByteQueue()
     #expect(queue.isEmpty == true)
@@ -21,7 +21,7 @@ func emptyQueue() {
     #expect(roomy.isEmpty == true)
 }
 
-@Test("everything that can be appended arrives in order")
+@Test("ByteQueue returns everything that was appended, in order")
 func appendKinds() {
     var queue = ByteQueue()
     queue.append(UInt8(ascii: "a"))
@@ -38,7 +38,7 @@ func appendKinds() {
     #expect(bytes(queue) == Array("ab\u{E9}c4dedeedde".utf8))
 }
 
-@Test("numbers are written without leading zeros")
+@Test("ByteQueue writes numbers without leading zeros")
 func numbers() {
     for value: UInt64 in [0, 1, 9, 10, 15, 16, 99, 100, 255, 256, 65_535, 1 << 32, .max - 1, .max] {
         var queue = ByteQueue()
@@ -49,7 +49,7 @@ func numbers() {
     }
 }
 
-@Test("consuming everything starts again at the beginning of the memory")
+@Test("a ByteQueue that is consumed completely restarts at the beginning of its memory")
 func consumeResets() {
     var queue = ByteQueue(capacity: 256)
     for _ in 0..<1_000 {
@@ -66,7 +66,7 @@ func consumeResets() {
     #expect(queue.isEmpty == true)
 }
 
-@Test("a queue compacts rather than grows where that is enough")
+@Test("ByteQueue compacts instead of growing if that is enough")
 func compacts() {
     var queue = ByteQueue(capacity: 1_024)
     queue.append([UInt8](repeating: 1, count: 1_000))
@@ -76,7 +76,7 @@ func compacts() {
     #expect(bytes(queue) == [UInt8](repeating: 1, count: 100) + [UInt8](repeating: 2, count: 900))
 }
 
-@Test("memory beyond what is to be kept is given back")
+@Test("ByteQueue.removeAll frees memory beyond the capacity to keep")
 func givesBack() {
     var queue = ByteQueue()
     queue.append([UInt8](repeating: 1, count: 10_000))
@@ -88,7 +88,7 @@ func givesBack() {
     #expect(bytes(queue) == [97])
 }
 
-@Test("what is erased is gone with its memory, what was consumed included")
+@Test("ByteQueue.erase overwrites all bytes, including consumed ones")
 func erased() {
     var queue = ByteQueue()
     queue.erase()
@@ -100,7 +100,7 @@ func erased() {
     #expect(bytes(queue) == [97])
 }
 
-@Test("free space is filled from the front, and no more is taken than was there")
+@Test("the free space of a ByteQueue is filled from the front and never exceeded")
 func freeSpace() {
     var queue = ByteQueue()
     queue.append("ab")
@@ -117,7 +117,7 @@ func freeSpace() {
     #expect(unsafe queue.withUnsafeFreeSpace(minimum: 0) { _ in .max } == most)
 }
 
-@Test("a queue is first in, first out under every mix of events")
+@Test("ByteQueue is first in, first out under every mix of operations")
 func firstInFirstOut() {
     var random = SplitMix(state: 7)
     var queue = ByteQueue()
@@ -150,7 +150,7 @@ func firstInFirstOut() {
     #expect(bytes(queue) == model)
 }
 
-@Test("a long stream through a full queue costs time in proportion to its length, not to that of the queue")
+@Test("a long stream through a full ByteQueue takes time proportional to the stream")
 func streamIsLinear() {
     func timeOfStream(queueOf size: Int) -> Int {
         var queue = ByteQueue(capacity: size)

@@ -15,14 +15,14 @@ func ranges() {
     #expect(MemoryLayout<ByteRange>.size == 8)
 }
 
-@Test("a copy leaves out what is not there")
+@Test("a copy of a byte range leaves out positions beyond the end")
 func copies() {
     let bytes: [UInt8] = [1, 2, 3]
     #expect(bytes.span.copy(ByteRange(start: 1, end: 9)) == [2, 3])
     #expect(bytes.span.copy(ByteRange(start: 5, end: 9)) == [])
 }
 
-@Test("names are compared without regard to case of ASCII letters, and of nothing else")
+@Test("names are compared ignoring the case of ASCII letters only")
 func comparisons() {
     let bytes = latin1("Ab-@`[{\u{E9}\u{C9}")
     func matches(_ start: Int, _ end: Int, _ literal: StaticString) -> Bool {
@@ -44,7 +44,7 @@ func comparisons() {
 }
 
 @Test(
-    "any byte at any place of a long name is compared as by itself",
+    "every byte at every position of a long name is compared correctly",
     arguments: ["content-length", "z{a`@[-_", "~09!az|^}"] as [StaticString])
 func longComparisons(literal: StaticString) {
     let name = Array("\(literal)".utf8)
@@ -60,7 +60,7 @@ func longComparisons(literal: StaticString) {
     }
 }
 
-@Test("a literal is found wherever it stands")
+@Test("Span.contains finds a literal at every position")
 func contained() {
     func contains(_ text: String, _ literal: StaticString) -> Bool { latin1(text).span.contains(literal) }
     for text in ["abc", "abcx", "xabc", "ababc", "aabcabc"] { #expect(contains(text, "abc"), "\(text)") }
@@ -68,7 +68,7 @@ func contained() {
     #expect(contains("a", ""))
 }
 
-@Test("a number is digits alone and fits in 64 bits")
+@Test("a decimal number consists of digits only and fits in 64 bits")
 func decimals() {
     func decimal(_ text: String) -> UInt64? {
         let bytes = latin1(text)

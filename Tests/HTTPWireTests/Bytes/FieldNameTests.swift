@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Basics
 import HTTPWire
 import Testing
 
@@ -25,7 +26,7 @@ func knownNames(_ name: FieldName) {
     #expect(kind(text.split(separator: "-").joined(separator: "_")) == (text.contains("-") ? .other : name))
 }
 
-@Test("what is not known is other")
+@Test("an unknown field name is other")
 func unknownNames() {
     for name in ["", "x", "hosts", "hos", "content-lengths", "x-request-id", "contentlength", "\u{E9}ge", "ag\u{5}"] {
         #expect(kind(name) == .other, "\(name)")

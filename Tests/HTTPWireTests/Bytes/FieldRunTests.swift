@@ -21,21 +21,21 @@ private func runs(_ raw: String, keeping isKept: (FieldLine) -> Bool = { _ in tr
     return (count, output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) })
 }
 
-@Test("lines behind one another are one run, the status line the first")
+@Test("consecutive lines are one field run, starting with the status line")
 func wholeRun() throws {
     let (count, text) = try runs("HTTP/1.1 200 OK\r\nServer: a\r\nX: b\r\nEmpty:\r\n\r\n")
     #expect(count == 1)
     #expect(text == "HTTP/1.1 200 OK\r\nServer: a\r\nX: b\r\nEmpty:\r\n")
 }
 
-@Test("a line that is left out parts two runs, and nothing of it is written")
+@Test("a skipped line separates two field runs and is not written")
 func partedRun() throws {
     let (count, text) = try runs("HTTP/1.1 200 OK\r\nServer: a\r\nVia: b\r\nX: c\r\n\r\n") { $0.kind != .via }
     #expect(count == 2)
     #expect(text == "HTTP/1.1 200 OK\r\nServer: a\r\nX: c\r\n")
 }
 
-@Test("blanks behind a value part two runs, and are not written")
+@Test("white space after a value separates two field runs and is not written")
 func blanksInRun() throws {
     let (count, text) = try runs("HTTP/1.1 200 OK\r\nServer: a \t\r\nX:  \r\nY:\tb\r\n\r\n")
     #expect(count == 3)
@@ -43,13 +43,13 @@ func blanksInRun() throws {
 }
 
 @Test(
-    "a status line that is written anew is in no run",
+    "a status line that must be rewritten is not part of a field run",
     arguments: ["HTTP/1.0 200 OK", "HTTP/1.2 200 OK", "HTTP/2 200", "HTTP/1.1 200 ", "HTTP/1.1 200"])
 func statusLineInNoRun(line: String) throws {
     #expect(try runs("\(line)\r\nX: a\r\n\r\n").1 == "X: a\r\n")
 }
 
-@Test("a run without lines writes nothing, nor does one beyond the bytes")
+@Test("a field run that is empty or beyond the bytes writes nothing")
 func emptyRun() throws {
     var output = ByteQueue()
     FieldRun().append(of: latin1("X: a\r\n").span, to: &output)
@@ -61,7 +61,7 @@ func emptyRun() throws {
 }
 
 @Test(
-    "a line is plain with one blank before its value, or without a value",
+    "a field line is plain if it has one space before its value, or no value",
     arguments: [("X: a", true), ("X:", true), ("X:  ", true), ("X:a", false), ("X:  a", false), ("X:\ta", false)])
 func plainLine(line: String, isPlain: Bool) throws {
     let raw = latin1("HTTP/1.1 200 OK\r\n\(line)\r\n\r\n")

@@ -4,7 +4,7 @@
 import HTTPWire
 import Testing
 
-@Test("the framing of a body is none, a length or chunks")
+@Test("the framing of a request's body is none, a length or chunked")
 func framings() {
     #expect(head(fields: "A: b").body == .none)
     #expect(head(fields: "Content-Length: 0").body == .length(0))
@@ -17,7 +17,7 @@ func framings() {
     #expect(!BodyFraming.chunked.isEmpty)
 }
 
-@Test("Connection cannot take the framing or the host away")
+@Test("Connection cannot remove the framing fields or Host")
 func nominationKeepsFraming() {
     let length = head(fields: "Content-Length: 5\r\nConnection: content-length, host, close")
     #expect(length.body == .length(5))
@@ -28,7 +28,7 @@ func nominationKeepsFraming() {
     #expect(chunked.body == .chunked)
 }
 
-@Test("each refusal has its status")
+@Test("each refused request has the status of its rule")
 func statuses() {
     let expected: [WireErrorCode: Int] = [
         .requestLineTooLong: 414, .expectationUnknown: 417, .fieldsTooMany: 431, .headTooLarge: 431,

@@ -28,7 +28,7 @@ private func forwarded(_ lines: String) -> [String] {
     return head(raw).fields.dropFirst().filter { !$0.isHopByHop }.map { bytes.span.text($0.name) }
 }
 
-@Test("what concerns one connection is not forwarded, named by Connection or not")
+@Test("hop-by-hop fields are not forwarded, whether or not Connection names them")
 func hopByHop() {
     let lines = [
         "Connection: x", "Keep-Alive: 5", "Proxy-Connection: close", "TE: trailers", "Trailer: A",
@@ -38,7 +38,7 @@ func hopByHop() {
     #expect(forwarded(lines.joined(separator: "\r\n")) == [])
 }
 
-@Test("what Connection names goes, whatever it is and wherever it stands")
+@Test("a field that Connection names is not forwarded, wherever it is")
 func nominated() {
     #expect(forwarded("A: 1\r\nConnection: a\r\nA: 2\r\nB: 3") == ["B"])
     #expect(forwarded("X-Long-Name: 1\r\nX-Long-Nama: 2\r\nConnection: x-LONG-name") == ["X-Long-Nama"])
@@ -49,7 +49,7 @@ func nominated() {
     #expect(forwarded("Accept: 1\r\nConnection: Host") == ["Accept"])
 }
 
-@Test("only Host is marked where Connection names Host")
+@Test("a Connection that names Host marks only Host")
 func nominatedHost() {
     let head = head(fields: "Connection: Host\r\nA: b")
     #expect(head.fields.map(\.isNominated) == [true, false, false])
@@ -68,7 +68,7 @@ func expectations() {
     #expect(head(fields: "Expect: 100-continue\r\nExpect: 100-continue").expectation == .unknown)
 }
 
-@Test("100 is awaited by HTTP/1.1 with a body only")
+@Test("only an HTTP/1.1 request with a body waits for 100")
 func awaitsContinue() {
     #expect(head(fields: "Expect: 100-continue\r\nContent-Length: 1").expectsContinue)
     #expect(head(fields: "Expect: 100-continue\r\nTransfer-Encoding: chunked").expectsContinue)
@@ -78,7 +78,7 @@ func awaitsContinue() {
     #expect(!head(fields: "Expect: other\r\nContent-Length: 1").expectsContinue)
 }
 
-@Test("an upgrade needs the field, its nomination and HTTP/1.1")
+@Test("an upgrade needs the Upgrade field, its nomination by Connection and HTTP/1.1")
 func upgrades() {
     #expect(head(fields: "Upgrade: websocket\r\nConnection: Upgrade").requestsUpgrade)
     #expect(head(fields: "Connection: keep-alive, upgrade\r\nUpgrade: a/1, b").requestsUpgrade)
@@ -87,7 +87,7 @@ func upgrades() {
     #expect(!head(fields: "Upgrade: websocket\r\nConnection: Upgrade", version: "1.0").requestsUpgrade)
 }
 
-@Test("trailers are accepted where TE says so")
+@Test("trailers are accepted if TE names them")
 func acceptsTrailers() {
     #expect(head(fields: "TE: trailers").acceptsTrailers)
     #expect(head(fields: "TE: gzip;q=0.5, \tTrailers ,x").acceptsTrailers)

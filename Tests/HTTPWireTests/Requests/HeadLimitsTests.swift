@@ -19,7 +19,7 @@ private func request(fields: Int) -> [UInt8] {
     latin1("GET / HTTP/1.1\r\nHost: a\r\n" + String(repeating: "A: b\r\n", count: fields - 1) + "\r\n")
 }
 
-@Test("a request line of exactly the limit is taken, a byte more is 414")
+@Test("a request line of exactly the limit is accepted, and one byte more is 414")
 func lineLimit() {
     let limits = HeadLimits(line: 100)
     let fits = request(lineLength: 100)
@@ -31,7 +31,7 @@ func lineLimit() {
     #expect(WireError(.requestLineTooLong).status == 414)
 }
 
-@Test("a head of exactly the limit is taken, a byte more is 431")
+@Test("a request head of exactly the limit is accepted, and one byte more is 431")
 func headLimit() {
     let limits = HeadLimits(head: 1000)
     let fits = request(headLength: 1000)
@@ -45,7 +45,7 @@ func headLimit() {
     #expect(slow.used == 1001)
 }
 
-@Test("as many fields as the limit are taken, one more is 431")
+@Test("a request with as many fields as the limit is accepted, and one more is 431")
 func fieldLimit() {
     let limits = HeadLimits(fieldCount: 10)
     let fits = request(fields: 10)
@@ -56,7 +56,7 @@ func fieldLimit() {
     #expect(parse(request(fields: 101)) == .refused(WireError(.fieldsTooMany)))
 }
 
-@Test("limits are brought to what can be counted")
+@Test("head limits are clamped to values that the parser can count")
 func limitsAreClamped() {
     let none = HeadLimits(line: -1, head: .min, fieldCount: 0)
     #expect(none.line > 0 && none.head > 0 && none.fieldCount > 0)
@@ -65,7 +65,7 @@ func limitsAreClamped() {
     #expect(HeadLimits() == HeadLimits(line: 8_192, head: 65_536, fieldCount: 100))
 }
 
-@Test("a maximal head byte by byte costs time in proportion to its length")
+@Test("parsing the longest head byte by byte takes time proportional to its length")
 func linearTime() {
     // One long line, many short ones: what a parser that looks again from the start of the line or the head is slow at.
     let limits = HeadLimits(line: 1_000_000, head: 4_000_000, fieldCount: 65_536)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Basics
 import HTTPWire
 import Testing
 
-@Suite("The request that a sub-request asks about")
+@Suite("The request that an auth request asks about")
 struct OriginalRequestTests {
     /// Method, host, path, and path and query of what `text` asks about, or the fault.
-    private func asked(_ text: String) -> Result<[String], SubrequestFault> {
+    private func asked(_ text: String) -> Result<[String], AuthRequestFault> {
         var parser = RequestHeadParser()
         let bytes = Array(text.replacingLineFeeds.utf8)
         guard case .complete = parser.parse(bytes.span) else { return .success(["unreadable"]) }
-        do throws(SubrequestFault) {
+        do throws(AuthRequestFault) {
             let original = try parser.head.original(in: bytes.span)
             return .success([
                 bytes.span.text(original.methodRange), original.authority.map { bytes.span.text($0) } ?? "",
@@ -27,7 +28,7 @@ struct OriginalRequestTests {
             + "X-Forwarded-Host: \(host)\n\(more)\n"
     }
 
-    @Test("three fields say it where the sub-request is for /authority")
+    @Test("three fields name the original request of an auth request for /authority")
     func byFields() {
         #expect(
             asked(fields("POST", "/a/b?c=/d?e", "h.example:81"))
@@ -35,7 +36,7 @@ struct OriginalRequestTests {
         #expect(asked(fields("PROPFIND", "/%41")) == .success(["PROPFIND", "h.example", "/%41", "/%41"]))
     }
 
-    @Test("what stands behind /authority says it, with method and host of the sub-request")
+    @Test("the path after /authority is the target, with method and host of the auth request")
     func byPath() {
         #expect(
             asked("DELETE /authority/a/b?c HTTP/1.1\nHost: h\nX-Forwarded-Uri: /other\n\n")
@@ -47,7 +48,7 @@ struct OriginalRequestTests {
     }
 
     @Test(
-        "no other address is one of an authority",
+        "an auth request for any other path is refused",
         arguments: [
             "/", "/authoritys/a", "/authorit", "/authority?a", "/Authority/a", "http://h/authority/a", "/a/authority/b",
         ])
@@ -57,7 +58,7 @@ struct OriginalRequestTests {
         #expect(result == .failure(.elsewhere))
     }
 
-    @Test("a field that is missing, there twice, or named by Connection makes it unclear")
+    @Test("an X-Forwarded field that is missing, repeated or named by Connection is refused")
     func incomplete() {
         #expect(asked("GET /authority HTTP/1.1\nHost: h\n\n") == .failure(.fieldsIncomplete))
         for name in ["Method", "Uri", "Host"] {
@@ -76,7 +77,7 @@ struct OriginalRequestTests {
     }
 
     @Test(
-        "a field that holds something else is refused",
+        "an X-Forwarded field with an invalid value is refused",
         arguments: [
             ("G ET", "/", "h"), ("", "/", "h"), ("GET", "", "h"), ("GET", "*", "h"), ("GET", "a", "h"),
             ("GET", "http://h/a", "h"), ("GET", "/a b", "h"), ("GET", "/%4", "h"), ("GET", "/a#b", "h"),

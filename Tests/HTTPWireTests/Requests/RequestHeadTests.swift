@@ -4,7 +4,7 @@
 import HTTPWire
 import Testing
 
-@Test("a request is told apart, and the one behind it is left alone")
+@Test("a request head is parsed, and the next request is not consumed")
 func typicalRequest() {
     let bytes = latin1("GET /a/b?c=d HTTP/1.1\r\nHost: localhost:8080\r\nX-A:  v \r\nConnection: x-a\r\n\r\nGET /")
     var parser = RequestHeadParser()
@@ -21,12 +21,12 @@ func typicalRequest() {
     #expect(parser.head.body == .none)
 }
 
-@Test("each head is taken or refused by the rule it breaks", arguments: HeadCases.all)
+@Test("each request head is accepted, or refused by the rule that it breaks", arguments: HeadCases.all)
 func everyCase(_ example: HeadCase) {
     #expect(parse(example.bytes) == example.outcome)
 }
 
-@Test("a head that comes byte by byte is read as one that comes at once", arguments: HeadCases.all)
+@Test("a request head that arrives byte by byte is parsed like one that arrives at once", arguments: HeadCases.all)
 func byteByByte(_ example: HeadCase) {
     let slow = parseByteByByte(example.bytes)
     #expect(slow.outcome == example.outcome)
@@ -39,14 +39,14 @@ func byteByByte(_ example: HeadCase) {
     #expect(slow.head.keepsAlive == fast.keepsAlive)
 }
 
-@Test("what follows a head does not change how it is read", arguments: HeadCases.taken)
+@Test("bytes after a request head do not change the result", arguments: HeadCases.taken)
 func pipelined(_ example: HeadCase) {
     for tail in ["\r\n", "\n", "GET / HTTP/1.1\r\n", "\u{0}", String(repeating: "x", count: 100_000)] {
         #expect(parse(example.bytes + latin1(tail)) == example.outcome)
     }
 }
 
-@Test("every part of a head that is taken is incomplete", arguments: HeadCases.taken)
+@Test("every prefix of a valid request head is incomplete", arguments: HeadCases.taken)
 func prefixes(_ example: HeadCase) {
     let bytes = example.bytes
     for count in 0..<bytes.count {
@@ -54,7 +54,7 @@ func prefixes(_ example: HeadCase) {
     }
 }
 
-@Test("a parser is as new after a reset")
+@Test("a RequestHeadParser is like new after a reset")
 func resetForgets() {
     var parser = RequestHeadParser()
     let first = latin1("POST * HTTP/1.1\r\n\r\n")
@@ -78,7 +78,7 @@ func resetForgets() {
     #expect(parser.head.fields.allSatisfy { !$0.isNominated })
 }
 
-@Test("methods are told apart with case, and know what they promise")
+@Test("methods are compared with case, and have their RFC 9110 properties")
 func methods() {
     let known: [(String, RequestMethod, safe: Bool, idempotent: Bool)] = [
         ("GET", .get, true, true), ("HEAD", .head, true, true), ("POST", .post, false, false),

@@ -24,7 +24,7 @@ private func parts(_ line: String) -> Parts {
         isSecure: head.target.isSecure)
 }
 
-@Test("the path of the origin form is kept as it came")
+@Test("the path of an origin-form target is kept unchanged")
 func originForm() {
     #expect(parts("GET /") == Parts(form: .origin, pathAndQuery: "/", path: "/"))
     #expect(parts("GET //a/../%2e?b?c") == Parts(form: .origin, pathAndQuery: "//a/../%2e?b?c", path: "//a/../%2e"))
@@ -32,7 +32,7 @@ func originForm() {
     #expect(parts("GET /?") == Parts(form: .origin, pathAndQuery: "/?", path: "/"))
 }
 
-@Test("the absolute form names its authority and may lack a path")
+@Test("an absolute-form target has an authority and may lack a path")
 func absoluteForm() {
     #expect(
         parts("GET http://a:8080/b?c")
@@ -44,13 +44,13 @@ func absoluteForm() {
             == Parts(form: .absolute, authority: "[::1]", pathAndQuery: "/", path: "/", isSecure: true))
 }
 
-@Test("the asterisk and a bare authority have no path")
+@Test("the asterisk form and the authority form have no path")
 func formsWithoutPath() {
     #expect(parts("OPTIONS *") == Parts(form: .asterisk, pathAndQuery: "", path: ""))
     #expect(parts("CONNECT a:443") == Parts(form: .authority, authority: "a:443", pathAndQuery: "", path: ""))
 }
 
-@Test("the authority of an absolute target goes before Host")
+@Test("the authority of an absolute target overrides Host")
 func absoluteBeforeHost() {
     let raw = "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"
     let head = head(raw)
@@ -58,7 +58,7 @@ func absoluteBeforeHost() {
     #expect(text(head.host, in: latin1(raw)) == "b")
 }
 
-@Test("an authority is a host and perhaps a port")
+@Test("an authority is a host with an optional port")
 func authorityParts() throws {
     func authority(_ text: String) throws -> (host: String, port: UInt16?) {
         let bytes = latin1(text)

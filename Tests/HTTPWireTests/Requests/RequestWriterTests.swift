@@ -15,7 +15,7 @@ private func shown(_ bytes: Span<UInt8>) -> String { bytes.text(ByteRange(start:
 
 @Suite("Requests as they are written")
 struct RequestWriterTests {
-    @Test("a head is written once, and read back field by field")
+    @Test("a written request head is read back field by field")
     func head() {
         let sink = FieldSink()
         var target = ByteQueue()
@@ -32,7 +32,7 @@ struct RequestWriterTests {
         let long = String(repeating: "z", count: 5000)
         #expect(fields == ["Host=a.example", "X-Empty=", "X-Long=\(long)", "X-Last=a: b; c"])
         sink.end(.length(7))
-        #expect(sink.isGood)
+        #expect(sink.isComplete)
         let text = written { sink.take(into: &$0) }
         #expect(
             text == """
@@ -42,7 +42,7 @@ struct RequestWriterTests {
         #expect(written { sink.take(into: &$0) }.isEmpty)
     }
 
-    @Test("what was left out makes the head bad, until the next")
+    @Test("a left-out field makes the request head incomplete until the next one")
     func bad() {
         let sink = FieldSink()
         var target = ByteQueue()
@@ -50,7 +50,7 @@ struct RequestWriterTests {
         sink.begin(latin1("GET").span, target)
         sink.append(name: "X", value: "a\r\nY: b")
         sink.append(name: "Z", value: "c")
-        #expect(!sink.isGood)
+        #expect(!sink.isComplete)
         sink.end(.chunked)
         let text = written { queue in
             queue.append("+")
@@ -58,14 +58,14 @@ struct RequestWriterTests {
         }
         #expect(text == "+GET / HTTP/1.1\r\nZ: c\r\nTransfer-Encoding: chunked\r\n\r\n")
         sink.begin(latin1("GET").span, target)
-        #expect(sink.isGood)
+        #expect(sink.isComplete)
         target.append(" ")
         sink.begin(latin1("GET").span, target)
-        #expect(!sink.isGood)
+        #expect(!sink.isComplete)
     }
 
     @Test(
-        "a line that could be taken for two, or for another, is not written",
+        "a request line that could be read as two, or as another one, is not written",
         arguments: [
             ("GET", ""), ("", "/"), ("GET", "/ HTTP/1.1\r\nX: y"), ("GET", "/a b"), ("GET", "/a\tb"), ("GET", "/\u{0}"),
             ("GET", "/\u{7F}"), ("GE T", "/"), ("GET\r\n", "/"), ("G\u{E9}T", "/"), ("GET:", "/"),
@@ -78,7 +78,7 @@ struct RequestWriterTests {
     }
 
     @Test(
-        "a field that could be taken for two is not written",
+        "a request field that could be read as two is not written",
         arguments: [
             ("X", "a\r\nY: b"), ("X", "a\nb"), ("X", "a\u{0}"), ("X", "a\u{7F}"), ("X\r\nY", "a"), ("", "a"),
             ("X ", "a"),
@@ -92,7 +92,7 @@ struct RequestWriterTests {
     }
 
     @Test(
-        "a method is written as it is read",
+        "a method is written as it was parsed",
         arguments: ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
     func methods(name: String) {
         let bytes = latin1(name)

@@ -37,14 +37,14 @@ private func refusal(_ asked: String, _ answer: String) throws -> WireErrorCode?
 
 @Suite("Offers of other protocols")
 struct UpgradeOfferTests {
-    @Test("the protocols are offered in their order, all lines as one list")
+    @Test("protocols are offered in order, with all Upgrade lines as one list")
     func order() {
         #expect(offer("Connection: Upgrade\r\nUpgrade: websocket") == "websocket")
         #expect(offer("Connection: keep-alive, UPGRADE\r\nUpgrade: IRC/6.9 ,, RTA/x11") == "IRC/6.9, RTA/x11")
         #expect(offer("Connection: upgrade\r\nUpgrade: a/1\r\nUpgrade: b\r\nContent-Length: 0") == "a/1, b")
     }
 
-    @Test("HTTP itself is not offered, in no version")
+    @Test("an upgrade to HTTP itself is never offered")
     func http() {
         #expect(offer("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA") == nil)
         #expect(offer("Connection: Upgrade\r\nUpgrade: H2C, websocket, HTTP/2.0, h2/1, https") == "websocket")
@@ -52,7 +52,7 @@ struct UpgradeOfferTests {
     }
 
     @Test(
-        "what offers nothing, or nothing that can be read, is an ordinary request",
+        "a request with an empty or malformed Upgrade is an ordinary request",
         arguments: [
             "Upgrade: websocket", "Connection: Upgrade", "Connection: upgraded\r\nUpgrade: websocket",
             "Connection: Upgrade\r\nUpgrade:", "Connection: Upgrade\r\nUpgrade: ,",
@@ -68,10 +68,10 @@ struct UpgradeOfferTests {
         #expect(offer(fields) == nil)
     }
 
-    @Test("HTTP/1.0 knows no switch")
+    @Test("an HTTP/1.0 request cannot switch protocols")
     func old() { #expect(offer("Connection: Upgrade\r\nUpgrade: websocket", version: "1.0") == nil) }
 
-    @Test("a switch to what was offered is taken, in any case of letters")
+    @Test("a switch to an offered protocol is accepted, ignoring case")
     func taken() throws {
         let yes = "HTTP/1.1 101 Switching Protocols\r\n"
         #expect(try refusal("websocket", yes + "Connection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n") == nil)
@@ -79,7 +79,7 @@ struct UpgradeOfferTests {
     }
 
     @Test(
-        "a switch to anything else, or to nothing, is refused",
+        "a switch to a protocol that was not offered, or to none, is refused",
         arguments: [
             "HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: b\r\n\r\n",
             "HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: a, b\r\n\r\n",

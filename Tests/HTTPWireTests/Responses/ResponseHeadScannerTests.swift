@@ -23,7 +23,7 @@ private func refusal(_ raw: String) -> WireErrorCode? {
     }
 }
 
-@Test("a response is told apart")
+@Test("a response head is parsed into status, reason and fields")
 func typicalResponse() throws {
     let raw =
         "HTTP/1.1 404 Not \u{E9} Found\r\nServer: a\r\nX:  b \r\nContent-Length: 5\r\nConnection: close, x\r\n\r\n"
@@ -42,7 +42,7 @@ func typicalResponse() throws {
     #expect(head.first(.date) == nil)
 }
 
-@Test("status lines are read as servers and libcurl write them")
+@Test("status lines are parsed in the forms that servers and libcurl write")
 func statusLinesOfUpstreams() throws {
     for (line, status, major, minor) in [
         ("HTTP/1.1 200 OK", 200, 1, 1), ("HTTP/1.0 200 OK", 200, 1, 0), ("HTTP/1.1 200 ", 200, 1, 1),
@@ -54,13 +54,13 @@ func statusLinesOfUpstreams() throws {
     }
 }
 
-@Test("a head without its empty line is whole too")
+@Test("a response head without its empty line is complete")
 func withoutEmptyLine() throws {
     #expect(try scanned("HTTP/1.1 200 OK\r\n").status == 200)
     #expect(try scanned("HTTP/1.1 200 OK\r\nA: b\r\n").fields.count == 1)
 }
 
-@Test("interim responses are those before the final one, but not the switch of protocols")
+@Test("1xx responses are interim, except 101")
 func interim() throws {
     #expect(try scanned("HTTP/1.1 100 Continue\r\n\r\n").isInterim)
     #expect(try scanned("HTTP/1.1 103 Early Hints\r\n\r\n").isInterim)
@@ -82,7 +82,7 @@ func malformedStatusLines(_ raw: String) {
     #expect(refusal(raw) == .statusLineInvalid)
 }
 
-@Test("malformed field lines are refused, not guessed at")
+@Test("malformed field lines of a response are refused")
 func malformedFields() {
     for (lines, code): (String, WireErrorCode) in [
         ("A", .fieldColonMissing), (": b", .fieldNameInvalid), ("A : b", .fieldSpaceBeforeColon),
@@ -98,7 +98,7 @@ func malformedFields() {
     #expect(refusal("HTTP/1.1 200 OK\n\n") == .bareLineFeed)
 }
 
-@Test("a length may be repeated alike, and nothing else")
+@Test("a response may repeat Content-Length only with the same value")
 func responseLengths() throws {
     func length(_ lines: String) throws -> UInt64? { try scanned("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n").contentLength }
     #expect(try length("Content-Length: 5") == 5)
@@ -116,7 +116,7 @@ func responseLengths() throws {
     }
 }
 
-@Test("chunks are the one coding, and no length stands beside them")
+@Test("a response may have chunked only, and not together with Content-Length")
 func responseEncodings() throws {
     #expect(try scanned("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n").isChunked)
     for (lines, code): (String, WireErrorCode) in [
@@ -134,7 +134,7 @@ func responseEncodings() throws {
     #expect(refusal("HTTP/2 200 \r\ntransfer-encoding: chunked\r\n\r\n") == .transferEncodingOldVersion)
 }
 
-@Test("heads beyond the limits are refused")
+@Test("response heads beyond the limits are refused")
 func responseLimits() {
     var scanner = ResponseHeadScanner(limits: HeadLimits(head: 100, fieldCount: 2))
     func code(_ raw: String) -> WireErrorCode? {
@@ -146,7 +146,7 @@ func responseLimits() {
     #expect(code("HTTP/1.1 200 OK\r\nA: " + String(repeating: "b", count: 100) + "\r\n\r\n") == .headTooLarge)
 }
 
-@Test("a scan forgets the one before")
+@Test("a scan of a response head forgets the previous one")
 func scannerForgets() throws {
     var scanner = ResponseHeadScanner()
     try scanner.scan(
@@ -159,7 +159,7 @@ func scannerForgets() throws {
     #expect(scanner.head.fields.allSatisfy { !$0.isHopByHop })
 }
 
-@Test("what is written is scanned as it was meant")
+@Test("a written response head is scanned to the same values")
 func roundTrip() throws {
     for status in 100...999 {
         var queue = ByteQueue()

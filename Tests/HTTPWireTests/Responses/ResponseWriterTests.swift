@@ -21,7 +21,7 @@ func statusLines() {
     }
 }
 
-@Test("a reason of the upstream's passes unless it would split the line")
+@Test("an upstream's reason phrase is written unless it would split the status line")
 func reasons() {
     func line(_ reason: String) -> String {
         written { queue in ResponseWriter.statusLine(404, reason: latin1(reason).span, to: &queue) }
@@ -32,7 +32,7 @@ func reasons() {
     #expect(line("No\nA: b") == "HTTP/1.1 404 Not Found\r\n")
 }
 
-@Test("every form of a field is written alike")
+@Test("every overload of ResponseWriter.field writes the same line")
 func fieldForms() {
     let value = "b \u{E9}"
     let bytes = Array(value.utf8)
@@ -52,7 +52,7 @@ func fieldForms() {
 }
 
 @Test(
-    "a value that would split a response is left out with its field",
+    "a field whose value would split a response is left out",
     arguments: [
         "\r", "\n", "\r\n", "a\r\nSet-Cookie: b", "a\u{0}", "\u{1}", "a\u{7F}", "a\u{B}b", "\r\n\r\n<html>",
     ])
@@ -71,7 +71,8 @@ func noSplitting(_ value: String) {
     #expect(queue.isEmpty == true)
 }
 
-@Test("a name that is no token is left out", arguments: ["", " ", "a b", "a:", "a\t", "\u{E9}", "(a)"])
+@Test(
+    "a response field whose name is not a token is left out", arguments: ["", " ", "a b", "a:", "a\t", "\u{E9}", "(a)"])
 func noBadNames(_ name: String) {
     var queue = ByteQueue()
     let byText = ResponseWriter.field(name, String("a"), to: &queue)
@@ -80,7 +81,7 @@ func noBadNames(_ name: String) {
     #expect(queue.isEmpty == true)
 }
 
-@Test("each version is told about the connection what it needs to hear")
+@Test("each HTTP version gets the Connection field that it needs")
 func connectionField() {
     func line(_ keepsAlive: Bool, _ version: HTTPVersion) -> String {
         written { ResponseWriter.connection(keepsAlive: keepsAlive, to: version, in: &$0) }
@@ -91,7 +92,7 @@ func connectionField() {
     #expect(line(false, .http10) == "Connection: close\r\n")
 }
 
-@Test("what is written in chunks is read again as it was", arguments: [0, 1, 15, 16, 255, 4_096, 100_000])
+@Test("a body written in chunks is decoded to the original", arguments: [0, 1, 15, 16, 255, 4_096, 100_000])
 func chunksRoundTrip(_ size: Int) {
     let data = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
     var queue = ByteQueue()

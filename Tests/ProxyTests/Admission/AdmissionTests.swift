@@ -47,7 +47,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "what a browser sends on behalf of another site is 403, unless the listener allows it",
+        "a browser's request for a page of another site is 403, unless the listener allows it",
         arguments: [
             "Sec-Fetch-Site: cross-site\r\n", "sec-fetch-site: Cross-Site\r\n",
             "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n", "Origin: null\r\n",
@@ -81,7 +81,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "what a page of this very origin sends, a person navigates to, and programs send is let in",
+        "requests of the listener's own pages, of a person's navigation, and of programs are admitted",
         arguments: [
             "", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n",
             "Origin: http://localhost\r\n", "Origin: HTTP://LocalHost:80\r\n", "Origin: http://localhost.\r\n",
@@ -128,7 +128,7 @@ struct AdmissionTests {
         ] { #expect(try status(head(fields), browsers: rule) == 403) }
     }
 
-    @Test("over a Unix socket any host name will do, unless a route is for one")
+    @Test("over a Unix socket any host name is accepted, unless a route has a host")
     func unixSocket() throws {
         let request = head("", host: "x")
         #expect(try status(request) == 421)
@@ -155,7 +155,7 @@ struct AdmissionTests {
         #expect(try status("CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 421)
     }
 
-    @Test("an expectation that nobody knows is 417")
+    @Test("an unknown expectation is 417")
     func expectation() throws {
         #expect(try status(head("Expect: 100-Continue\r\n")) == 200)
         #expect(try status(head("Expect: 200-ok\r\n")) == 417)
@@ -163,7 +163,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "a request that has come through here as often as a loop would is 508",
+        "a request with as many passes in Via as a loop is 508",
         arguments: [
             (Array(repeating: "1.1 countersign", count: 7), 200), (Array(repeating: "1.1 countersign", count: 8), 508),
             (Array(repeating: "1.1 countersign", count: 20), 508), (Array(repeating: "1.1 other", count: 20), 200),
@@ -178,7 +178,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "OPTIONS that may go no further is answered here, and one that does not say so clearly is 400",
+        "OPTIONS with Max-Forwards 0 is answered by the proxy, and an invalid Max-Forwards is 400",
         arguments: [
             ("0", 204), ("00", 204), ("1", 200), ("99999999999999999999999", 200), ("", 400), ("-1", 400), ("+1", 400),
             ("1, 1", 400), ("0x1", 400), ("1 ", 200), ("1.0", 400),
@@ -191,14 +191,14 @@ struct AdmissionTests {
         #expect(try status(head("Max-Forwards: 0\r\n", method: "OPTIONS", host: "evil.example")) == 421)
     }
 
-    @Test("HEAD with a body is 400")
+    @Test("a HEAD request with a body is 400")
     func headWithBody() throws {
         #expect(try status(head("Content-Length: 1\r\n", method: "HEAD")) == 400)
         #expect(try status(head("Transfer-Encoding: chunked\r\n", method: "HEAD")) == 400)
         #expect(try status(head("Content-Length: 0\r\n", method: "HEAD")) == 200)
     }
 
-    @Test("a listener for certain users refuses others and callers that nobody knows")
+    @Test("a listener with `users` refuses other users and unknown callers")
     func users() throws {
         guard case .admitted = try decide(head(""), users: [7], user: 7) else {
             Issue.record("refused")
@@ -213,7 +213,7 @@ struct AdmissionTests {
         }
     }
 
-    @Test("routes are asked with the host in lower case and without its port, and the path without its query")
+    @Test("routes match the host in lower case without port, and the path without query")
     func routing() throws {
         let router = Router(
             routes: [Router.Route(host: "Bank.localhost.", path: "/a", users: [7], upstream: "up")], fallback: nil)

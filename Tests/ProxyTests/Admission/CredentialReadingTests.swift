@@ -17,13 +17,13 @@ struct CredentialReadingTests {
             Session(fields: [InjectedField(name: name, value: Secret("s3cret"))])
         }
         var logins = Authenticators()
-        logins.stand(login, at: try LocationPattern("127.0.0.1:\(upstream.port)/app/admin/*"))
+        logins.add(login, at: try LocationPattern("127.0.0.1:\(upstream.port)/app/admin/*"))
         let origin = Origin(scheme: .http, host: "127.0.0.1", port: upstream.port)
         return try TestProxy(UpstreamPlan(name: "bank", base: WebURL(origin: origin, path: "/app/"), logins: logins))
     }
 
     @Test(
-        "a path that only some servers would take for one of the challenge's is refused, and nothing goes upstream",
+        "a path that only some servers read as one of the challenge's is refused, and nothing goes upstream",
         arguments: [
             "/admin/%2e%2e/uploads/x", "/admin/..%2fuploads/x", "/admin/..;/uploads/x", "/admin/..%252fuploads/x",
             "/uploads/../admin/x", "/uploads/%2e%2e/admin/x", "//admin/x", "/admin;v=1/x", "/admin%2fx",
@@ -37,7 +37,7 @@ struct CredentialReadingTests {
     }
 
     @Test(
-        "a path that is one of the challenge's however it is read gets its credential, and one that never is gets none")
+        "a path gets the challenge's credential if all readings match it, and none if no reading does")
     func passed() throws {
         let upstream = try AnsweringUpstream { head, _ in answer("200 OK", head) }
         let proxy = try proxy(before: upstream)

@@ -15,7 +15,7 @@ struct HostPolicyTests {
     }
 
     @Test(
-        "loopback names and configured ones are, in any case, on any port, with a dot at the end",
+        "loopback and configured host names are served in any case, on any port, with a trailing dot",
         arguments: [
             "localhost", "LOCALHOST", "localhost.", "localhost:8080", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8080",
             "bank.localhost", "a.b.localhost:80", "bank.example", "BANK.EXAMPLE:443", "bank.example.", "192.0.2.7:80",
@@ -27,7 +27,7 @@ struct HostPolicyTests {
     }
 
     @Test(
-        "names that a browser can be made to look up as a loopback address are not",
+        "names that a browser can be made to resolve to a loopback address are not served",
         arguments: [
             "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "xlocalhost", "notlocalhost:8080",
             "bank.example.evil.example", "xbank.example", "127.0.0.1.nip.io", "localhost..", "bank.example..",

@@ -16,7 +16,7 @@ struct RouterTests {
     }
 
     @Test(
-        "a path takes whole segments below it",
+        "a route's path includes whole segments below it",
         arguments: [
             ("/a", "/a", true), ("/a", "/a/b", true), ("/a", "/a/", true), ("/a", "/ab", false), ("/a", "/", false),
             ("/a", "/A", false), ("/a/", "/a/", true), ("/a/", "/a/b", true), ("/a/", "/a", false), ("/", "/x", true),
@@ -27,7 +27,7 @@ struct RouterTests {
         #expect(decision == (isTaken ? .found(.init(upstream: "up", route: 0)) : .none))
     }
 
-    @Test("the first route that takes a request wins, then the fallback")
+    @Test("the first route that matches a request decides, then the fallback")
     func order() {
         let routes = [
             Route(path: "/a", methods: ["POST"], upstream: "post"), Route(path: "/a", upstream: "first"),
@@ -40,14 +40,14 @@ struct RouterTests {
         #expect(decide([], fallback: "all") == .found(.init(upstream: "all")))
     }
 
-    @Test("an address without a path is the root's, and is no way around a route that takes everything")
+    @Test("an address without a path means the root, and does not bypass a route for everything")
     func emptyPath() {
         let routes = [Route(path: "/", users: [1000], upstream: "up")]
         #expect(decide(routes, fallback: "all", path: "", user: 1000) == .found(.init(upstream: "up", route: 0)))
         #expect(decide(routes, fallback: "all", path: "", user: 1001) == .notAllowed(route: 0))
     }
 
-    @Test("hosts and methods are compared whole")
+    @Test("a route's host and methods are compared completely")
     func hosts() {
         let routes = [Route(host: "ledger.localhost", methods: ["GET", "HEAD"], upstream: "ledger")]
         #expect(decide(routes, host: "ledger.localhost") == .found(.init(upstream: "ledger", route: 0)))
@@ -56,7 +56,7 @@ struct RouterTests {
         #expect(decide(routes, host: "ledger") == .none)
     }
 
-    @Test("a route for certain users is closed to others and to callers that nobody knows")
+    @Test("a route with `users` refuses other users and unknown callers")
     func users() {
         let routes = [Route(path: "/a", users: [1000], upstream: "up")]
         #expect(decide(routes, path: "/a", user: 1000) == .found(.init(upstream: "up", route: 0)))
@@ -85,7 +85,7 @@ struct RouterTests {
         #expect(decide(narrow, fallback: "all", path: "/a/x") == .found(.init(upstream: "all")))
     }
 
-    @Test("what is taken off ends before a slash")
+    @Test("the stripped prefix of a route ends before a slash")
     func stripping() {
         for prefix in ["/a/b", "/a/b/"] {
             let routes = [Route(path: prefix, upstream: "up", stripsPrefix: true)]
@@ -98,7 +98,7 @@ struct RouterTests {
     }
 
     @Test(
-        "a path that an upstream may read as one of another route is not let past that route",
+        "a path that an upstream may read as one of another route does not bypass that route",
         arguments: [
             "/x/../accounts/1", "/%61ccounts/1", "/./accounts/1", "//accounts/1", "/x/%2e%2e/accounts/1",
             "/accounts;v=1/1", "/x%2f..%2Faccounts/1", "/x/..\\accounts/1",
@@ -114,7 +114,7 @@ struct RouterTests {
     }
 
     @Test(
-        "a path that only some servers take for a guarded one is refused, whoever asks",
+        "a path that only some servers read as a guarded one is refused for every user",
         arguments: [
             // Tomcat strips parameters before it decodes.
             "/public/../admin/do;%2f..%2f..%2fpublic/", "/public/..;/admin/do",
@@ -131,7 +131,7 @@ struct RouterTests {
         for user in [1001, 1002] as [UInt32] { #expect(decide(routes, path: path, user: user) == .ambiguous) }
     }
 
-    @Test("a path in other capitals than a guarded one is refused, for some servers do not tell them apart")
+    @Test("a path that differs from a guarded one only in capitals is refused")
     func capitals() {
         let routes = [Route(path: "/Admin/", users: [1001], upstream: "up")]
         for path in ["/ADMIN/x", "/admin/x", "/x/%2e%2e/aDMIN/x"] {
@@ -142,7 +142,7 @@ struct RouterTests {
     }
 
     @Test(
-        "routes that lead to one upstream for the same users need no plain path",
+        "routes to one upstream for the same users accept any spelling of a path",
         arguments: [
             "/gitlab/api/v4/projects/group%2Fproject", "/gitlab/a/..%2f..%2f/other/x", "/gitlab/%u0041", "/GITLAB/",
         ])
@@ -155,7 +155,7 @@ struct RouterTests {
         #expect(destination.upstream == "up")
     }
 
-    @Test("an encoded slash within a route's own folder passes")
+    @Test("an encoded slash below a route's own path passes")
     func encodedSlash() {
         let routes = [
             Route(path: "/gitlab/", users: [7], upstream: "gitlab"), Route(path: "/other/", upstream: "other"),
@@ -174,7 +174,7 @@ struct RouterTests {
     }
 
     @Test(
-        "a path that leads to the same place however it is read goes there",
+        "a path whose readings all match the same route is forwarded",
         arguments: ["/a%20b", "/a//b", "/a/./b", "/a;v=1", "/%C3%A4", "/a/../b", "/a/%zz", "/", "/..", "/a/."])
     func harmless(path: String) {
         let router = Router(

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("docs/troubleshooting.md")
 struct TroubleshootingTests {
-    @Test("has a section for each code of a local reply, with its status, and for no other")
+    @Test("docs/troubleshooting.md has a section for each code of a local reply, with its status, and no others")
     func codes() throws {
         let repository = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let text = try String(contentsOfFile: "/\(repository)/docs/troubleshooting.md", encoding: .utf8)

@@ -86,7 +86,7 @@ struct DesyncTests {
         }
     }
 
-    @Test("are refused, or go up in one reading only", arguments: ["severe", "ambiguous"])
+    @Test("an ambiguous request is refused, or forwarded in one reading only", arguments: ["severe", "ambiguous"])
     func dangerous(verdict: String) throws {
         for (request, outcome) in try outcomes(verdict) {
             guard !outcome.isRefused || !outcome.heads.isEmpty else { continue }
@@ -102,7 +102,7 @@ struct DesyncTests {
         }
     }
 
-    @Test("are refused where their framing itself is in doubt")
+    @Test("a request with ambiguous framing is refused")
     func severe() throws {
         for (request, outcome) in try outcomes("severe") {
             #expect(outcome.isRefused && outcome.heads.isEmpty, "\(request.text): \(outcome)")

@@ -13,20 +13,20 @@ struct HTTP1ServerMachineTests {
     // MARK: All pairs of a state and an event
 
     /// The states that differ in which events they allow, each reached as a connection reaches it.
-    enum Place: String, CaseIterable {
+    enum MappedAddress: String, CaseIterable {
         case fresh, midHead, decided, unreadable, receiving, received, responding, answered, later, ready
         case idle, quiet, switched, closing, lingering, closed
     }
 
     enum Event: String, CaseIterable {
         case readNothing, readMore, accept, endAfterRequest, awaitAnswer, answer, writesWholeResponse, responseBegan
-        case responseIsWhole, bodyIsWanted, continueIsPassedOn, finish, switchProtocol, inputEnded, callerIsThere
+        case responseIsWhole, bodyIsWanted, continueIsPassedOn, finish, switchProtocol, inputEnded, callerExists
         case breakOff, timeLimitPassed, releaseMemory, outputIsWritten, drain, drainIsOver, close
     }
 
     /// Events that any state takes: they come from outside, whenever they like.
     private static let anytime: Set<Event> = [
-        .readNothing, .readMore, .inputEnded, .callerIsThere, .timeLimitPassed, .outputIsWritten, .drain,
+        .readNothing, .readMore, .inputEnded, .callerExists, .timeLimitPassed, .outputIsWritten, .drain,
         .drainIsOver, .close,
     ]
     /// Events of a request, whoever answers it.
@@ -34,7 +34,7 @@ struct HTTP1ServerMachineTests {
         .endAfterRequest, .writesWholeResponse, .continueIsPassedOn, .finish, .breakOff,
     ]
     /// Those that each state takes besides.
-    private static let allowed: [Place: Set<Event>] = [
+    private static let allowed: [MappedAddress: Set<Event>] = [
         .fresh: [.releaseMemory], .idle: [.releaseMemory], .quiet: [.releaseMemory], .midHead: [],
         .decided: ofRequest.union([.accept, .awaitAnswer, .answer]),
         .unreadable: ofRequest.union([.accept, .awaitAnswer, .answer]),
@@ -46,8 +46,8 @@ struct HTTP1ServerMachineTests {
         .switched: [], .closing: [], .lingering: [], .closed: [],
     ]
 
-    @Test("each state takes the events that are its own, and refuses all others", arguments: Place.allCases)
-    func pairs(_ place: Place) throws {
+    @Test("each state takes the events that are its own, and refuses all others", arguments: MappedAddress.allCases)
+    func pairs(_ place: MappedAddress) throws {
         for event in Event.allCases {
             var machine = try Self.machine(at: place)
             let before = Self.facts(machine)
@@ -58,7 +58,7 @@ struct HTTP1ServerMachineTests {
         }
     }
 
-    private static func machine(at place: Place) throws -> Machine {
+    private static func machine(at place: MappedAddress) throws -> Machine {
         var machine = Machine(limits: HeadLimits(), bodyPace: 8, trapsMisuse: false)
         switch place {
         case .fresh: break
@@ -109,7 +109,7 @@ struct HTTP1ServerMachineTests {
         case .finish: _ = machine.finish(mayStayOpen: true)
         case .switchProtocol: machine.switchProtocol()
         case .inputEnded: _ = machine.inputEnded(.nothing)
-        case .callerIsThere: machine.callerIsThere()
+        case .callerExists: machine.callerExists()
         case .breakOff: _ = machine.breakOff()
         case .timeLimitPassed: _ = machine.timeLimitPassed(.nothing, isInputNew: false)
         case .releaseMemory: machine.releaseMemory(limits: HeadLimits())
@@ -273,11 +273,11 @@ struct HTTP1ServerMachineTests {
     @Test("a caller that has ended its side gets its response if its request is whole, and is looked for once")
     func halfClosed() throws {
         var machine = try Self.machine(at: .received)
-        expect(machine.inputEnded(.nothing), .lookForCaller)
+        expect(machine.inputEnded(.nothing), .checkCaller)
         expect(machine.inputEnded(.nothing), .nothing)
-        machine.callerIsThere()
+        machine.callerExists()
         _ = machine.takeTimeLimit()
-        expect(machine.timeLimitPassed(.nothing, isInputNew: false), .lookForCaller)
+        expect(machine.timeLimitPassed(.nothing, isInputNew: false), .checkCaller)
         expect(machine.finish(mayStayOpen: true), .close)
         expect(machine.outputIsWritten(isInputEmpty: true), .close)
         var broken = try Self.machine(at: .receiving)
@@ -289,7 +289,7 @@ struct HTTP1ServerMachineTests {
 
     @Test("a drain spares a request that is under way, one that lies in the socket, and a caller's first one")
     func drains() throws {
-        for place in [Place.midHead, .decided, .receiving, .later, .closing] {
+        for place in [MappedAddress.midHead, .decided, .receiving, .later, .closing] {
             var machine = try Self.machine(at: place)
             expect(machine.drain(.nothing, hasMore: false), .nothing, "\(place)")
         }
@@ -301,7 +301,8 @@ struct HTTP1ServerMachineTests {
         expect(fresh.takeTimeLimit(), .drain)
         expect(fresh.timeLimitPassed(.nothing, isInputNew: false), .close)
         for (place, action) in [
-            (Place.receiving, Machine.DrainEndAction.refuse), (.responding, .close), (.later, .close), (.idle, .close),
+            (MappedAddress.receiving, Machine.DrainEndAction.refuse), (.responding, .close), (.later, .close),
+            (.idle, .close),
             (.closing, .nothing), (.lingering, .nothing),
         ] {
             expect(try Self.machine(at: place).drainIsOver(), action, "\(place)")

@@ -7,7 +7,7 @@ import HTTPWire
 import Proxy
 import Testing
 
-@Suite("Limits and patience")
+@Suite("Limits and timeout")
 struct LimitTests {
     @Test("a head that does not come in time is 408, and one that never begins just ends")
     func slowHead() throws {

@@ -10,7 +10,7 @@ import Testing
 /// A caller that closes its connection sends the same sign as one that only ends its side and waits for its response.
 @Suite("Callers that vanish")
 struct VanishedCallerTests {
-    @Test("one that closes while its answer is awaited lets the upstream go", arguments: [false, true])
+    @Test("a caller that closes while its response is awaited cancels the transfer", arguments: [false, true])
     func awaiting(hasBody: Bool) throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -23,7 +23,7 @@ struct VanishedCallerTests {
         proxy.expectNoConnections()
     }
 
-    @Test("one that closes in the middle of a stream that rests lets the upstream go")
+    @Test("a caller that closes during a resting stream cancels the transfer")
     func streaming() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -39,7 +39,7 @@ struct VanishedCallerTests {
         proxy.expectNoConnections()
     }
 
-    @Test("one that closes while a login is awaited waits for it no more")
+    @Test("a caller that closes while a login runs is no longer a waiter")
     func duringLogin() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
@@ -57,7 +57,7 @@ struct VanishedCallerTests {
         gate.open()
     }
 
-    @Test("one that ends its side behind a whole body that waits for a login gets its answer")
+    @Test("a caller that ends its side after a whole body gets its response after the login")
     func behindHeldBody() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
@@ -80,7 +80,7 @@ struct VanishedCallerTests {
         #expect(try caller.message().body == "ok")
     }
 
-    @Test("one that has only ended its side gets its answer, however long that takes")
+    @Test("a caller that has only ended its side gets its response, however late")
     func halfClosed() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -97,7 +97,7 @@ struct VanishedCallerTests {
         proxy.expectNoConnections()
     }
 
-    @Test("one that has ended its side and closes later is missed, too")
+    @Test("a caller that ends its side and closes later is detected")
     func closedLater() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -114,7 +114,7 @@ struct VanishedCallerTests {
         proxy.expectNoConnections()
     }
 
-    @Test("one over a Unix socket tells by itself")
+    @Test("a caller over a Unix socket that closes is detected by its hang-up")
     func unixSocket() throws {
         let path = "/tmp/cs-vanish-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
         defer { unsafe unlink(path) }

@@ -15,7 +15,7 @@ struct WhoAnswersTests {
     }
 
     private static let request = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\n\r\n"
-    private static let services: [ListenerPlan.Service] = [.proxy, .authority, .local(Greeting())]
+    private static let services: [ListenerPlan.Service] = [.proxy, .authRequests, .local(Greeting())]
 
     private func ask(_ service: ListenerPlan.Service, _ request: String, users: Set<UInt32>? = nil) throws -> String {
         let upstream = try ScriptedUpstream()
@@ -31,14 +31,16 @@ struct WhoAnswersTests {
         return try proxy.fetch(request).head
     }
 
-    @Test("is answered by each kind of listener, with the name of the program", arguments: [0, 1, 2])
+    @Test(
+        "OPTIONS * with Max-Forwards 0 is answered by each kind of listener, with the program's name",
+        arguments: [0, 1, 2])
     func answered(service: Int) throws {
         let head = try ask(Self.services[service], Self.request)
         #expect(head.hasPrefix("HTTP/1.1 200 "))
         #expect(head.contains("\r\nProxy-Status: countersign\r\n"))
     }
 
-    @Test("is refused for a host that is not served, and for users that are not let in")
+    @Test("OPTIONS * with Max-Forwards 0 is refused for unknown hosts and other users")
     func refused() throws {
         let foreign = Self.request.replacing("localhost", with: "evil.example")
         #expect(try !ask(.proxy, foreign).hasPrefix("HTTP/1.1 200 "))

@@ -153,19 +153,19 @@ struct AcceptedCredentialTests {
         #expect(isLatched(upstream.port))
     }
 
-    @Test("a session that another host or process had won latches nothing where it is refused")
+    @Test("a session that another node or process had won latches nothing where it is refused")
     func takenOver() throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port)
         let key = key(upstream.port)
         let session = Session(
-            unproven: CredentialUse(key: key, credential: Self.credential),
+            unverified: CredentialUse(key: key, credential: Self.credential),
             fields: [
                 InjectedField(
                     name: .authorization, value: Secret("Basic \(Base64.encode(Array("ann:right".utf8)))"))
             ])
         let held = SessionKey(origin: key.origin, challenge: "bank", credential: "pin")
-        #expect(proxy.services.gate.adopt(held, session, wonAt: 0))
+        #expect(proxy.services.gate.adopt(held, session, establishedAt: 0))
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
         #expect(!isLatched(upstream.port))
     }
@@ -180,7 +180,7 @@ struct AcceptedCredentialTests {
     }
 
     @Test("with prove-at a forbidden resource may be the first thing that is asked for at all")
-    func proven() throws {
+    func verified() throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port, proof: "/whoami")
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Sessions that are needed before the first request")
 struct AheadTests {
-    @Test("the session is won first, and its fields go along")
+    @Test("the session is established first, and its fields go along")
     func injected() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in

@@ -40,7 +40,8 @@ struct ChaosTests {
         "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ]
 
-    @Test("nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
+    @Test(
+        "after random faults nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
     func chaos(seed: UInt64) throws {
         let random = Mutex(SplitMix(state: seed))
         let isWell = Signal()

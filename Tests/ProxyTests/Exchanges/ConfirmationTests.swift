@@ -9,12 +9,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Wins a session with a number, and confirms what the test says.
+/// Logs in with a number, and confirms what the test says.
 private struct ConfirmingLogin: SessionLogin {
     let wins: LoginCounter
     let confirm: @Sendable () async -> SessionConfirmation
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session { .bearer("t\(wins.next())") }
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session { .bearer("t\(wins.next())") }
 
     func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation { await confirm() }
 }
@@ -72,7 +72,7 @@ struct ConfirmationTests {
         "POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    @Test("passes as it came while the session still works: no login, and the request is sent once")
+    @Test("a login page passes unchanged while the session works: no login, and the request is sent once")
     func stillGood() throws {
         let site = Site()
         let (proxy, upstream) = try makeProxy(site) { .stillGood }
@@ -85,7 +85,7 @@ struct ConfirmationTests {
         #expect(proxy.services.gate.read({ $0.sessions.allHeld }).values.map(\.generation) == [1])
     }
 
-    @Test("that is longer than a window passes byte for byte")
+    @Test("a login page longer than a window passes byte for byte")
     func long() throws {
         let (proxy, _) = try makeProxy(Site()) { .stillGood }
         _ = try proxy.fetch(get("/a"))
@@ -93,7 +93,7 @@ struct ConfirmationTests {
         #expect(body == "LOGIN" + String(repeating: "0123456789", count: 60_000))
     }
 
-    @Test("leads to one question and one login for 40 callers on two workers when the session is over")
+    @Test("a login page leads to one confirmation and one login for 40 callers when the session has ended")
     func over() throws {
         let site = Site()
         let gate = Gate()
@@ -111,7 +111,7 @@ struct ConfirmationTests {
         #expect(site.confirmations.next() == 2 && proxy.log.count == 2)
     }
 
-    @Test("passes without a login when nothing can be learned, and no other page asks again for a moment")
+    @Test("a login page passes without a login if the confirmation fails, and is not confirmed again for a while")
     func unknown() throws {
         let site = Site()
         let (proxy, _) = try makeProxy(site) { .unknown }
@@ -124,7 +124,7 @@ struct ConfirmationTests {
         #expect(site.confirmations.next() == 4 && proxy.log.count == 1)
     }
 
-    @Test("passes when the question takes longer than a caller waits for a login")
+    @Test("a login page passes if its confirmation takes longer than the login timeout")
     func deadline() throws {
         let (gate, isAsked) = (Gate(), Signal())
         let (proxy, _) = try makeProxy(Site(), timeouts: .init(login: .seconds(20))) {
@@ -143,7 +143,7 @@ struct ConfirmationTests {
         gate.open()
     }
 
-    @Test("leaves no waiter when its caller goes away")
+    @Test("a login page leaves no waiter after its caller has left")
     func callerGone() throws {
         let gate = Gate()
         let site = Site()

@@ -72,7 +72,7 @@ struct CookieLineTests {
         let (rules, url) = try page(at: upstream)
         let key = LatchKey(origin: url.origin, challenge: "page", credential: "ann")
         let body = try run(at: upstream) { conversation async throws(LoginFailure) in
-            try await GatewayLogin(rules, key: key, base: url).win(conversation)
+            try await GatewayLogin(rules, key: key, base: url).logIn(conversation)
         }
         #expect(body == "in")
         #expect(portal.lines("POST /login") == ["Cookie: token=t; pre=p"])

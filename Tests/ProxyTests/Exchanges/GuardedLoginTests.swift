@@ -84,7 +84,7 @@ struct GuardedLoginTests {
         return Session(cookies: SessionCookies(jar))
     }
 
-    @Test("has the page's session won first, keeps it, and has it won again where it has ended")
+    @Test("a login behind a login page gets the page's session first, keeps it, and renews it after its end")
     func passed() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
@@ -102,7 +102,7 @@ struct GuardedLoginTests {
         #expect(pages.next() == 3 && tokens.next() == 3, "two of each before these")
     }
 
-    @Test("fails as the page's login does, which is told as such")
+    @Test("a login behind a login page fails if the page's login fails, with its reason")
     func failed() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
@@ -114,7 +114,7 @@ struct GuardedLoginTests {
         #expect(body.contains(#""code":"login-rejected""#))
     }
 
-    @Test("is given the page where it comes again, and asks once")
+    @Test("a login behind a login page gets the page if it comes again, and asks once")
     func again() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }

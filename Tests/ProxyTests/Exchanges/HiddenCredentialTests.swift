@@ -90,7 +90,7 @@ struct HiddenCredentialTests {
         proxy.wait("\(request)") { office.count(request) >= times }
     }
 
-    @Test("wait for its confirmation, also where it is known to be refused")
+    @Test("requests with a hidden credential wait for its confirmation, also at a resource known to refuse it")
     func known() throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port)
@@ -109,7 +109,9 @@ struct HiddenCredentialTests {
     }
 
     /// The time between the end of a confirmation and the news of it on another worker is made long: in it the credential is doubted anew.
-    @Test("wait on where it is doubted anew before they are told that it was confirmed", arguments: ["GET", "POST"])
+    @Test(
+        "requests keep waiting if a credential becomes unverified again before its confirmation",
+        arguments: ["GET", "POST"])
     func doubtedAnew(method: String) throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port, workers: 2)

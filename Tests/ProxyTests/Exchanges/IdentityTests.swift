@@ -26,23 +26,23 @@ struct IdentityTests {
     private func login(
         _ name: String, port: UInt16, bindsConnections: Bool = false,
         trigger: Authenticator.Trigger = .bearer(realm: nil),
-        _ win: @escaping @Sendable (String) -> Session = { .bearer($0) }
+        _ logIn: @escaping @Sendable (String) -> Session = { .bearer($0) }
     ) -> Authenticator {
         Authenticator(
             name: "bank", trigger: trigger, isAhead: false,
             key: SessionKey(
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "bank", credential: name),
             credentials: [name], bindsConnections: bindsConnections
-        ) { _ in ScriptedLogin(counter: LoginCounter()) { _, _ in win(name) } }
+        ) { _ in ScriptedLogin(counter: LoginCounter()) { _, _ in logIn(name) } }
     }
 
     /// An upstream where ann and bob have credentials of their own, and all others that of `others`.
     private func plan(port: UInt16, others: Authenticator, _ login: (String) -> Authenticator) -> UpstreamPlan {
-        var standing = Authenticators()
-        standing.stand(others)
+        var authenticators = Authenticators()
+        authenticators.add(others)
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: "/")
         return UpstreamPlan(
-            name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: standing,
+            name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: authenticators,
             identities: [
                 (users: [Self.ann], plan: .bank(port: port, logins: [login("ann")])),
                 (users: [Self.bob], plan: .bank(port: port, logins: [login("bob")])),
@@ -66,7 +66,7 @@ struct IdentityTests {
             (try caller(users[number % 4].0, of: proxy), users[number % 4].1)
         }
         for round in 0..<5 {
-            // All at once, so that waiters, replays and trials of all four are under way together.
+            // All at once, so that waiters, replays and unverifiedSessions of all four are under way together.
             for (caller, name) in callers {
                 let body = "\(name)-\(round)"
                 try caller.send(
@@ -143,16 +143,16 @@ struct IdentityTests {
         }
     }
 
-    @Test("nor does it where one caller's paths have different credentials", arguments: [true, false])
+    @Test("a connection bound to one credential is not used for another path's credential", arguments: [true, false])
     func boundPaths(isBound: Bool) throws {
         let upstream = try bindingUpstream()
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), path: "/")
-        var standing = Authenticators()
+        var authenticators = Authenticators()
         for name in ["ann", "bob"] {
             let pattern = try LocationPattern("127.0.0.1:\(upstream.port)/\(name)/*")
-            standing.stand(login(name, port: upstream.port, bindsConnections: isBound), at: pattern)
+            authenticators.add(login(name, port: upstream.port, bindsConnections: isBound), at: pattern)
         }
-        let proxy = try TestProxy(UpstreamPlan(name: "bank", base: base, logins: standing))
+        let proxy = try TestProxy(UpstreamPlan(name: "bank", base: base, logins: authenticators))
         let caller = try proxy.connect()
         for _ in 0..<2 {
             try caller.send(get("/ann/x"))
@@ -188,7 +188,7 @@ struct IdentityTests {
         }
         // It costs nobody a login, and readiness knows nothing of it.
         #expect(proxy.log.count == 1)
-        #expect(proxy.services.gate.read({ $0.sessions.standings(now: proxy.clock.now) }).count == 1)
+        #expect(proxy.services.gate.read({ $0.sessions.states(now: proxy.clock.now) }).count == 1)
     }
 
     @Test("what one user is refused somewhere is no answer for another")

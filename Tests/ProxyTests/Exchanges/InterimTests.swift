@@ -14,7 +14,7 @@ struct InterimTests {
     private let final =
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nDate: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n\r\nwell"
 
-    @Test("they pass in their order, each at once, and the final one behind them")
+    @Test("interim responses pass in order, each at once, before the final one")
     func passed() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -33,7 +33,7 @@ struct InterimTests {
         }
     }
 
-    @Test("a caller of HTTP/1.0 gets none")
+    @Test("a caller with HTTP/1.0 gets no interim response")
     func oldCaller() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -45,7 +45,7 @@ struct InterimTests {
         #expect(try caller.head().hasPrefix("HTTP/1.1 200 OK\r\n"))
     }
 
-    @Test("nothing of a connection, a body, a session or a login passes with them")
+    @Test("interim responses carry no fields of a connection, body, session or login")
     func stripped() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -65,7 +65,7 @@ struct InterimTests {
         try caller.expect(final)
     }
 
-    @Test("those before a challenge that is answered do no harm")
+    @Test("interim responses before an answered challenge do no harm")
     func beforeChallenge() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
@@ -81,7 +81,7 @@ struct InterimTests {
     }
 
     @Test(
-        "too many or too long ones, broken ones and a switch that nobody asked for are 502",
+        "too many, too long or invalid interim responses, and an unrequested switch, are 502",
         arguments: [
             String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 65),
             String(

@@ -101,14 +101,14 @@ struct LoginBeforeRequestTests {
         let executions = Executions()
         let upstream = try openSite(executions)
         let seen = Notes()
-        let standing = login(upstream.port) { occasion, conversation in
+        let authenticator = login(upstream.port) { occasion, conversation in
             let target = occasion.target.map { "before \($0.target)" }
             let challenge = occasion.challenge.map { "after \($0.method.rawValue) \($0.url.target)" }
             seen.add("\(target ?? "") \(challenge ?? "")")
             return occasion.challenge == nil
                 ? Session(expiresAt: conversation.now() + 60_000) : .bearer("one")
         }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         #expect(try proxy.fetch(request("POST")).body == "user")
         #expect(seen.all == ["before /comment ", " after POST /comment"])
     }
@@ -116,8 +116,8 @@ struct LoginBeforeRequestTests {
     @Test("where the login finds nothing asked for, requests go without it, and it does not look again at each")
     func nothingAsked() throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", body) }
-        let standing = login(upstream.port) { _, conversation in Session(expiresAt: conversation.now() + 60_000) }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let authenticator = login(upstream.port) { _, conversation in Session(expiresAt: conversation.now() + 60_000) }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         for number in 0..<3 { #expect(try proxy.fetch(request("POST", "/\(number)")).body == "hello") }
         #expect(proxy.log.count == 1 && upstream.requests == 3)
         proxy.clock.advance(by: 61)
@@ -131,14 +131,14 @@ struct LoginBeforeRequestTests {
             let isOpen = head.hasPrefix("POST /open ") || head.contains("Authorization: Bearer ")
             return isOpen ? answer("200 OK", body) : answer("401 Unauthorized", "who?")
         }
-        let standing = login(upstream.port) { occasion, conversation in
+        let authenticator = login(upstream.port) { occasion, conversation in
             occasion.challenge == nil ? Session(expiresAt: conversation.now() + 60_000) : .bearer("one")
         }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         #expect(try proxy.fetch(request("POST", "/open")).body == "hello")
         #expect(try proxy.fetch(request("POST", "/closed")).body == "hello")
         #expect(upstream.requests == 3)
-        let cold = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let cold = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         #expect(try cold.fetch(request("POST", "/closed")).body == "hello")
         #expect(cold.log.count == 2)
     }
@@ -152,10 +152,10 @@ struct LoginBeforeRequestTests {
             _ = executions.note(head)
             return head.contains(" /open ") ? answer("200 OK", "open") : answer("401 Unauthorized", "who?")
         }
-        let standing = login(upstream.port) { _, _ async throws(LoginFailure) in
+        let authenticator = login(upstream.port) { _, _ async throws(LoginFailure) in
             throw LoginFailure(code, challenge: "bank", detail: "No.")
         }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         for method in ["POST", "DELETE", "PURGE"] {
             for _ in 0..<2 {
                 #expect(try proxy.fetch(request(method, "/open")).body.contains("\"code\":\"\(code.rawValue)\""))
@@ -171,8 +171,8 @@ struct LoginBeforeRequestTests {
     func failed() throws {
         let executions = Executions()
         let upstream = try openSite(executions)
-        let standing = login(upstream.port) { _, _ async throws(LoginFailure) in throw .rejected }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [standing]))
+        let authenticator = login(upstream.port) { _, _ async throws(LoginFailure) in throw .rejected }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [authenticator]))
         #expect(try proxy.fetch(request("POST")).body.contains("\"code\":\"login-rejected\""))
         #expect(executions.all.isEmpty)
     }
@@ -183,11 +183,11 @@ struct LoginBeforeRequestTests {
         let upstream = try UploadUpstream(
             react: { $0.contains("Authorization: Bearer ") ? .read : .refuse(answer("401 Unauthorized", "who?")) },
             answer: { answer("200 OK", "\($0.body.count)") })
-        let standing = login(upstream.port) { occasion, conversation in
+        let authenticator = login(upstream.port) { occasion, conversation in
             occasion.challenge == nil ? Session(expiresAt: conversation.now() + 60_000) : .bearer("one")
         }
         let proxy = try TestProxy(
-            .bank(port: upstream.port, replay: ReplayTiers(memory: 65_536), logins: [standing]))
+            .bank(port: upstream.port, replay: ReplayTiers(memory: 65_536), logins: [authenticator]))
         let caller = try proxy.connect()
         startThread(sending: post(body), to: caller)
         #expect(try caller.message().body == "3000000")

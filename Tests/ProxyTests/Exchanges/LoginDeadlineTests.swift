@@ -80,13 +80,13 @@ struct LoginDeadlineTests {
                 }
             ])
         let proxy = try TestProxy(plan)
-        proxy.services.roster.keep([plan])
+        proxy.services.roster.maintainSessions(of: [plan])
         proxy.wait("the login") { proxy.log.count == 1 }
         proxy.pass(.seconds(40))
         proxy.wait("the login's end") { proxy.log.finished == 1 }
         proxy.settle()
         proxy.clock.advance(by: 10)
-        proxy.services.roster.keep([plan])
+        proxy.services.roster.maintainSessions(of: [plan])
         proxy.wait("the second login") { proxy.log.finished == 2 }
         proxy.settle()
         #expect(try proxy.fetch(get()).body == "t2")
@@ -169,7 +169,7 @@ struct LoginDeadlineTests {
             (_, _, conversation) async throws(LoginFailure) in
             let origin = Origin(scheme: .https, host: "bank.example")
             let key = LatchKey(origin: origin, challenge: "bank", credential: "pin")
-            throw try await CredentialUse.look(up: key, in: conversation)
+            throw try await CredentialUse.lookUp(key, in: conversation)
                 .reject(.rejected, serverWait: nil, in: conversation)
         }
         let proxy = try TestProxy(

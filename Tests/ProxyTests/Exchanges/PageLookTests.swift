@@ -129,7 +129,7 @@ struct PageLookTests {
         let proxy = try proxy(upstream.port)
         let key = SessionKey(
             origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank", credential: "pin")
-        #expect(proxy.services.gate.adopt(key, .bearer("t0"), wonAt: 0))
+        #expect(proxy.services.gate.adopt(key, .bearer("t0"), establishedAt: 0))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabcde")
         let first = try upstream.accept()

@@ -72,7 +72,7 @@ struct RefusedResourceTests {
         #expect(proxy.log.count == 1)
         #expect(try proxy.fetch(get("/fit")).body == "in")
         #expect(proxy.log.count == 2)
-        let scopes = proxy.services.gate.read({ $0.sessions.standings(now: proxy.clock.now) }).keys.map(
+        let scopes = proxy.services.gate.read({ $0.sessions.states(now: proxy.clock.now) }).keys.map(
             \.scope.utf8.count)
         #expect(scopes.allSatisfy { $0 <= 1024 })
     }

@@ -36,7 +36,7 @@ struct RefusedResponseTests {
         }
     }
 
-    @Test("a status line that is none")
+    @Test("a response with an invalid status line is refused")
     func statusLines() throws {
         for line in [
             "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1 099 OK", "HTTP/1.1 2x0 OK",
@@ -50,7 +50,7 @@ struct RefusedResponseTests {
         }
     }
 
-    @Test("a field line that is none, or that two readers would read in two ways")
+    @Test("a response with an invalid or ambiguous field line is refused")
     func fields() throws {
         for line in [
             "X", ": 1", "X : 1", "X\t: 1", "X Y: 1", "X: a\u{0}b", "X: a\u{1}b", "X: a\rb", "X: a\r", "\rX: 1",
@@ -65,7 +65,7 @@ struct RefusedResponseTests {
         try expectRefusal(of: Array("HTTP/1.1 200 OK\r\n".utf8) + [0x58, 0xFF, 0x3A] + Array(" 1\r\n\r\n".utf8))
     }
 
-    @Test("a length or a coding that cannot be relied on")
+    @Test("a response with an unreliable length or coding is refused")
     func framing() throws {
         for fields in [
             "Content-Length: -1", "Content-Length: +2", "Content-Length: 2a", "Content-Length:", "Content-Length: 0x2",
@@ -83,7 +83,7 @@ struct RefusedResponseTests {
         try expectRefusal(of: Array("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".utf8))
     }
 
-    @Test("a head that is too long, has too many fields, or does not end")
+    @Test("a response head that is too long, has too many fields, or does not end is refused")
     func limits() throws {
         let end = "\r\nContent-Length: 2\r\n\r\nok"
         for length in [65_536, 110_000, 400_000] {

@@ -28,7 +28,7 @@ struct SessionCookieTests {
         return (try TestProxy(.bank(port: upstream.port, logins: [login])), upstream, { notes.all })
     }
 
-    @Test("they go where they belong, in one field with the caller's")
+    @Test("session cookies are sent where they belong, in one field with the caller's")
     func merged() throws {
         let (proxy, upstream, seen) = try proxy()
         _ = try proxy.fetch(get("/"))
@@ -37,7 +37,7 @@ struct SessionCookieTests {
         _ = upstream
     }
 
-    @Test("a caller's cookie of the same name gives way")
+    @Test("a caller's cookie with the name of a session cookie is replaced")
     func overridden() throws {
         let (proxy, upstream, seen) = try proxy()
         _ = try proxy.fetch(get("/", "Cookie: sid=forged; a=1; sid=again\r\n"))
@@ -45,7 +45,7 @@ struct SessionCookieTests {
         _ = upstream
     }
 
-    @Test("their renewals stay here and are used, the cookies of callers pass")
+    @Test("renewed session cookies are kept and used, and callers' cookies pass")
     func renewed() throws {
         let (proxy, upstream, seen) = try proxy(
             answering: "Set-Cookie: sid=new; Path=/\r\nSet-Cookie: theme=dark; Path=/\r\n")

@@ -115,7 +115,7 @@ struct SessionTests {
     }
 
     @Test("a refusal of a session just won goes to the caller as it came, and is not tried again for that route")
-    func refusedAfterWinning() throws {
+    func refusedAfterLogin() throws {
         let upstream = try AnsweringUpstream { head, _ in
             guard head.contains("Authorization") else { return challenge }
             return head.hasPrefix("GET /open ") ? answer("200 OK", "in") : challenge

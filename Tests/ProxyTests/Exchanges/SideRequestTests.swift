@@ -34,7 +34,7 @@ struct SideRequestTests {
         return SideRequest(method: method, url: WebURL(origin: origin, path: path), body: body)
     }
 
-    @Test("go to no origin that the configuration does not name, be it another port of the same host")
+    @Test("a login's own requests go to no origin that is not configured, not even another port")
     func origins() throws {
         let upstream = try AnsweringUpstream { _, _ in answer() }
         let other = try AnsweringUpstream { _, _ in answer() }
@@ -64,7 +64,7 @@ struct SideRequestTests {
         #expect(told.contains("came: 200, unreachable"), "\(told)")
     }
 
-    @Test("are answered with 1 MiB at most")
+    @Test("a login's own requests accept at most 1 MiB of response")
     func long() throws {
         let most = 1024 * 1024
         let upstream = try AnsweringUpstream { head, _ in

@@ -29,7 +29,7 @@ extension Session {
         let key = LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: "bank", credential: "pin")
         let credential = Credential(name: "pin", fields: ["password": Secret(password)])
         return Session(
-            unproven: CredentialUse(key: key, credential: credential),
+            unverified: CredentialUse(key: key, credential: credential),
             fields: [InjectedField(name: .authorization, value: Secret("Basic \(password)"))])
     }
 }
@@ -79,7 +79,7 @@ struct TrialTests {
     }
 
     @Test("a right password serves all who waited, and the next without a further round trip")
-    func proven() throws {
+    func verified() throws {
         let guarded = Guarded()
         let upstream = try guarded.upstream { _, password in password == "right" ? 200 : 401 }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]), workers: 2)

@@ -30,7 +30,7 @@ struct CallerLimitTests {
     }
 
     @Test(
-        "as many are let in as the limit says, however they come to the workers", arguments: [(4, 7), (4, 1), (3, 3)])
+        "as many callers are admitted as the limit says, on any workers", arguments: [(4, 7), (4, 1), (3, 3)])
     func shared(workers: Int, limit: Int) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), workers: workers, limits: WorkerLimits(callers: limit))
@@ -51,7 +51,7 @@ struct CallerLimitTests {
         for caller in callers { try serve(caller) }
     }
 
-    @Test("a reload sets other limits")
+    @Test("a reload changes the limits of callers and exchanges")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 1))
@@ -110,13 +110,13 @@ struct CallerLimitTests {
         let refused = RefusedCallers(loop: loop)
         let listener = try ListenPoint.tcp(host: "127.0.0.1", port: 0).open()
         defer { close(listener) }
-        let farewell = LocalReply(.callerNotAllowed, detail: "Not you.").farewell
+        let closingReply = LocalReply(.callerNotAllowed, detail: "Not you.").closingReply
         let callers = try (0..<2).map { _ in try Peer(port: port(of: listener)) }
         var noted = 0
         for _ in callers {
             let accepted = accept(listener, nil, nil)
             #expect(fcntl(accepted, F_SETFL, O_NONBLOCK) == 0)
-            refused.turnAway(accepted, with: farewell) { noted += 1 }
+            refused.turnAway(accepted, with: closingReply) { noted += 1 }
         }
         loop.turnOnce()
         #expect(!callers[0].hasNews)
@@ -135,7 +135,7 @@ struct CallerLimitTests {
         #expect(noted == 1)
     }
 
-    @Test("callers who are refused and stay are let go of, the first ones at once where there are many")
+    @Test("refused callers who stay are closed, the first ones at once if there are many")
     func lingering() throws {
         let loop = try EventLoop()
         let refused = RefusedCallers(loop: loop)

@@ -31,7 +31,7 @@ struct ClosingTests {
     /// Calls `body`, from a thread of its own, when the worker that is held up is next given a job, which is to close a listener.
     private func onceGivenWork(_ proxy: TestProxy, _ body: @escaping @Sendable () -> Void) {
         let (time, before) = (proxy.time, proxy.time.workCount)
-        startThread {
+        inBackground {
             // A job is told before it is put and after.
             #expect(Bell.shared.wait { time.workCount > before + 1 })
             body()
@@ -112,7 +112,7 @@ struct ClosingTests {
         unsafe unlink(path)
     }
 
-    @Test("a name that stands for another file by now stays")
+    @Test("the name of a Unix socket that now belongs to another file stays")
     func otherFile() throws {
         let path = Self.path + "-other"
         let point = ListenPoint.unix(path: path, mode: 0o600)

@@ -55,7 +55,7 @@ struct PlaceTests {
         return (caller, String(try caller.message().head.dropFirst(9).prefix(3)))
     }
 
-    @Test("100 connections of a user whom `users` refuses cost the allowed one no place", arguments: [1, 2])
+    @Test("100 connections of a refused user do not keep an allowed user out", arguments: [1, 2])
     func refused(workers: Int) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy([Self.plan(users: [Self.ann])], before: upstream, callers: 8, workers: workers)
@@ -78,7 +78,7 @@ struct PlaceTests {
         withExtendedLifetime(held) {}
     }
 
-    @Test("a user who keeps all connections that it gets leaves others theirs", arguments: [1, 2])
+    @Test("a user who holds all connections it gets leaves other users theirs", arguments: [1, 2])
     func hog(workers: Int) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(before: upstream, callers: 32, workers: workers)
@@ -103,7 +103,7 @@ struct PlaceTests {
         withExtendedLifetime((held, others)) {}
     }
 
-    @Test("callers of one listener leave the places of another", arguments: [1, 2])
+    @Test("callers of one listener leave the reserved connections of another", arguments: [1, 2])
     func listeners(workers: Int) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(
@@ -115,7 +115,7 @@ struct PlaceTests {
         #expect(others.allSatisfy { $0.status == "200" })
     }
 
-    @Test("the admin listener's places are shared out by user, too")
+    @Test("the admin listener's connections have quotas by user as well")
     func admin() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let plans = [Self.plan(), Self.plan("admin", callers: 16, service: .local(Greeting()))]
@@ -127,7 +127,7 @@ struct PlaceTests {
         withExtendedLifetime(held) {}
     }
 
-    @Test("where places are short, first what says nothing is closed, then the connection that was idle longest")
+    @Test("at the limit, a silent connection is closed first, then the one idle longest")
     func eviction() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(before: upstream, callers: 4, evictionAge: .zero)
@@ -204,7 +204,7 @@ struct PlaceTests {
         #expect(try other.message().head.hasPrefix("HTTP/1.1 503 "))
     }
 
-    @Test("who says nothing holds a place only for a moment")
+    @Test("a silent caller holds a connection only for a short time")
     func silence() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 2))

@@ -95,7 +95,7 @@ struct SocketOwnersTests {
         }
     }
 
-    @Test("what is no connected TCP socket has no caller")
+    @Test("a descriptor that is not a connected TCP socket has no caller")
     func noSocket() throws {
         let owners = SocketOwners()
         let listener = try ListenPoint.tcp(host: "127.0.0.1", port: 0).open()
@@ -103,45 +103,6 @@ struct SocketOwnersTests {
         #expect(owners.caller(of: listener) == nil)
         #expect(owners.caller(of: -1) == nil)
         #expect(!owners.canSee(listener))
-    }
-
-    @Test("an answer counts only for a socket that is connected, held, and the one that was asked for")
-    func answers() {
-        let ends = SocketEnds(
-            local: SocketEnd(high: 0, low: 0xFFFF_7F00_0001, port: 40_000),
-            remote: SocketEnd(high: 0, low: 0xFFFF_7F00_0001, port: 80))
-        func holder(
-            _ state: SocketState, uid: UInt32 = 7, inode: UInt32 = 1, _ change: (inout SocketEnds) -> Void = { _ in }
-        ) -> UInt32? {
-            var told = ends
-            change(&told)
-            return SocketAnswer(state: UInt32(state.rawValue), uid: uid, inode: inode, ends: told).holder(of: ends)
-        }
-        #expect(holder(.established) == 7)
-        #expect(holder(.finWait1) == 7)
-        #expect(holder(.finWait2) == 7)
-        // In TIME_WAIT the kernel knows no uid, and tells 0.
-        #expect(holder(.timeWait, uid: 0, inode: 0) == nil)
-        #expect(holder(.timeWait) == nil)
-        #expect(holder(.established, inode: 0) == nil)
-        #expect(holder(.listen) == nil)
-        #expect(holder(.closeWait) == nil)
-        #expect(holder(.established, uid: .max) == nil)
-        #expect(holder(.established) { $0.local.port = 0 } == nil)
-        #expect(holder(.established) { $0.remote.low = 0 } == nil)
-        #expect(holder(.established) { $0.local.high = 1 } == nil)
-        #expect(holder(.established) { $0 = $0.reversed } == nil)
-        #expect(SocketAnswer(state: .max, uid: 7, inode: 1, ends: ends).holder(of: ends) == nil)
-    }
-
-    @Test("the number of unknown users is nobody's where a namespace does not know all users")
-    func namespaces() {
-        #expect(UserNamespace.stranger(map: "         0          0 4294967295\n", overflow: "65534\n") == nil)
-        #expect(UserNamespace.stranger(map: "0 0 1\n1 100000 65536\n", overflow: "65534\n") == 65_534)
-        #expect(UserNamespace.stranger(map: "1000 1000 1\n", overflow: "99\n") == 99)
-        #expect(UserNamespace.stranger(map: "1000 1000 1\n", overflow: nil) == 65_534)
-        #expect(UserNamespace.stranger(map: "", overflow: "") == 65_534)
-        #expect(UserNamespace.stranger(map: nil, overflow: nil) == nil)
     }
 }
 

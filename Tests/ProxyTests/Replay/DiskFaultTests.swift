@@ -58,7 +58,9 @@ struct DiskFaultTests {
         #expect(try caller.message().body == "well")
     }
 
-    @Test("a full file system is the same", .enabled(if: geteuid() == 0))
+    @Test(
+        "a full file system costs the replay of a long body, and a short one is replayed all the same",
+        .enabled(if: geteuid() == 0))
     func full() throws {
         // Where an administrator may not mount either, as in some containers, there is nothing to try.
         guard unsafe mount("none", directory.path, "tmpfs", 0, "size=1m") == 0 else { return }

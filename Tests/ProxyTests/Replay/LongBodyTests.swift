@@ -22,13 +22,13 @@ struct LongBodyTests {
         return try caller.message()
     }
 
-    /// A session that was won a while before the request that it is used for.
-    private func winSession(_ proxy: TestProxy) throws {
+    /// A session that was established a while before the request that it is used for.
+    private func logIn(_ proxy: TestProxy) throws {
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 200 "))
         #expect(proxy.log.count == 1)
     }
 
-    @Test("where there is no session it is won first, and the body crosses once")
+    @Test("where there is no session it is established first, and the body crosses once")
     func ahead() throws {
         let upstream = try UploadUpstream { answer("200 OK", "\($0.body.count)") }
         let proxy = try proxy(upstream)
@@ -45,7 +45,7 @@ struct LongBodyTests {
                 head.hasPrefix("GET ") || head.contains("\r\nAuthorization: Bearer 2\r\n") ? .read : .refuse(challenge)
             }, answer: { !$0.head.contains("Bearer") ? challenge : answer("200 OK", "\($0.body.count)") })
         let proxy = try proxy(upstream)
-        try winSession(proxy)
+        try logIn(proxy)
         #expect(try upload(proxy, post(body)).body == "3000000")
         let posts = upstream.heads.filter { $0.hasPrefix("POST ") }
         #expect(posts.count == 2)
@@ -99,7 +99,7 @@ struct LongBodyTests {
             return isWell && upload.head.contains("Bearer") ? answer("200 OK", "well") : challenge
         }
         let proxy = try proxy(upstream)
-        try winSession(proxy)
+        try logIn(proxy)
         let (head, text) = try upload(proxy, post(body))
         #expect(head.hasPrefix("HTTP/1.1 413 "))
         #expect(text.contains("Send the request again in a moment"))

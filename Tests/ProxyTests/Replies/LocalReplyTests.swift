@@ -31,12 +31,13 @@ struct LocalReplyTests {
         "proxy_configuration_error", "proxy_loop_detected",
     ]
 
-    @Test("every code has the status of the contract", arguments: LocalReply.Code.allCases)
+    @Test("every code of a local reply has the status of the contract", arguments: LocalReply.Code.allCases)
     func statuses(code: LocalReply.Code) {
         #expect(LocalReply(code, detail: "").status == Self.statuses[code])
     }
 
-    @Test("every document is a problem document whose members say what happened", arguments: LocalReply.Code.allCases)
+    @Test(
+        "every local reply is a problem document with its code, title and detail", arguments: LocalReply.Code.allCases)
     func documents(code: LocalReply.Code) throws {
         let detail = "It says \"no\",\nwith \u{1}, / and \u{e4}."
         let reply = LocalReply(code, detail: detail, retryAfter: 3, members: ["upstream": "ba\"nk"])
@@ -51,7 +52,7 @@ struct LocalReplyTests {
         #expect(document.count == 6)
     }
 
-    @Test("a type has one title, which fits whatever status it comes with")
+    @Test("a problem type has one title, also with another status")
     func title() throws {
         for status in [400, 408, 413, 417, 431, 508] {
             let reply = LocalReply(.badRequest, status: status, detail: "")
@@ -62,12 +63,14 @@ struct LocalReplyTests {
         }
     }
 
-    @Test("titles differ, so that each names one problem")
+    @Test("the titles of problem types differ")
     func titles() {
         #expect(Set(LocalReply.Code.allCases.map(\.title)).count == LocalReply.Code.allCases.count)
     }
 
-    @Test("Proxy-Status names an error type of the registry, and the code", arguments: LocalReply.Code.allCases)
+    @Test(
+        "Proxy-Status has an error type of the registry, and the code of the reply", arguments: LocalReply.Code.allCases
+    )
     func proxyStatus(code: LocalReply.Code) throws {
         let parts = LocalReply(code, detail: "secret").proxyStatus.split(separator: "; ")
         #expect(parts.count == 3)
@@ -78,7 +81,7 @@ struct LocalReplyTests {
     }
 
     @Test(
-        "each way in which an exchange fails has its code",
+        "each kind of exchange error has its code of a local reply",
         arguments: [
             (.bodyNotReplayable, .bodyNotReplayable), (.callerGone, .badRequest), (.loginTimeout, .loginTimeout),
             (.overloaded, .overloaded), (.upstreamProtocol, .upstreamProtocol), (.upstreamTLS, .upstreamTLS),
@@ -96,7 +99,7 @@ struct LocalReplyTests {
     }
 
     @Test(
-        "each way in which a login fails has its code",
+        "each kind of login failure has its code of a local reply",
         arguments: [
             (.accountLocked, .accountLocked), (.attemptsKept, .attemptsKept), (.failed, .loginFailed),
             (.latched, .loginLatched), (.noCredential, .noCredential), (.rejected, .loginRejected),
@@ -113,7 +116,9 @@ struct LocalReplyTests {
         #expect(made.retryAfter == 3)
     }
 
-    @Test("a time that has come already is one second away", arguments: [Int64.min + 1_000_000, 0, 10_000, 10_001])
+    @Test(
+        "a retry time in the past becomes a Retry-After of one second",
+        arguments: [Int64.min + 1_000_000, 0, 10_000, 10_001])
     func past(retryAt: Int64) {
         let failure = LoginFailure(.latched, challenge: "pin", detail: "", retryAt: retryAt)
         #expect(LocalReply(ExchangeError(.login(failure), detail: ""), upstream: "", now: 10_000).retryAfter == 1)
@@ -127,7 +132,7 @@ struct LocalReplyTests {
         #expect(LocalReply(WireError(.bareLineFeed)).code == .badRequest)
     }
 
-    @Test("a reply to 405 names the methods, and one with a time says so")
+    @Test("a 405 has Allow, and a reply with a retry time has Retry-After")
     func fields() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

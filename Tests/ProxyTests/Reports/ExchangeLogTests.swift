@@ -13,7 +13,7 @@ struct ExchangeLogTests {
         text.firstMatch(of: #/exchange_id["=:]+([0-9a-f]{8}-\d+-\d+)/#).map { String($0.1) }
     }
 
-    @Test("each local reply names its request, in its document and in Proxy-Status, and the log has the same name")
+    @Test("each local reply has the exchange id in its document and in Proxy-Status, as the log does")
     func names() throws {
         let log = Lines()
         let proxy = try TestProxy(.bank(port: 1), logger: log.logger)
@@ -31,7 +31,7 @@ struct ExchangeLogTests {
         #expect(log.matching("local reply").compactMap(id) == ids)
     }
 
-    @Test("a flood of refused requests is one line and a number")
+    @Test("a flood of refused requests is logged as one line and a count")
     func flood() throws {
         let log = Lines()
         let proxy = try TestProxy(.bank(port: 1), logger: log.logger)
@@ -41,16 +41,16 @@ struct ExchangeLogTests {
             _ = try caller.message()
         }
         #expect(log.matching("request refused").count == 1)
-        proxy.server.tellRepetitions()
+        proxy.server.logRepetitions()
         #expect(log.matching("request refused").count == 1)
         proxy.clock.advance(by: 31)
-        proxy.server.tellRepetitions()
+        proxy.server.logRepetitions()
         let lines = log.matching("request refused again")
         #expect(lines.count == 1 && lines.first?.contains("count=499") == true, "\(lines)")
         #expect(log.matching("secret").isEmpty)
     }
 
-    @Test("an upstream that works again after a while is told with how often it had failed")
+    @Test("the recovery of an upstream is logged with the number of its failures")
     func worksAgain() throws {
         let log = Lines()
         let upstream = try ScriptedUpstream()

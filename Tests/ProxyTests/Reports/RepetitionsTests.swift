@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What happens again and again")
 struct RepetitionsTests {
-    @Test("is told at once, and then once an interval with how often")
+    @Test("a repeated message is logged at once, then once per interval with its count")
     func flood() {
         var repetitions = Repetitions<String>(interval: 1_000)
         #expect(repetitions.happened("a", now: 0) == true)
@@ -20,7 +20,7 @@ struct RepetitionsTests {
         #expect(repetitions.happened("a", now: 3_001) == true)
     }
 
-    @Test("nothing that has happened is lost, whatever comes when")
+    @Test("the counts of repeated messages lose no occurrence")
     func conservation() {
         var generator = SystemRandomNumberGenerator()
         var repetitions = Repetitions<Int>(interval: 100)
@@ -37,7 +37,7 @@ struct RepetitionsTests {
         #expect(told == happened)
     }
 
-    @Test("kinds are told apart, and a forgotten one is new")
+    @Test("repeated messages are counted by kind, and a removed kind is logged at once")
     func kinds() {
         var repetitions = Repetitions<String>()
         #expect(repetitions.happened("a", now: 0) && repetitions.happened("b", now: 0))
@@ -46,7 +46,7 @@ struct RepetitionsTests {
         #expect(repetitions.happened("a", now: 2) && !repetitions.happened("b", now: 2))
     }
 
-    @Test("so many kinds are kept and no more, and old ones make room")
+    @Test("the number of kinds of repeated messages is limited, and old ones are replaced")
     func bound() {
         var repetitions = Repetitions<Int>(interval: 1_000)
         let most = Repetitions<Int>.mostKinds
@@ -54,7 +54,7 @@ struct RepetitionsTests {
         #expect((0..<2 * most).count { repetitions.happened($0, now: 2_000) } == most)
     }
 
-    @Test("a clock that is set back begins anew")
+    @Test("a clock that is set back starts a new interval of repetitions")
     func setBack() {
         var repetitions = Repetitions<String>(interval: 1_000)
         #expect(repetitions.happened("a", now: 1_000_000) == true)

@@ -13,7 +13,7 @@ struct LocalCookieTests {
     private func local(
         _ cookie: String, host: String = "bank.example.com", base: String = "", prefix: String = ""
     ) -> String? {
-        let place = Place(
+        let place = MappedAddress(
             upstream: "bank", origin: Origin(scheme: .https, host: host), base: Array(base.utf8),
             prefix: Array(prefix.utf8))
         return LocalCookie.local(Array(cookie.utf8).span, from: place).map { String(decoding: $0, as: UTF8.self) }

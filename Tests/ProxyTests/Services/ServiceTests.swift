@@ -35,7 +35,7 @@ struct ServiceTests {
 
         func later(_ request: LocalRequest) -> LaterAnswer? {
             guard request.path == "/later" else { return nil }
-            return LaterAnswer(patience: .seconds(1), begin: { _ in }) {
+            return LaterAnswer(timeout: .seconds(1), begin: { _ in }) {
                 LocalAnswer(status: 204, contentType: "", body: [])
             }
         }
@@ -149,7 +149,7 @@ struct ServiceTests {
 
     private func authRequests(_ request: String, on loop: EventLoop) throws -> FakeConnection {
         let caller = try FakeConnection(
-            .authority, request, on: loop, upstream: .bank(port: 1), hosts: HostPolicy(names: ["bank.example"]),
+            .authRequests, request, on: loop, upstream: .bank(port: 1), hosts: HostPolicy(names: ["bank.example"]),
             isUnixSocket: true)
         let service = AuthRequests(caller, worker: caller.worker)
         service.begin()
@@ -163,7 +163,7 @@ struct ServiceTests {
     @Test("a question that nothing is needed for is answered at once, and nothing goes upstream")
     func authorizes() throws {
         try onLoop { loop in
-            let caller = try authRequests(subrequest("GET", "/a"), on: loop)
+            let caller = try authRequests(authRequest("GET", "/a"), on: loop)
             #expect(caller.events == ["accept", "whole", "ended"])
             #expect(caller.text.hasPrefix("HTTP/1.1 200 OK\r\n"))
             #expect(caller.text.contains("\r\nCountersign-Keep: Authorization, Cookie\r\n"))
@@ -177,7 +177,7 @@ struct ServiceTests {
             let elsewhere = try authRequests("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n", on: loop)
             #expect(elsewhere.events == ["403 bad-request"])
             #expect(elsewhere.delivered?.fields.contains { $0 == ("Countersign-Code", "bad-request") } == true)
-            let repeated = try authRequests(subrequest("GET", "/a", "X-Forwarded-Uri: /b\r\n"), on: loop)
+            let repeated = try authRequests(authRequest("GET", "/a", "X-Forwarded-Uri: /b\r\n"), on: loop)
             #expect(repeated.events == ["403 bad-request"])
         }
     }
@@ -189,7 +189,7 @@ private final class FakeConnection: ServedConnection {
     let worker: Worker
     private(set) var events: [String] = []
     private(set) var delivered: LocalAnswer?
-    let accessNote: AccessNote? = nil
+    let accessBuilder: AccessRecordBuilder? = nil
     private let loop: EventLoop
     private let ends: [Int32]
     private let services: ClientServices
@@ -207,7 +207,7 @@ private final class FakeConnection: ServedConnection {
             gate: SharedAttemptGate(
                 limits: SessionLimits(), store: UnkeptAttempts(), chance: { 0 }, now: { 0 }),
             credentials: NoCredentials(), state: MemoryState(), wallClock: { 0 }, observer: LoginLog())
-        let places = CallerPlaces(limit: nil)
+        let places = ConnectionQuotas(limit: nil)
         worker = try Worker(
             loop: loop, number: 0, services: services, limits: limits,
             counts: SharedCounts(callers: places, exchanges: SharedCount(limit: limits.exchanges)),
@@ -225,7 +225,7 @@ private final class FakeConnection: ServedConnection {
             callers: places)
         caller = AcceptedCaller(
             callers[0], Acceptor(socket: socket, plan: plan, worker: worker),
-            CallerPlace(.unasked, at: plan, of: places, and: places), user: nil)
+            ConnectionPermit(.unasked, at: plan, of: places, and: places), user: nil)
         for byte in request.utf8 { head.append(byte) }
         let outcome = head.withSpan { parser.parse($0) }
         try #require(outcome == .complete(length: request.utf8.count))
@@ -252,7 +252,7 @@ private final class FakeConnection: ServedConnection {
         try head.withSpan { (bytes) throws(Failure) in try body(parser.head, bytes) }
     }
 
-    func noteAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?) {}
+    func recordAccess(_ reply: LocalReply, id: ExchangeID, upstream: String?) {}
 
     func deliver(_ answer: LocalAnswer) {
         delivered = answer

@@ -47,7 +47,7 @@ struct ScriptedLogin: SessionLogin {
     let counter: LoginCounter
     let body: @Sendable (Int, Conversation) async throws(LoginFailure) -> Session
 
-    func win(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         try await body(counter.next(), conversation)
     }
 }

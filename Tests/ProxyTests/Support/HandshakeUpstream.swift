@@ -22,10 +22,10 @@ final class HandshakeUpstream: Sendable {
         guard listen(listener, 64) == 0 else { throw ScriptedUpstream.Problem(doing: "listen: \(errno)") }
         let log = Log(script, scheme)
         self.log = log
-        startThread {
+        inBackground {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-                startThread { log.serve(Peer(accepted: accepted)) }
+                inBackground { log.serve(Peer(accepted: accepted)) }
             }
             _ = Glibc.close(listener)
         }

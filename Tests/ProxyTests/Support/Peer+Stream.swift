@@ -36,7 +36,7 @@ extension Peer {
 
         init(_ peer: Peer, seed: UInt64, size: Int) {
             let carrier = Carrier(peer: peer)
-            startThread { [self] in
+            inBackground { [self] in
                 var pattern = Pattern(seed: seed)
                 for _ in 0..<size / Pattern.piece {
                     guard (try? carrier.peer.send(pattern.next())) != nil else { break }

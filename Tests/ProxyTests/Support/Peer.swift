@@ -232,7 +232,7 @@ func startThread(closing peer: Peer) {
         let peer: Peer
     }
     let carrier = Carrier(peer: peer)
-    startThread {
+    inBackground {
         _ = try? carrier.peer.head()
         carrier.peer.close()
     }

@@ -66,10 +66,10 @@ final class AnsweringUpstream: Sendable {
             throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
         }
         let serve = Serving(answers: answers, owner: self)
-        startThread {
+        inBackground {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-                startThread { serve.connection(accepted) }
+                inBackground { serve.connection(accepted) }
             }
             _ = Glibc.close(listener)
         }
@@ -94,23 +94,4 @@ final class AnsweringUpstream: Sendable {
             }
         }
     }
-}
-
-/// Runs `body` on a thread of its own.
-func startThread(_ body: @escaping @Sendable () -> Void) {
-    final class Start {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    var thread = pthread_t()
-    let argument = unsafe Unmanaged.passRetained(Start(body)).toOpaque()
-    let result = unsafe pthread_create(
-        &thread, nil,
-        { argument in
-            guard let argument = unsafe argument else { return nil }
-            unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body()
-            return nil
-        }, argument)
-    precondition(result == 0, "no thread")
-    pthread_detach(thread)
 }

@@ -5,7 +5,7 @@ import Proxy
 import Synchronization
 import TestSupport
 
-/// Keeps a worker standing still, so that what happens meanwhile is all there when it goes on.
+/// Stalls a worker, so that what happens meanwhile is all there when it goes on.
 final class Stall: Sendable {
     /// Given when the worker stands still.
     let isThere = Signal()

@@ -41,10 +41,10 @@ extension UpstreamPlan {
         host: String = "localhost", port: UInt16, scheme: Origin.Scheme = .https, connections: ConnectionSettings,
         timeouts: Timeouts = Timeouts(), logins: [Authenticator] = []
     ) -> UpstreamPlan {
-        var standing = Authenticators()
-        for login in logins { standing.stand(login) }
+        var authenticators = Authenticators()
+        for login in logins { authenticators.add(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: scheme, host: host, port: port), path: "/"),
-            connections: connections, timeouts: timeouts, logins: standing)
+            connections: connections, timeouts: timeouts, logins: authenticators)
     }
 }

@@ -77,8 +77,8 @@ final class TestProxy {
 
     /// How many exchanges wait for a login.
     var waiters: Int {
-        services.gate.read({ $0.sessions.standings(now: clock.now) }).values.reduce(0) { sum, standing in
-            if case .winning(let waiters) = standing { sum + waiters } else { sum }
+        services.gate.read({ $0.sessions.states(now: clock.now) }).values.reduce(0) { sum, authenticator in
+            if case .loggingIn(let waiters) = authenticator { sum + waiters } else { sum }
         }
     }
 
@@ -132,11 +132,11 @@ extension UpstreamPlan {
         replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: [Authenticator] = []
     ) -> UpstreamPlan {
-        var standing = Authenticators()
-        for login in logins { standing.stand(login) }
+        var authenticators = Authenticators()
+        for login in logins { authenticators.add(login) }
         return UpstreamPlan(
             name: "bank", base: WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: port), path: path),
-            timeouts: timeouts, replay: replay, forwarding: forwarding, logins: standing)
+            timeouts: timeouts, replay: replay, forwarding: forwarding, logins: authenticators)
     }
 }
 

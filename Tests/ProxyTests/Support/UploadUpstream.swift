@@ -53,10 +53,10 @@ final class UploadUpstream: Sendable {
             throw ScriptedUpstream.Problem(doing: "listen: \(errno)")
         }
         let serve = Serving(owner: self)
-        startThread {
+        inBackground {
             while case let accepted = Glibc.accept(listener, nil, nil), accepted >= 0 {
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-                startThread { serve.connection(accepted) }
+                inBackground { serve.connection(accepted) }
             }
             _ = Glibc.close(listener)
         }
@@ -123,7 +123,7 @@ func startThread(sending bytes: [UInt8], to peer: Peer) {
         let peer: Peer
     }
     let carrier = Carrier(peer: peer)
-    startThread { try? carrier.peer.send(bytes) }
+    inBackground { try? carrier.peer.send(bytes) }
 }
 
 /// A directory of the test's own, gone with this object.

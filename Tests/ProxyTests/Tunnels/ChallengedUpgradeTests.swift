@@ -12,7 +12,7 @@ struct ChallengedUpgradeTests {
 
     init() throws { server = try ScriptedUpstream() }
 
-    @Test("the challenge is answered first, and the handshake is sent again on the session")
+    @Test("a challenge to a handshake is answered, and the handshake is sent again with the session")
     func challenged() throws {
         let login = Authenticator.scripted(port: server.port) { _, _, _ in .bearer("won") }
         let proxy = try TestProxy(.bank(port: server.port, logins: [login]))
@@ -39,7 +39,7 @@ struct ChallengedUpgradeTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("a login that fails is told, and nothing is switched")
+    @Test("a handshake whose login fails gets a local reply, and nothing is switched")
     func failed() throws {
         let login = Authenticator.scripted(port: server.port) { (_, _, _) throws(LoginFailure) in throw .rejected }
         let proxy = try TestProxy(.bank(port: server.port, logins: [login]))
@@ -53,7 +53,7 @@ struct ChallengedUpgradeTests {
         #expect(reply.body.contains("login-rejected"))
     }
 
-    @Test("the session that is won ahead is in the first handshake")
+    @Test("a session from a login before the request is in the first handshake")
     func ahead() throws {
         let login = Authenticator.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
         let proxy = try TestProxy(.bank(port: server.port, logins: [login]))

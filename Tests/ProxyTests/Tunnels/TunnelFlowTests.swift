@@ -7,7 +7,7 @@ import Testing
 
 @Suite("One direction of a tunnel")
 struct TunnelFlowTests {
-    @Test("it is filled only when it is empty, and its end is due when all before it has gone")
+    @Test("a tunnel's buffer is filled only when empty, and its end is due after all bytes")
     func course() {
         var flow = TunnelFlow()
         #expect(flow.wantsSource && !flow.wantsSink && flow.canMove && !flow.owesEnd)
@@ -23,14 +23,14 @@ struct TunnelFlowTests {
         #expect(!flow.owesEnd && flow.endIsPassed)
     }
 
-    @Test("nothing moves while the source has nothing")
+    @Test("no byte of a tunnel moves while its source has none")
     func idle() {
         var flow = TunnelFlow()
         flow.sourceIsReady = false
         #expect(flow.wantsSource == true && flow.canMove == false)
     }
 
-    @Test("much is read from a source that has much, and an idle direction keeps little memory")
+    @Test("a tunnel reads much from a busy source, and an idle direction keeps little memory")
     func memory() {
         var flow = TunnelFlow()
         #expect(flow.appetite == TunnelFlow.keptMemory)

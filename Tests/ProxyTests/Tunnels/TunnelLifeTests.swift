@@ -25,7 +25,7 @@ struct TunnelLifeTests {
     @Test("a session that is renewed or dropped does not cut a tunnel")
     func session() throws {
         let server = try ScriptedUpstream()
-        let login = Authenticator.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("won") }
+        let login = Authenticator.scripted(port: server.port, isAhead: true) { _, _, _ in .bearer("succeeded") }
         let proxy = try TestProxy(.bank(port: server.port, logins: [login]))
         let caller = try proxy.connect()
         try caller.send(upgrade())
@@ -61,7 +61,7 @@ struct TunnelLifeTests {
         tunnel.proxy.wait("the end") { isDone.isSet }
     }
 
-    @Test("a proxy that is stopped lets go of its tunnels")
+    @Test("a stopped proxy releases its tunnels")
     func release() throws {
         let server = try ScriptedUpstream()
         var proxy: TestProxy? = try TestProxy(.bank(port: server.port), workers: 2)
@@ -81,7 +81,7 @@ struct TunnelLifeTests {
         #expect(services == nil)
     }
 
-    @Test("an end that takes nothing does not hold up other tunnels, nor the requests beside them")
+    @Test("a blocked tunnel does not block other tunnels or requests")
     func beside() throws {
         let server = try ScriptedUpstream(receiveBuffer: 4096)
         let proxy = try TestProxy(.bank(port: server.port))
@@ -111,7 +111,7 @@ struct TunnelLifeTests {
         stuck.caller.reset()
     }
 
-    @Test("where only HTTP/2 is spoken upstream, a switch is not asked for")
+    @Test("no switch is requested from an upstream with HTTP/2 only")
     func http2() throws {
         let server = try ScriptedUpstream()
         var connections = ConnectionSettings()

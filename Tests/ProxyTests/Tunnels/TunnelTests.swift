@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Tunnels")
 struct TunnelTests {
-    @Test("bytes go both ways at once")
+    @Test("bytes go through a tunnel in both directions at once")
     func bothWays() throws {
         let tunnel = try OpenTunnel()
         try tunnel.caller.send("GET / HTTP/1.1\r\n\r\n")
@@ -16,7 +16,7 @@ struct TunnelTests {
         try tunnel.caller.expect("HTTP/1.1 200 OK\r\n\r\n\u{0}")
     }
 
-    @Test("ten megabytes cross in each direction at once, byte by byte", arguments: [nil, 4096])
+    @Test("ten megabytes cross a tunnel unchanged in each direction at once", arguments: [nil, 4096])
     func volume(buffer: Int32?) throws {
         let tunnel = try OpenTunnel(buffer: buffer)
         let size = 10 << 20
@@ -28,7 +28,7 @@ struct TunnelTests {
         downward.join()
     }
 
-    @Test("a reader that takes nothing holds the other end back, in either direction")
+    @Test("a blocked reader of a tunnel pauses the other end, in either direction")
     func backPressure() throws {
         for isUpward in [true, false] {
             let tunnel = try OpenTunnel(buffer: 4096)
@@ -43,7 +43,7 @@ struct TunnelTests {
         }
     }
 
-    @Test("one that ends its side still gets what the other has to say", arguments: [true, false])
+    @Test("an end of a tunnel that has ended its side still gets the other's bytes", arguments: [true, false])
     func halfClose(isCaller: Bool) throws {
         let tunnel = try OpenTunnel()
         let first = isCaller ? tunnel.caller : tunnel.upstream
@@ -75,7 +75,7 @@ struct TunnelTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a reset of one end is a reset of the other, after what came before it", arguments: [true, false])
+    @Test("a reset of one end of a tunnel resets the other, after the bytes before it", arguments: [true, false])
     func reset(isCaller: Bool) throws {
         let tunnel = try OpenTunnel()
         let first = isCaller ? tunnel.caller : tunnel.upstream
@@ -87,7 +87,7 @@ struct TunnelTests {
         tunnel.expectOver()
     }
 
-    @Test("where nothing moves for the idle time, both ends are reset")
+    @Test("a tunnel without traffic for the idle timeout is reset at both ends")
     func idle() throws {
         let tunnel = try OpenTunnel(timeouts: .init(response: .seconds(60), idle: .seconds(100)))
         for _ in 0..<4 {

@@ -26,7 +26,7 @@ struct UpgradeTests {
         proxy = try TestProxy(.bank(port: server.port, path: "/api/"))
     }
 
-    @Test("the request goes up with its own fields, and the 101 comes back with all that concerns the switch")
+    @Test("an upgrade request is forwarded with its fields, and the 101 with all fields about the switch")
     func handshake() throws {
         let caller = try proxy.connect()
         try caller.send(
@@ -64,7 +64,9 @@ struct UpgradeTests {
         #expect(proxy.server.figures.openTunnels == 1)
     }
 
-    @Test("h2c is not asked for, and the request is an ordinary one", arguments: ["h2c", "H2C, HTTP/2.0", "h2"])
+    @Test(
+        "an upgrade to h2c is not forwarded, and the request is an ordinary one",
+        arguments: ["h2c", "H2C, HTTP/2.0", "h2"])
     func http2(name: String) throws {
         let caller = try proxy.connect()
         try caller.send(
@@ -79,7 +81,7 @@ struct UpgradeTests {
     }
 
     @Test(
-        "what asks for no switch that could be made is an ordinary request",
+        "an upgrade request without a possible switch is an ordinary request",
         arguments: [
             "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\nContent-Length: 2\r\n\r\nhi",
             "GET / HTTP/1.0\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
@@ -99,7 +101,7 @@ struct UpgradeTests {
         #expect(try caller.message().body == "plain")
     }
 
-    @Test("a refusal goes to the caller as it came, and ends the connection", arguments: [403, 426, 200, 503])
+    @Test("a refusal of an upgrade is passed on unchanged, and ends the connection", arguments: [403, 426, 200, 503])
     func refused(status: Int) throws {
         let caller = try proxy.connect()
         // What comes behind might be a request, or the other protocol already.
@@ -118,7 +120,7 @@ struct UpgradeTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a refusal's body streams, in chunks or until the end", arguments: [true, false])
+    @Test("the body of a refused upgrade streams, in chunks or until the end", arguments: [true, false])
     func longRefusal(isChunked: Bool) throws {
         let caller = try proxy.connect()
         try caller.send(upgrade())
@@ -135,7 +137,7 @@ struct UpgradeTests {
     }
 
     @Test(
-        "what is no answer to the question is 502",
+        "an invalid answer to an upgrade request is 502",
         arguments: nonsense)
     func noAnswer(response: String) throws {
         let caller = try proxy.connect()
@@ -150,7 +152,7 @@ struct UpgradeTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a switch that nobody asked for is 502, at once")
+    @Test("a 101 without an upgrade request is 502, at once")
     func unasked() throws {
         let caller = try proxy.connect()
         try caller.send(get())
@@ -164,7 +166,7 @@ struct UpgradeTests {
     }
 
     @Test(
-        "an upstream that goes without an answer is 502",
+        "an upstream that closes during an upgrade is 502",
         arguments: [("", "upstream-unreachable"), ("HTTP/1.1 101 Swi", "upstream-protocol")])
     func lost(beginning: String, code: String) throws {
         let caller = try proxy.connect()
@@ -178,7 +180,7 @@ struct UpgradeTests {
         #expect(reply.body.contains(code))
     }
 
-    @Test("a caller that goes during the handshake takes it along")
+    @Test("a caller that leaves during an upgrade cancels it")
     func callerGone() throws {
         let caller = try proxy.connect()
         try caller.send(upgrade())
@@ -189,7 +191,7 @@ struct UpgradeTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a handshake without an answer ends with the time for one")
+    @Test("an upgrade without an answer ends with the response timeout")
     func late() throws {
         let proxy = try TestProxy(.bank(port: server.port, timeouts: .init(response: .seconds(30))))
         let caller = try proxy.connect()

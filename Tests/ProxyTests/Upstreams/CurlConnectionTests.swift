@@ -25,7 +25,7 @@ private final class Users: CredentialProvider {
 }
 
 /// Tickets whose servers prove themselves by the word "right"; none for `nobody`.
-private struct Office: TicketOffice {
+private struct Office: TicketProvider {
     final class AnyTicket: Ticket {
         let lifetime: Int64 = 3_600
         func token() throws(TicketError) -> TicketToken { TicketToken(bytes: [1, 2, 3], context: Context()) }
@@ -93,17 +93,17 @@ struct CurlConnectionTests {
     /// A proxy where the first of `users` has the whole upstream, or each of several the paths below the own name.
     private func proxy(_ schemes: [String], _ users: [String], _ upstream: HandshakeUpstream) throws -> TestProxy {
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), path: "/")
-        var standing = Authenticators()
+        var authenticators = Authenticators()
         for user in users {
             let login = login(schemes, user, at: base.origin)
             if users.count == 1 {
-                standing.stand(login)
+                authenticators.add(login)
             } else {
-                standing.stand(login, at: try LocationPattern("127.0.0.1:\(upstream.port)/\(user)/*"))
+                authenticators.add(login, at: try LocationPattern("127.0.0.1:\(upstream.port)/\(user)/*"))
             }
         }
         return try TestProxy(
-            UpstreamPlan(name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: standing),
+            UpstreamPlan(name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: authenticators),
             attempts: attempts, credentials: credentials)
     }
 

@@ -39,7 +39,7 @@ struct HTTP2ServerTests {
         }
     }
 
-    @Test("nghttpd, with TLS and without", arguments: [true, false])
+    @Test("exchanges with nghttpd work, with TLS and without", arguments: [true, false])
     func nghttpd(tls: Bool) throws {
         let (port, folder) = try place()
         let body = String(repeating: "0123456789abcdef", count: 100_000)
@@ -92,7 +92,7 @@ struct HTTP2ServerTests {
         return (server, port)
     }
 
-    @Test("nginx, which ends a connection in good order after some requests")
+    @Test("nginx may end a connection with GOAWAY after some requests without losing one")
     func goodOrder() throws {
         let (server, port) = try nginx()
         let proxy = try TestProxy(plan(port))

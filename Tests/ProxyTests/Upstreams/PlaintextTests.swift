@@ -34,17 +34,17 @@ struct PlaintextTests {
         #expect(body.contains(isSent ? "\"code\":\"upstream-unreachable\"" : "in the clear"), "\(body)")
     }
 
-    @Test("nor are they told to another proxy that would send them so")
-    func authority() throws {
+    @Test("a session's fields are not sent in the clear to another proxy")
+    func rig() throws {
         let login = Authenticator.scripted(port: 1, trigger: .ahead, isAhead: true) { _, _, _ in .bearer("secret") }
-        let authority = try Authority { _ in
+        let rig = try AuthRequestRig { _ in
             plan(host: "bank.invalid", isProxied: false, isAllowed: false, login)
         }
-        let head = try authority.ask()
+        let head = try rig.ask()
         #expect(head.hasPrefix("HTTP/1.1 403 ") && head.contains("in the clear") && !head.contains("secret"), "\(head)")
     }
 
-    @Test("nor do a login's own requests", arguments: [false, true])
+    @Test("a login's own requests are not sent in the clear", arguments: [false, true])
     func logins(isAllowed: Bool) throws {
         let login = Authenticator.scripted(port: 1, trigger: .ahead, isAhead: true) {
             (_, _, conversation) async throws(LoginFailure) in

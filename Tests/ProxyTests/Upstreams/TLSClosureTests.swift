@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The end of a connection within TLS")
 struct TLSClosureTests {
-    @Test("ends a body only where the server says so: anybody on the way can cut it off")
+    @Test("a TLS connection without close_notify does not end a body: anyone on the way could cut it off")
     func closure() throws {
         let upstream = try TLSUpstream()
         let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting()))

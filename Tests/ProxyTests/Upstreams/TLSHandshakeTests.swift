@@ -42,7 +42,7 @@ struct TLSHandshakeTests {
         arguments: [("1.0", TLSVersion.tls12), ("1.1", .tls12), ("1.2", .tls13)])
     func oldVersion(version: String, minimum: TLSVersion) throws {
         let upstream = try TLSUpstream(version: version)
-        expectFault("no version of TLS", try fetch(from: upstream, .trusting { $0.minimum = minimum }))
+        expectFault("no version of TLS", try fetch(from: upstream, .trusting { $0.tls.minimum = minimum }))
     }
 
     @Test(
@@ -63,13 +63,14 @@ struct TLSHandshakeTests {
         let upstream = try TLSUpstream()
         expectFault("an authority that is not trusted here", try fetch(from: upstream, ConnectionSettings()))
         expectFault("an authority that is not trusted here", try fetch(from: upstream, .trusting("other-ca.pem")))
-        expectFault("the authorities cannot be used", try fetch(from: upstream, .trusting("server.key")))
+        expectFault("the CA certificates cannot be used", try fetch(from: upstream, .trusting("server.key")))
     }
 
     @Test(
         "a peer that speaks no TLS, or ends in the middle of the handshake, is told as such",
         arguments: [
-            ("SSH-2.0-OpenSSH_9.2\r\n", "speaks no TLS"), ("HTTP/1.1 400 Bad Request\r\n\r\n", "speaks no TLS"),
+            ("SSH-2.0-OpenSSH_9.2\r\n", "does not speak TLS"),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak TLS"),
             ("", "in the middle of the handshake"),
         ])
     func noTLS(bytes: String, words: String) throws {
@@ -104,8 +105,10 @@ struct TLSHandshakeTests {
     func pins() throws {
         let upstream = try TLSUpstream()
         let other = "sha256//" + String(repeating: "A", count: 43) + "="
-        #expect(try fetch(from: upstream, .trusting { $0.pin = "\(other);\(Certificates.pin)" }).body.hasPrefix("None"))
-        expectFault("its public key is none", try fetch(from: upstream, .trusting { $0.pin = "\(other);\(other)" }))
+        #expect(
+            try fetch(from: upstream, .trusting { $0.tls.pins = [other, Certificates.pin] }).body.hasPrefix("None"))
+        expectFault(
+            "its public key matches no pin", try fetch(from: upstream, .trusting { $0.tls.pins = [other, other] }))
     }
 
     @Test("a client's certificate is shown, and its lack or refusal told", arguments: ["1.2", nil])

@@ -26,7 +26,7 @@ struct DrainTests {
         try caller.expectEnd()
     }
 
-    @Test("an exchange that has brought nothing yet is told that the daemon stops, and the upstream is let go of")
+    @Test("at the end of a drain an exchange without a response gets `draining`, and its transfer is cancelled")
     func unanswered() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -41,7 +41,7 @@ struct DrainTests {
         #expect(proxy.server.figures.openConnections == 0)
     }
 
-    @Test("so is one whose request is still coming in")
+    @Test("at the end of a drain a request that is still arriving gets `draining`")
     func uploading() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -56,7 +56,7 @@ struct DrainTests {
         proxy.wait("the end") { isDone.isSet }
     }
 
-    @Test("so is everybody who waits for a login")
+    @Test("at the end of a drain every waiter of a login gets `draining`")
     func waiters() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let gate = Gate()
@@ -75,7 +75,8 @@ struct DrainTests {
     }
 
     @Test(
-        "a response that has begun is cut off so that nobody takes the part for the whole", arguments: ["1.0", "1.1"])
+        "at the end of a drain a begun response is cut off so that it does not look complete",
+        arguments: ["1.0", "1.1"])
     func begun(version: String) throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

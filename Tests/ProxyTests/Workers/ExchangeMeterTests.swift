@@ -44,7 +44,7 @@ struct ExchangeMeterTests {
         #expect(reading.replies == [:])
     }
 
-    @Test("what the upstream takes is in the whole time and not in ours")
+    @Test("the time of the upstream is in the total duration and not in our part")
     func shares() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -60,7 +60,7 @@ struct ExchangeMeterTests {
         #expect(bank?.own.nanoseconds == 0)
     }
 
-    @Test("local replies are counted by upstream, code and status; where none was chosen, without an upstream")
+    @Test("local replies are counted by upstream, code and status; before routing, without an upstream")
     func replies() throws {
         let proxy = try TestProxy(.bank(port: Ports.next()))
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
@@ -77,7 +77,7 @@ struct ExchangeMeterTests {
         #expect(reading.upstreams.first?.whole.count == 1)
     }
 
-    @Test("a caller that goes away and a response that breaks off are counted as that")
+    @Test("a caller that leaves and a response that breaks off are counted as such")
     func cutOff() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -100,7 +100,7 @@ struct ExchangeMeterTests {
         #expect(bank?.whole.count == 0)
     }
 
-    @Test("a switch to another protocol is an exchange that ends with its 101")
+    @Test("an upgrade counts as an exchange that ends with its 101")
     func tunnel() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -120,7 +120,7 @@ struct ExchangeMeterTests {
         #expect(closed.upstreams.first?.lostCallers == 0 && closed.exchanges == 0)
     }
 
-    @Test("a challenge that was answered is one, however many waited; one whose login fails is failed for each")
+    @Test("an answered challenge counts once for all waiters, and a failed one counts for each")
     func challenges() throws {
         let upstream = try AnsweringUpstream { head, _ in
             head.contains("Bearer t") ? answer("200 OK", "in") : challenge
@@ -139,7 +139,7 @@ struct ExchangeMeterTests {
             proxy.reading.replies == [LocalReplyCount(upstream: "bank", code: .loginRejected, status: 502): 1])
     }
 
-    @Test("a refusal in spite of a session just won is passed")
+    @Test("a refusal after a new login counts as passed")
     func passed() throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
@@ -148,7 +148,7 @@ struct ExchangeMeterTests {
         #expect(challenges(proxy) == [.answered: 1, .passed: 1])
     }
 
-    @Test("a reload turns no count back, nor does one that leaves the upstream out for a while")
+    @Test("a reload never decreases a counter, even if it removes the upstream for a while")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), workers: 2)

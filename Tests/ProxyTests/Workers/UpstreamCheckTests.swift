@@ -29,7 +29,7 @@ struct UpstreamCheckTests {
 
     private func state(_ proxy: TestProxy) -> CheckReading.State? { proxy.services.checks.all["bank"]?.state }
 
-    @Test("one that answers as it should is up, and down when it does not; callers' counts know nothing of it")
+    @Test("an upstream is up if its check passes and down otherwise, and checks are not counted as exchanges")
     func states() throws {
         let status = Mutex("200 OK")
         let heads = Notes()
@@ -44,7 +44,7 @@ struct UpstreamCheckTests {
         proxy.wait("the first answer") { state(proxy) == .up }
         status.withLock { $0 = "503 Service Unavailable" }
         proxy.pass(.seconds(10))
-        proxy.wait("another answer") { state(proxy) == .down("it answered 503 in place of 200") }
+        proxy.wait("another answer") { state(proxy) == .down("it answered 503 instead of 200") }
         status.withLock { $0 = "200 OK" }
         proxy.pass(.seconds(10))
         proxy.wait("a good one") { state(proxy) == .up }
@@ -57,7 +57,7 @@ struct UpstreamCheckTests {
         #expect(counts.exchanges == 0)
     }
 
-    @Test("one that cannot be reached is down, and the reason says so")
+    @Test("an unreachable upstream is down with that reason")
     func unreachable() throws {
         let proxy = try proxy(plan(Ports.next()))
         proxy.pass(.milliseconds(500))
@@ -65,7 +65,7 @@ struct UpstreamCheckTests {
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
     }
 
-    @Test("a check wins the session that it needs, and is no waiter meanwhile")
+    @Test("an upstream check logs in if needed, and is not counted as a waiter")
     func login() throws {
         let upstream = try AnsweringUpstream { head, _ in
             head.contains("Authorization: Bearer t") ? answer("204 No Content") : challenge
@@ -95,15 +95,15 @@ struct UpstreamCheckTests {
         #expect(proxy.reading.upstreams.first?.challenges == [:])
     }
 
-    @Test("no check leads to a login whose latch is closed")
-    func latched() throws {
+    @Test("an upstream check starts no login if the latch is closed")
+    func latched() async throws {
         let upstream = try AnsweringUpstream { _, _ in challenge }
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let proxy = try proxy(plan(upstream.port, logins: [login]))
         let use = CredentialUse(
             key: LatchKey(origin: login.key.origin, challenge: "bank", credential: "pin"),
             credential: Credential(name: "pin", fields: [:]))
-        proxy.services.gate.note(.rejected(Latch(reason: .rejected, closedAt: 0)), of: use)
+        await proxy.services.gate.record(.rejected(Latch(reason: .rejected, closedAt: 0)), of: use)
         proxy.pass(.milliseconds(500))
         proxy.wait("the first look") {
             if case .unknown(let reason)? = state(proxy) { reason.contains("latch") } else { false }
@@ -115,7 +115,7 @@ struct UpstreamCheckTests {
         proxy.settle()
     }
 
-    @Test("after a reload only those are asked that it names, and what is known of them stays")
+    @Test("after a reload only its upstreams are checked, and their results stay")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "well") }
         let proxy = try proxy(plan(upstream.port))

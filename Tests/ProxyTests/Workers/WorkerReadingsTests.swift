@@ -35,7 +35,7 @@ private final class Figures: LocalService {
     func later(_ request: LocalRequest) -> LaterAnswer? {
         guard request.path == "/later" else { return nil }
         return LaterAnswer(
-            patience: .seconds(10),
+            timeout: .seconds(10),
             begin: { done in
                 guard !self.isStuck else { return }
                 self.readings?.ask(done)
@@ -63,7 +63,7 @@ struct WorkerReadingsTests {
         try Peer(port: port(of: proxy.server.descriptors[1]))
     }
 
-    @Test("an answer that needs them comes with what has happened before it was asked for, one after the other")
+    @Test("a deferred answer has the workers' readings of after its request, one answer after the other")
     func later() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(Figures(), upstream: upstream.port)
@@ -79,7 +79,7 @@ struct WorkerReadingsTests {
         for _ in 0..<3 { #expect(try caller.message().body == "5 ") }
     }
 
-    @Test("a caller that ends its side gets its answer, and one that goes away is forgotten")
+    @Test("a caller that ends its side gets its deferred answer, and one that leaves is forgotten")
     func ended() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(Figures(), upstream: upstream.port)
@@ -97,8 +97,8 @@ struct WorkerReadingsTests {
         #expect(try proxy.fetch(get()).body == "in")
     }
 
-    @Test("what never comes is waited for as long as was said, and the connection serves on")
-    func patience() throws {
+    @Test("a deferred answer whose data never arrives is sent after its timeout, and the connection goes on")
+    func timeout() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(Figures(isStuck: true), upstream: upstream.port)
         let caller = try connect(proxy)
@@ -111,7 +111,7 @@ struct WorkerReadingsTests {
         }
     }
 
-    @Test("a worker whose loop is stuck is told as late, with what it said before")
+    @Test("a worker with a stuck loop is reported as late, with its last reading")
     func stuck() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(Figures(), upstream: upstream.port, workers: 1)
@@ -135,7 +135,7 @@ struct WorkerReadingsTests {
         #expect(after.workers[0].busy == 20_000_000)
     }
 
-    @Test("callers for whom there was no room are counted by the reason")
+    @Test("refused callers are counted by reason")
     func refused() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 1))

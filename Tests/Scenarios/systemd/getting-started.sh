@@ -14,7 +14,7 @@ step "3. say where requests go"
 cp /srv/first.yaml /etc/countersign/countersign.yaml
 countersign check
 countersign doctor >doctor.log
-grep -F 'without a login: 401, WWW-Authenticate: Basic; no challenge stands ready there' doctor.log
+grep -F 'without a login: 401, WWW-Authenticate: Basic; no challenge is configured there' doctor.log
 
 step "4. say what answers the login"
 cp /srv/second.yaml /etc/countersign/countersign.yaml
@@ -32,7 +32,7 @@ printf '[Service]\nLoadCredentialEncrypted=keyring-passphrase:/etc/countersign/k
 systemctl daemon-reload
 
 step "6. try the login by itself"
-countersign login wiki | grep -F 'session won'
+countersign login wiki | grep -F 'session established'
 
 step "7. start it"
 systemctl enable --now countersign

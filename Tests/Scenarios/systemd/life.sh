@@ -49,5 +49,5 @@ show Result | grep '^success$'
 if balance 2>/dev/null; then exit 1; fi
 
 step "the journal has entries with fields"
-journalctl -u countersign.service CHALLENGE=bank LOGGER=audit -o cat --no-pager | grep -q '^login won'
+journalctl -u countersign.service CHALLENGE=bank LOGGER=audit -o cat --no-pager | grep -q '^login succeeded'
 step "end"

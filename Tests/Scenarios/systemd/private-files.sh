@@ -30,9 +30,9 @@ step "root's commands see what the unit sees"
 countersign check
 countersign doctor bank | tee doctor.txt
 fails grep -F FAILED doctor.txt
-grep -F 'keyring: /var/lib/countersign/keyring can be read' doctor.txt
+grep -F 'keyring: /var/lib/countersign/keyring is readable' doctor.txt
 countersign login bank-pin | tee login.txt
-grep -F 'session won' login.txt
+grep -F 'session established' login.txt
 countersign keyring list | grep -F ledger-key
 
 step "and leave its files to it"

@@ -22,7 +22,7 @@ step "errors are refused"
 sed -i 's|upstream: bank|upstream: banc|' $configuration
 fails systemctl reload countersign.service
 systemctl is-active countersign.service
-show StatusText | grep "^Reload refused, the old configuration stays: $configuration:3:15: listeners\[0\]\.upstream: .* (and 1 more)"
+show StatusText | grep "^Reload refused, the old configuration stays in force: $configuration:3:15: listeners\[0\]\.upstream: .* (and 1 more)"
 eventually sh -c "journalctl --no-pager -u countersign.service PRIORITY=3 -o cat | grep '^reload refused'"
 eventually sh -c "journalctl --no-pager -u countersign.service -o cat | grep '^countersign: reload refused, the old'"
 balance >/dev/null
@@ -46,7 +46,7 @@ step "entries of the journal have fields"
 journal countersign.service CHALLENGE=bank -o json | python3 -c '
 from json import loads
 from sys import stdin
-entry = [loads(line) for line in stdin if "login won" in line][0]
+entry = [loads(line) for line in stdin if "login succeeded" in line][0]
 assert entry["LOGGER"] == "audit" and entry["PRIORITY"] == "5" and entry["EXCHANGE_ID"], entry
 assert entry["CODE_FILE"].endswith("/LoginLog.swift") and int(entry["CODE_LINE"]) > 0, entry
 assert entry["CODE_FUNC"].startswith("write") and int(entry["TOOK_MS"]) >= 0, entry

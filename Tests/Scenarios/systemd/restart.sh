@@ -15,7 +15,7 @@ paths="/balance /form/ /digest/ /oauth/api/echo /basic/ /checks/balance"
 
 systemctl start countersign.socket
 
-step "each session is won once"
+step "each session is established once"
 for path in $paths; do curl -fsS --max-time 20 -o /dev/null "http://127.0.0.1:8080$path"; done
 sessions
 held=$(sessions | grep -c ': held')

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Use what one of them has won, outlive the engine and give it back what it lost.
+# Use what one of them has won, outlive the session store and give it back what it lost.
 . "$(dirname "$0")/prelude.sh"
 
-engine() { redis-server --port 6379 --bind 127.0.0.1 --save '' --daemonize yes >/dev/null; eventually redis-cli ping; }
+store() { redis-server --port 6379 --bind 127.0.0.1 --save '' --daemonize yes >/dev/null; eventually redis-cli ping; }
 holds() { redis-cli --scan --pattern '{countersign}:session:*' | grep .; }
 other() { curl -fsS --max-time 20 http://127.0.0.1:8086/balance; }
 logins() { grep -c 'answer to PinCodeAttempts' demo.log; }
-engine
+store
 
 step "a session that one has won"
 systemctl start countersign.service
@@ -22,14 +22,14 @@ systemctl start countersign@other.service
 other | grep -F '1,438.20'
 [ "$(logins)" = 1 ]
 
-step "the engine away stops neither"
+step "the session store away stops neither"
 redis-cli shutdown nosave || true
-eventually sh -c "journalctl --no-pager -u countersign.service -o cat | grep '^the session engine is away'"
+eventually sh -c "journalctl --no-pager -u countersign.service -o cat | grep '^the session store is away'"
 balance >/dev/null
 other >/dev/null
 
 step "and gets back what it has lost"
-engine
+store
 eventually holds
 other >/dev/null
 [ "$(logins)" = 1 ]

@@ -21,7 +21,7 @@ before=$(show MainPID)
 worker=$(grep -lx worker-0 /proc/"$before"/task/*/comm | cut -d / -f 5)
 python3 /usr/local/lib/hold.py "$worker" &
 eventually recovered 1
-journal countersign.service -o cat | grep "^a worker's loop does not turn"
+journal countersign.service -o cat | grep "^the event loop of a worker is stuck"
 journal countersign.service -o cat | grep -m 1 'Watchdog timeout'
 [ "$(grep -c 'answer to PinCodeAttempts' demo.log)" = 1 ]
 balance >/dev/null
@@ -47,6 +47,6 @@ eventually ended
 [ "$(show Result countersign@slow.service)" = success ]
 [ $(($(date +%s) - stopping)) -lt 35 ]
 # The journal may be behind; and of a process that is gone by then it knows the number, and no longer the unit.
-told() { journalctl --no-pager -o cat _PID="$slow" | grep '^exchanges were cut off by the end of the drain'; }
+told() { journalctl --no-pager -o cat _PID="$slow" | grep '^exchanges were cut off at the end of the drain'; }
 eventually told
 step end

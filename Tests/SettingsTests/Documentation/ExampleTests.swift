@@ -8,7 +8,9 @@ import Testing
 
 @Suite("Examples in the documentation")
 struct ExampleTests {
-    @Test("a whole configuration has no problems, a part of one has no errors", arguments: try Page.all())
+    @Test(
+        "a whole configuration in the documentation has no problems, and a part of one has no errors",
+        arguments: try Page.all())
     func examples(page: Page) {
         for (line, text) in page.configurations {
             let isWhole = has("listeners", text) && has("upstreams", text)
@@ -23,7 +25,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("each recipe shows a whole configuration", arguments: try recipes())
+    @Test("each recipe of docs/challenges shows a whole configuration", arguments: try recipes())
     func recipe(page: Page) {
         #expect(page.configurations.contains { has("listeners", $0.text) && has("challenges", $0.text) })
     }

@@ -10,9 +10,14 @@ struct Page: Sendable, CustomTestStringConvertible {
     let path: String
     let lines: [Substring]
 
+    /// A page of the repository.
     init(_ path: String) throws {
+        self.init(path, text: try String(contentsOfFile: "\(Self.repository)/\(path)", encoding: .utf8))
+    }
+
+    /// A page with this text.
+    init(_ path: String, text: String) {
         self.path = path
-        let text = try String(contentsOfFile: "\(Self.repository)/\(path)", encoding: .utf8)
         lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Socket activation")
 struct ListenSocketsTests {
-    @Test("two sockets arrive by their names: listening, non-blocking, closed on exec, and not passed on to helpers")
+    @Test("two passed sockets arrive by name: listening, non-blocking, closed on exec, and not passed to helpers")
     func taken() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -29,7 +29,7 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("sockets of one name keep the order of the unit")
+    @Test("passed sockets of one name keep the order of the unit")
     func sharedName() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -41,7 +41,7 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("a process that no socket activated has no sockets")
+    @Test("a process without socket activation has no sockets")
     func notActivated() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -51,7 +51,7 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("what the manager stored is told from sockets, by its name and its kind")
+    @Test("stored descriptors are distinguished from sockets by name and kind")
     func stored() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -67,7 +67,7 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("a datagram socket, and one that does not listen, is refused by name")
+    @Test("a passed socket that is a datagram socket or not listening is refused by name")
     func wrongKind() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -85,7 +85,7 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("a damaged LISTEN_FDS is an error, not an absence")
+    @Test("a malformed LISTEN_FDS is an error")
     func damaged() async {
         await #expect(processExitsWith: .success) {
             alone {
@@ -96,14 +96,14 @@ struct ListenSocketsTests {
         }
     }
 
-    @Test("names that agree with the configuration are claimed, also where a listener names one twice")
+    @Test("passed sockets that match the configuration are claimed, even if two listeners share one")
     func claimed() throws {
         let sockets = ListenSockets(descriptors: ["public": [3, 5], "admin": [4]])
         #expect(try sockets.claim(["admin", "public", "admin"]) == ["public": [3, 5], "admin": [4]])
         #expect(try ListenSockets().claim([]).isEmpty)
     }
 
-    @Test("an unclaimed and a missing name are one error that names both sides and the remedies")
+    @Test("an unclaimed socket and a missing one are one error with both names and remedies")
     func mismatch() throws {
         let sockets = ListenSockets(descriptors: ["spare": [3], "public": [4]])
         let error = try #require(throws: ListenSocketsError.self) { try sockets.claim(["public", "admin"]) }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Names of journal fields")
 struct JournalFieldTests {
-    @Test("a name is a capital letter, then capitals, digits and underscores, at most 64")
+    @Test("a journal field name is a capital letter, then capitals, digits and underscores, at most 64")
     func exact() {
         for good in ["A", "EXCHANGE_ID", "X9", String(repeating: "A", count: 64)] {
             #expect(JournalField(good)?.name == good)
@@ -17,7 +17,7 @@ struct JournalFieldTests {
     }
 
     @Test(
-        "a metadata key becomes a name",
+        "a metadata key becomes a journal field name",
         arguments: [
             ("exchange-id", "EXCHANGE_ID"), ("upstream", "UPSTREAM"), ("http.status", "HTTP_STATUS"),
             ("_private", "PRIVATE"), ("2fa", "FA"), ("a=b\nc", "A_B_C"), ("größe", "GR____E"),
@@ -26,7 +26,7 @@ struct JournalFieldTests {
         #expect(JournalField(metadataKey: key)?.name == name)
     }
 
-    @Test("a key without a letter makes no name, and a long one is cut")
+    @Test("a metadata key without a letter gives no journal field, and a long one is truncated")
     func limits() {
         #expect(JournalField(metadataKey: "") == nil)
         #expect(JournalField(metadataKey: "-9-") == nil)
@@ -34,7 +34,8 @@ struct JournalFieldTests {
     }
 
     @Test(
-        "a key forges no field that has a meaning of its own", arguments: ["message", "priority", "MESSAGE_ID", "unit"])
+        "a metadata key cannot forge a predefined journal field",
+        arguments: ["message", "priority", "MESSAGE_ID", "unit"])
     func reserved(key: String) {
         #expect(JournalField(metadataKey: key)?.name == "METADATA_\(key.uppercased())")
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The journal")
 struct JournalTests {
-    @Test("an entry lays its fields one after the other")
+    @Test("a journal entry concatenates its fields")
     func arena() {
         var entry = JournalEntry()
         entry.append(.message, "two\nlines")
@@ -17,7 +17,7 @@ struct JournalTests {
         #expect(entry.ends == [17, 27])
     }
 
-    @Test("an entry is bounded in fields and in the length of each")
+    @Test("a journal entry is limited in the number and length of its fields")
     func bounded() {
         var entry = JournalEntry()
         entry.append(.message, String(repeating: "a", count: JournalEntry.maximumValueBytes + 1))
@@ -26,7 +26,7 @@ struct JournalTests {
         #expect(entry.ends.count == JournalEntry.maximumFields)
     }
 
-    @Test("the library takes what is sent, also an entry of nothing and one with line breaks")
+    @Test("libsystemd accepts journal entries, including an empty one and one with line breaks")
     func accepted() throws {
         // It says so whether or not a journal runs; a bad name or an empty vector would throw here.
         var entry = JournalEntry()
@@ -36,7 +36,7 @@ struct JournalTests {
         try Journal.send(entry)
     }
 
-    @Test("JOURNAL_STREAM counts only where it names the descriptor's own file")
+    @Test("JOURNAL_STREAM counts only if it names the descriptor's own file")
     func stream() throws {
         let pair = try UnixSocket(SOCK_STREAM)
         let other = try UnixSocket(SOCK_STREAM)
@@ -47,7 +47,7 @@ struct JournalTests {
         #expect(!Journal.isStream(descriptor: -1, environment: ["JOURNAL_STREAM": identity]))
     }
 
-    @Test("a damaged JOURNAL_STREAM names no file", arguments: ["", ":", "1", "1:", "1:2:3", "a:b", "-1:2"])
+    @Test("a malformed JOURNAL_STREAM matches no file", arguments: ["", ":", "1", "1:", "1:2:3", "a:b", "-1:2"])
     func damaged(text: String) {
         #expect(JournalStream(text) == nil)
     }

@@ -4,9 +4,9 @@
 import Systemd
 import Testing
 
-@Suite("What a service tells its manager")
+@Suite("States that a service reports to its manager")
 struct NotifyStateTests {
-    @Test("each state is the assignment that sd_notify names")
+    @Test("each notify state is the assignment that sd_notify(3) defines")
     func assignments() throws {
         let name = try #require(DescriptorName(rawValue: "sessions"))
         #expect(try NotifyState.render([.ready]) == "READY=1")
@@ -19,21 +19,21 @@ struct NotifyStateTests {
         #expect(try NotifyState.render([.forgetDescriptors(name: name)]) == "FDSTOREREMOVE=1\nFDNAME=sessions")
     }
 
-    @Test("several states travel in one datagram, in their order")
+    @Test("several notify states are rendered to one datagram, in order")
     func several() throws {
         #expect(
             try NotifyState.render([.ready, .status("3 listeners, 2 upstreams")])
                 == "READY=1\nSTATUS=3 listeners, 2 upstreams")
     }
 
-    @Test("a sentence cannot forge another assignment", arguments: ["a\nREADY=1", "a\r", "a\0b"])
+    @Test("a status text cannot forge another assignment", arguments: ["a\nREADY=1", "a\r", "a\0b"])
     func lineBreaks(sentence: String) {
         #expect(throws: NotifyFailure.lineBreak(in: "STATUS")) {
             try NotifyState.render([.status(sentence)])
         }
     }
 
-    @Test("a descriptor's name holds no colon, no control character, and between 1 and 255 characters")
+    @Test("a descriptor's name has 1 to 255 characters, without colons and control characters")
     func descriptorNames() {
         #expect(DescriptorName(rawValue: "bank session")?.rawValue == "bank session")
         #expect(DescriptorName(rawValue: String(repeating: "a", count: 255)) != nil)

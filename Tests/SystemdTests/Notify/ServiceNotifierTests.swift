@@ -8,7 +8,7 @@ import Testing
 // libsystemd reads the environment of the process, so each of these has a process of its own.
 @Suite("Sending to the service manager")
 struct ServiceNotifierTests {
-    @Test("a supervised service's words reach the socket of NOTIFY_SOCKET in one datagram")
+    @Test("the states of a supervised service reach NOTIFY_SOCKET in one datagram")
     func sent() async {
         await #expect(processExitsWith: .success) {
             let manager = try UnixSocket(SOCK_DGRAM)
@@ -21,7 +21,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("without NOTIFY_SOCKET nobody is told, and that is no failure")
+    @Test("without NOTIFY_SOCKET nothing is sent, and this is not a failure")
     func notSupervised() async {
         await #expect(processExitsWith: .success) {
             setVariable("NOTIFY_SOCKET", nil)
@@ -29,7 +29,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a manager that is gone is a failure with its errno")
+    @Test("a notification to a missing manager fails with its errno")
     func gone() async {
         await #expect(processExitsWith: .success) {
             setVariable("NOTIFY_SOCKET", "/nonexistent/notify")
@@ -37,7 +37,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("of a datagram with one bad sentence nothing is sent")
+    @Test("a datagram with one invalid status is not sent at all")
     func refused() async {
         await #expect(processExitsWith: .success) {
             let manager = try UnixSocket(SOCK_DGRAM)
@@ -47,7 +47,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a descriptor to be kept takes the place of the one before, and goes along by itself")
+    @Test("a stored descriptor replaces the former one and travels in its own datagram")
     func stored() async {
         await #expect(processExitsWith: .success) {
             let manager = try UnixSocket(SOCK_DGRAM)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A sealed file in memory")
 struct SealedMemoryTests {
-    @Test("gives back what it was made of, as often as it is asked, and is closed on exec")
+    @Test("sealed memory returns its content every time, and is closed on exec")
     func roundTrip() throws {
         for bytes in [[], [1, 2, 3], [UInt8](repeating: 7, count: 300_000)] {
             let descriptor = try SealedMemory.make(bytes, named: "test")
@@ -18,7 +18,7 @@ struct SealedMemoryTests {
         }
     }
 
-    @Test("takes no further byte and no other length")
+    @Test("sealed memory cannot be written or resized")
     func sealed() throws {
         let descriptor = try SealedMemory.make([1, 2, 3], named: "test")
         defer { close(descriptor) }
@@ -28,7 +28,7 @@ struct SealedMemoryTests {
         #expect(try SealedMemory.read(descriptor) == [1, 2, 3])
     }
 
-    @Test("is not what an ordinary descriptor is taken for")
+    @Test("an ordinary descriptor is not accepted as sealed memory")
     func others() {
         #expect(throws: SealedMemoryError.notSealed) { try SealedMemory.read(STDERR_FILENO) }
         let file = unsafe open("/proc/self/exe", O_RDONLY)

@@ -5,17 +5,17 @@ internal import ChallengeClient
 internal import EventLoop
 internal import HTTPWire
 
-/// One connection on which HAProxy asks an authority in its own protocol (SPOP 2.0, SPOE.txt of HAProxy): each frame is about one
-/// request, and the answer sets variables of HAProxy's. One frame is answered before the next is read.
+/// A connection of HAProxy to an auth-request listener in its own protocol (SPOP 2.0, SPOE.txt of HAProxy). Each frame is about
+/// one request, and the answer sets variables of HAProxy. A frame is answered before the next one is read.
 final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private enum Phase {
-        /// A frame is awaited or half read.
+        /// A frame is awaited or incomplete.
         case frame
         /// An exchange runs.
         case exchange
         /// The last frame is being written; then the connection ends.
         case closing
-        /// Ended on our side; what still comes is read over.
+        /// Ended on our side; input is discarded.
         case lingering
         case closed
     }
@@ -29,21 +29,21 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private var head = ByteQueue()
     private var parser: RequestHeadParser
     private var writer = SPOPWriter()
-    /// The largest frame that both take, in bytes; none before the greeting.
+    /// The largest frame that both peers accept, in bytes; `nil` before the hello.
     private var frameLimit: Int?
     /// The frame that is being answered.
     private var frame: (stream: UInt64, number: UInt64) = (0, 0)
-    /// True if the rest of a frame is waited for.
+    /// True if a frame is incomplete.
     private var isMidFrame = false
     private var hasServed = false
-    /// True if it holds nothing that only a question needs.
+    /// True if memory that only a request needs was released.
     private var isQuiet = false
-    /// True if a drain waits for the first question, which will be the only one.
+    /// True if a drain waits for the first request, which will be the only one.
     private var isLastAwaited = false
-    private var accessNote: AccessNote?
-    var isNoted = false
+    private var accessBuilder: AccessRecordBuilder?
+    var isEnqueued = false
 
-    /// Takes over a caller's socket, and the bytes that have come on it.
+    /// Takes over a caller's socket and the bytes received on it.
     init(_ stream: CallerStream) {
         self.stream = stream
         worker = stream.worker
@@ -55,31 +55,31 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     }
 
     var caller: AcceptedCaller { stream.caller }
-    /// After a reload the address may serve something else.
-    private var staysOpen: Bool { caller.acceptor.isOpen && !worker.isDraining && caller.listener.isAuthority }
+    /// True if the connection may stay open. After a reload, the address may serve something else.
+    private var staysOpen: Bool { caller.acceptor.isOpen && !worker.isDraining && caller.listener.answersAuthRequests }
 
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
         if events.isBroken, events.contains(.error) || phase != .frame { return close() }
-        if events.isWritable { worker.note(self) }
+        if events.isWritable { worker.enqueue(self) }
         guard events.isReadable || events.isBroken, phase != .closed else { return }
         if phase == .lingering {
             if !stream.discardInput() { close() }
         } else if stream.receive(upTo: CallerStream.inputWindow) {
-            worker.note(self)
+            worker.enqueue(self)
         } else {
             close()
         }
     }
 
     func turn() {
-        isNoted = false
+        isEnqueued = false
         while phase == .frame, readFrame() {}
         if stream.hasEnded { inputEnded() }
         let wasBlocked = isBlocked
         flush()
-        if wasBlocked, !isBlocked { worker.note(self) }
+        if wasBlocked, !isBlocked { worker.enqueue(self) }
         if worker.isDraining { closeIfIdle() }
         guard phase != .closed else { return }
         let reads =
@@ -87,10 +87,10 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         stream.watch(reads: reads, self)
     }
 
-    /// True if a further frame is not read because HAProxy has not taken the answers before it.
+    /// True if no further frame is read because HAProxy has not taken the earlier answers.
     private var isBlocked: Bool { phase == .frame && !stream.input.isEmpty && stream.isOutputFull }
 
-    /// HAProxy ends both sides at once.
+    /// Handles the end of the input. HAProxy ends both sides at once.
     private func inputEnded() {
         switch phase {
         case .frame where isBlocked: break
@@ -103,7 +103,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private func timeLimitPassed() {
         switch phase {
         case .frame where !stream.output.isEmpty, .closing where !stream.output.isEmpty:
-            // HAProxy still takes the answers before; that has a limit of its own.
+            // HAProxy still has to take earlier answers, which has a timeout of its own.
             timer.arm(at: worker.loop.now + worker.quietDelay)
         case .frame where isMidFrame || isQuiet || !hasServed: disconnect(isMidFrame ? .timeout : .none)
         case .frame:
@@ -111,11 +111,11 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
             let held = stream.releaseMemory() + head.capacity
             head.removeAll(keepingCapacity: 0)
             parser = RequestHeadParser(limits: caller.listener.headLimits)
-            writer.becomeQuiet()
+            writer.releaseMemory()
             run.close()
-            // After a reload it would keep the old upstream alive.
+            // The old value would keep the upstream of before a reload alive.
             run = UpstreamRequest(caller: caller, worker: worker)
-            worker.gaveBack(held)
+            worker.released(held)
             timer.arm(at: worker.loop.now + worker.idleDelay)
         case .exchange: break
         case .closing, .lingering, .closed: close()
@@ -124,7 +124,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
 
     // MARK: Frames
 
-    /// Reads one frame, if it is there. Returns whether there may be more to do.
+    /// Reads one frame, if complete. Returns true if there may be more to do.
     private func readFrame() -> Bool {
         guard !stream.input.isEmpty, !stream.isOutputFull else { return false }
         do throws(SPOPFault) {
@@ -167,16 +167,16 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         case .disconnect:
             stream.input.consume(frame.length)
             disconnect(.none)
-        // A second greeting, or a question before it.
+        // A second hello, or a request before the hello.
         case .hello, .notify: throw .frameInvalid
         case .unknown: stream.input.consume(frame.length)
         }
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     // MARK: Questions
 
-    /// Begins with the request in question, whose head is there.
+    /// Begins the request in question, whose head is complete.
     private func begin(_ asked: Result<Void, SPOPNotification.Fault>) {
         phase = .exchange
         guard prepare(asked) else { return }
@@ -184,7 +184,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         run.tally.handedOver(by: worker.loop)
     }
 
-    /// Makes the exchange ready; `false`: the question was answered. Apart from the start, as in `Forwarding`.
+    /// Prepares the exchange, and returns false if the request was answered. Separate from the start, as in `Forwarding`.
     private func prepare(_ asked: Result<Void, SPOPNotification.Fault>) -> Bool {
         let name = caller.listener.name
         if case .failure(let fault) = asked {
@@ -192,7 +192,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
             return false
         }
         switch head.withSpan({ parser.parse($0) }) {
-        case .complete(head.count) where caller.listener.isAuthority: break
+        case .complete(head.count) where caller.listener.answersAuthRequests: break
         case .refused(let error):
             refuse(LocalReply(error))
             return false
@@ -200,7 +200,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
             refuse(LocalReply(.argumentInvalid, listener: name))
             return false
         }
-        accessNote = AccessNote.begin(caller, on: worker, hasHead: true)
+        accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: true)
         if let refusal = Admission.refusal(ofAskingBy: caller) {
             refuse(refusal)
             return false
@@ -208,8 +208,8 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         let original = parser.head.withoutBody
         let refusal: UpstreamRequest.Refusal? = head.withSpan { bytes in
             do throws(UpstreamRequest.Refusal) {
-                try run.admit(subrequest: original, in: bytes)
-                run.begin(subrequest: original, in: bytes, for: self)
+                try run.admit(authRequest: original, in: bytes)
+                run.begin(authRequest: original, in: bytes, for: self)
                 return nil
             } catch {
                 return error
@@ -220,18 +220,18 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         return false
     }
 
-    /// The request may not go, and this is why.
+    /// Denies the request with a reply.
     private func refuse(_ reply: LocalReply, of upstream: String? = nil) {
-        write(noted(reply, of: upstream))
-        accessNote?.status = reply.status
+        write(recorded(reply, of: upstream))
+        accessBuilder?.status = reply.status
         requestEnded()
     }
 
-    private func noted(_ reply: LocalReply, of upstream: String?) -> LocalReply {
+    private func recorded(_ reply: LocalReply, of upstream: String?) -> LocalReply {
         let id = run.id
-        if accessNote == nil { accessNote = AccessNote.begin(caller, on: worker, hasHead: false) }
-        accessNote?.take(reply, id: id, upstream: upstream)
-        return run.noted(reply, of: upstream, id: id)
+        if accessBuilder == nil { accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: false) }
+        accessBuilder?.take(reply, id: id, upstream: upstream)
+        return run.recorded(reply, of: upstream, id: id)
     }
 
     private func write(_ reply: LocalReply) {
@@ -243,12 +243,12 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private func endAcknowledgement() {
         writer.end(to: &stream.output)
         if !staysOpen { writer.disconnect(.none, to: &stream.output) }
-        worker.note(self)
+        worker.enqueue(self)
     }
 
-    /// The question is answered.
+    /// Ends the request in question, which is answered.
     private func requestEnded() {
-        accessNote?.isWhole = !run.tally.isBroken
+        accessBuilder?.isWhole = !run.tally.isBroken
         endAccess()
         run.release()
         hasServed = true
@@ -260,28 +260,28 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
             timer.arm(at: worker.loop.now + worker.quietDelay)
         } else {
             phase = .closing
-            // The rest is bound by the time for writing.
+            // From here on, the write timeout applies.
             timer.disarm()
         }
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     private func endAccess() {
-        guard let note = accessNote else { return }
-        accessNote = nil
-        note.write(for: caller, on: worker, exchange: run.running) { describe in
+        guard let builder = accessBuilder else { return }
+        accessBuilder = nil
+        builder.write(for: caller, on: worker, exchange: run.running) { describe in
             head.withSpan { describe(parser.head, $0) }
         }
     }
 
     // MARK: Ends
 
-    /// Ends the connection, and says why.
+    /// Ends the connection with a reason.
     private func disconnect(_ fault: SPOPFault) {
         writer.disconnect(fault, to: &stream.output)
         phase = .closing
         timer.disarm()
-        worker.note(self)
+        worker.enqueue(self)
     }
 
     private func flush() {
@@ -340,7 +340,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     }
 }
 
-extension SPOPConnection: SubrequestCaller {
+extension SPOPConnection: AuthRequestCaller {
     var callerUser: UInt32? { caller.callerUser }
 
     func writeFields(
@@ -351,10 +351,10 @@ extension SPOPConnection: SubrequestCaller {
         }
     }
 
-    /// The request may go with these fields.
-    func exchangeAuthorizes(_ answer: SubrequestAnswer) {
+    /// Allows the request, with the fields of `answer`.
+    func exchangeAuthorizes(_ answer: AuthRequestAnswer) {
         run.tally.status = 200
-        accessNote?.status = 200
+        accessBuilder?.status = 200
         writer.beginAcknowledgement(stream: frame.stream, number: frame.number)
         writer.variable("status", number: 200)
         answer.forEachField { writer.variable("field_", $0, text: $1) }
@@ -370,11 +370,11 @@ extension SPOPConnection: SubrequestCaller {
             let reply = LocalReply(
                 .loginFailed,
                 detail: """
-                    The fields of the sessions take \(writer.count) bytes, and HAProxy takes frames of \(limit). \
-                    Raise its tune.bufsize.
+                    The fields of the sessions take \(writer.count) bytes, but HAProxy takes frames of at most \(limit). \
+                    Raise tune.bufsize in HAProxy.
                     """)
-            accessNote?.status = reply.status
-            return write(noted(reply, of: run.upstream?.plan.name))
+            accessBuilder?.status = reply.status
+            return write(recorded(reply, of: run.upstream?.plan.name))
         }
         endAcknowledgement()
     }

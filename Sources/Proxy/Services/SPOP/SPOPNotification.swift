@@ -3,15 +3,15 @@
 
 internal import HTTPWire
 
-/// The request that HAProxy asks about: the one message `authorize` of a frame, with what HAProxy calls `method`, `pathq` and `req.hdrs`.
+/// The request in question: the one message `authorize` of a frame, with HAProxy's `method`, `pathq` and `req.hdrs`.
 struct SPOPNotification: Equatable {
-    /// Why it is not clear which request is meant.
+    /// The reason why the request in question is unclear.
     enum Fault: Error, Equatable {
-        /// There is not one message, or not of that name.
+        /// There is not exactly one message, or its name is not `authorize`.
         case messageUnknown
-        /// One of the three arguments is missing, there twice, or no text.
+        /// An argument is missing, repeated, or not text.
         case argumentsIncomplete
-        /// An argument has what would end it, or begin another line.
+        /// An argument contains a character that would end it or begin another line.
         case argumentInvalid
     }
 
@@ -19,7 +19,7 @@ struct SPOPNotification: Equatable {
     private let target: ByteRange
     private let fields: ByteRange
 
-    /// What a frame carries. Throws where it is no list of messages.
+    /// Reads a payload. Throws if it is not a list of messages.
     static func read(_ payload: ByteRange, in bytes: Span<UInt8>) throws(SPOPFault) -> Result<SPOPNotification, Fault> {
         var scanner = SPOPScanner(payload)
         var isKnown = false
@@ -41,7 +41,7 @@ struct SPOPNotification: Equatable {
         return .success(SPOPNotification(method: method, target: target, fields: fields))
     }
 
-    /// Writes it as the head that it was. A parser makes of it what it would make of a caller's own.
+    /// Writes the request as a head, which is then parsed like that of any caller.
     func writeHead(in bytes: Span<UInt8>, to head: inout ByteQueue) {
         head.append(bytes.extracting(method.bounds))
         head.append(UInt8(ascii: " "))
@@ -54,7 +54,7 @@ struct SPOPNotification: Equatable {
         var method: ByteRange?
         var target: ByteRange?
         var fields: ByteRange?
-        /// True if one of the three is there twice.
+        /// True if an argument is repeated.
         private(set) var isAmbiguous = false
         private var seen: UInt8 = 0
 
@@ -75,10 +75,48 @@ struct SPOPNotification: Equatable {
         }
     }
 
-    /// True if it can stand in a request line: neither space nor any control character is in it (RFC 9112 section 3).
+    /// Returns true if the range can be in a request line: no space and no control character (RFC 9112 §3).
     private static func isWord(_ range: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard !range.isEmpty else { return false }
         for index in range.bounds where bytes[index] <= 0x20 || bytes[index] == 0x7F { return false }
         return true
+    }
+}
+
+/// The HAPROXY-HELLO frame, which begins a connection (SPOE.txt section 3.2.4).
+struct SPOPHello: Equatable {
+    /// The largest frame that both peers accept, in bytes.
+    let frameLimit: Int
+    /// True if HAProxy only checks whether the agent is there.
+    let isHealthCheck: Bool
+
+    /// Reads a payload.
+    init(_ payload: ByteRange, in bytes: Span<UInt8>) throws(SPOPFault) {
+        var scanner = SPOPScanner(payload)
+        var (versions, size, hasCapabilities, isHealthCheck): (ByteRange?, UInt64?, Bool, Bool) = (
+            nil, nil, false, false
+        )
+        while !scanner.isAtEnd {
+            let name = try scanner.text(in: bytes)
+            switch try scanner.value(in: bytes) {
+            case .text(let value) where bytes.matches(name, exactly: "supported-versions"): versions = value
+            case .text where bytes.matches(name, exactly: "capabilities"): hasCapabilities = true
+            case .number(let value) where bytes.matches(name, exactly: "max-frame-size"): size = value
+            case .flag(let value) where bytes.matches(name, exactly: "healthcheck"): isHealthCheck = value
+            case .flag, .number, .other, .text: break
+            }
+        }
+        guard let versions else { throw .versionMissing }
+        // A peer with version 2.1 knows 2.0 as well.
+        guard
+            bytes.text(versions).split(separator: ",").contains(where: { version in
+                version.drop { $0 == " " }.hasPrefix("2.")
+            })
+        else { throw .versionUnsupported }
+        guard let size else { throw .frameSizeMissing }
+        guard hasCapabilities else { throw .capabilitiesMissing }
+        guard size >= SPOPFrame.smallest else { throw .frameSizeUnsupported }
+        frameLimit = Int(min(size, UInt64(SPOPFrame.largest)))
+        self.isHealthCheck = isHealthCheck
     }
 }

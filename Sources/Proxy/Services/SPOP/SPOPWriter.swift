@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPWire
 
-/// Writes the frames of an agent (SPOE.txt section 3.2), each put together aside, for its length stands before it.
+/// Writes the frames of an agent (SPOE.txt section 3.2). Each is built separately, because its length precedes it.
 struct SPOPWriter: ~Copyable {
     private enum Kind: UInt8 {
         case hello = 101
@@ -13,14 +14,14 @@ struct SPOPWriter: ~Copyable {
 
     private var frame = ByteQueue()
 
-    /// The number of bytes of the frame that is being put together.
+    /// The size of the frame under construction, in bytes.
     var count: Int { frame.count }
 
-    /// Gives its memory back.
-    mutating func becomeQuiet() { frame.removeAll(keepingCapacity: 0) }
+    /// Releases the memory.
+    mutating func releaseMemory() { frame.removeAll(keepingCapacity: 0) }
 
-    /// AGENT-HELLO: what both know. Questions may come ahead of answers (`pipelining`), which are in order all the same: where HAProxy
-    /// has to wait for each answer, version 2.6 forgets a question at times that it has queued meanwhile.
+    /// Writes AGENT-HELLO with this agent's properties. With `pipelining`, requests may arrive before earlier answers, which stay
+    /// in order. Without it, HAProxy 2.6 sometimes forgets a queued request.
     mutating func hello(frameLimit: Int, to output: inout ByteQueue) {
         begin(.hello)
         text("version")
@@ -33,7 +34,7 @@ struct SPOPWriter: ~Copyable {
         end(to: &output)
     }
 
-    /// AGENT-DISCONNECT: nothing follows.
+    /// Writes AGENT-DISCONNECT, after which nothing follows.
     mutating func disconnect(_ fault: SPOPFault, to output: inout ByteQueue) {
         begin(.disconnect)
         text("status-code")
@@ -45,32 +46,32 @@ struct SPOPWriter: ~Copyable {
         end(to: &output)
     }
 
-    /// ACK to a frame of HAProxy's; variables follow, and `end`.
+    /// Begins an ACK to a frame of HAProxy. Variables follow, then `end`.
     mutating func beginAcknowledgement(stream: UInt64, number: UInt64) {
         begin(.acknowledgement, stream: stream, number: number)
     }
 
-    /// A variable of the transaction. In its name stands `_` for what a name cannot have.
+    /// Writes a variable of the transaction. Characters that its name cannot have become `_`.
     mutating func variable(_ prefix: StaticString, _ name: Span<UInt8> = Span(), text: Span<UInt8>) {
         setVariable(prefix, name)
         value(text)
     }
 
-    /// A variable of the transaction whose value is a number.
+    /// Writes a variable of the transaction with a number.
     mutating func variable(_ name: StaticString, number: UInt64) {
         setVariable(name, Span())
-        // Signed, of 64 bits: so HAProxy keeps its integers.
+        // Type 4 is a signed 64-bit integer, as HAProxy stores integers.
         frame.append(4)
         self.number(number)
     }
 
-    /// A variable of the transaction that is true.
+    /// Writes a variable of the transaction with the value true.
     mutating func variable(true name: StaticString) {
         setVariable(name, Span())
         frame.append(17)
     }
 
-    /// The frame is whole.
+    /// Completes the frame and appends it to `output`.
     mutating func end(to output: inout ByteQueue) {
         let count = UInt32(clamping: frame.count)
         for shift: UInt32 in [24, 16, 8, 0] { output.append(UInt8(truncatingIfNeeded: count >> shift)) }
@@ -78,7 +79,7 @@ struct SPOPWriter: ~Copyable {
         frame.removeAll()
     }
 
-    /// True if a variable with a name and a value of so many bytes leaves the frame within `limit`.
+    /// Returns true if a variable of `bytes` bytes leaves the frame within `limit`.
     func fits(_ bytes: Int, within limit: Int) -> Bool { frame.count + bytes + 32 <= limit }
 
     // MARK: Elements
@@ -86,14 +87,14 @@ struct SPOPWriter: ~Copyable {
     private mutating func begin(_ kind: Kind, stream: UInt64 = 0, number: UInt64 = 0) {
         frame.removeAll()
         frame.append(kind.rawValue)
-        // The last piece of its payload, and the only one.
+        // The flags: the last, and only, fragment.
         for byte: UInt8 in [0, 0, 0, 1] { frame.append(byte) }
         self.number(stream)
         self.number(number)
     }
 
     private mutating func setVariable(_ prefix: StaticString, _ name: Span<UInt8>) {
-        // The action, its three arguments, and the scope: a transaction.
+        // The action SET-VAR, its three arguments, and the scope: a transaction.
         for byte: UInt8 in [1, 3, 2] { frame.append(byte) }
         number(UInt64(prefix.utf8CodeUnitCount + name.count))
         frame.append(prefix)
@@ -123,10 +124,53 @@ struct SPOPWriter: ~Copyable {
     }
 
     private static func nameByte(_ byte: UInt8) -> UInt8 {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte + 32
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
-        default: UInt8(ascii: "_")
+        byte.isAlphanumeric ? byte.lowercased : UInt8(ascii: "_")
+    }
+}
+
+extension LocalReply {
+    /// Makes the reply to a frame that does not identify a request.
+    init(_ fault: SPOPNotification.Fault, listener: String) {
+        let said =
+            switch fault {
+            case .messageUnknown: "Over SPOP, an auth-request listener takes one message, named authorize."
+            case .argumentsIncomplete:
+                "The message authorize needs method=method target=pathq fields=req.hdrs, each once and not empty."
+            case .argumentInvalid: "The arguments of the message authorize do not form a valid request head."
+            }
+        self.init(
+            .badRequest,
+            detail: "\(said) Fix the configuration of the HAProxy that uses listener \(listener); see the examples.")
+    }
+
+    /// The variables for HAProxy, the most important first: a frame may not have room for all.
+    fileprivate var variables: [(name: String, value: String)] {
+        [
+            ("code", code.rawValue), ("detail", visibleDetail), ("proxy_status", proxyStatus),
+            ("document", plainDocument),
+        ]
+    }
+
+    /// The document in ASCII, in one line. HAProxy would escape any other character, for example as `%0A`.
+    private var plainDocument: String {
+        String(decoding: document, as: UTF8.self).utf16.reduce(into: "") { text, unit in
+            switch unit {
+            case 0x20...0x7E: text.unicodeScalars.append(Unicode.Scalar(UInt8(unit)))
+            case 0x80...:
+                text += "\\u\(Hex.encode(unit))"
+            default: break
+            }
+        }
+    }
+}
+
+extension SPOPWriter {
+    /// Writes a reply as variables of the transaction, as far as a frame of `limit` bytes has room.
+    mutating func write(_ reply: LocalReply, within limit: Int) {
+        variable("status", number: UInt64(reply.status))
+        if let retryAfter = reply.retryAfter { variable("retry_after", number: UInt64(max(0, retryAfter))) }
+        for (name, value) in reply.variables where fits(value.utf8.count, within: limit) {
+            variable("", name.utf8.span, text: value.utf8.span)
         }
     }
 }

@@ -3,52 +3,55 @@
 
 import Testing
 
-@Suite("Schedules of attempts")
+@Suite("Attempt gate model")
 struct AttemptGateModelTests {
-    /// Seeds, so that what one finds can be looked at again: `GateWorld(seed:)`.
+    /// Seeds, so that what one finds can be looked at again: `GateRig(seed:)`.
     @Test(
         "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, no accepted one is latched by a resource, the last attempt is kept, no code is used twice, and nobody gets another's session",
         arguments: 0..<8)
     func schedules(part: Int) {
-        var answers = 0, shared = 0, trials = 0, rejections = 0, renewals = 0, latched = 0, givenUp = 0
-        var confirmations = 0, remembered = 0, spared = 0, codes = 0, restarts = 0
+        var answers = 0, shared = 0, unverifiedSessions = 0, rejections = 0, renewals = 0, latched = 0, givenUp = 0
+        var confirmations = 0, remembered = 0, spared = 0, codes = 0, restarts = 0, together = 0, lost = 0
         for seed in (part * 300)..<((part + 1) * 300) {
-            var world = GateWorld(seed: UInt64(seed))
+            var rig = GateRig(seed: UInt64(seed))
             for step in 0..<150 {
-                world.step()
-                guard world.broken == nil else {
-                    Issue.record("seed \(seed), step \(step): \(world.broken ?? "")")
+                rig.step()
+                guard rig.broken == nil else {
+                    Issue.record("seed \(seed), step \(step): \(rig.broken ?? "")")
                     return
                 }
             }
-            world.settle()
-            guard world.broken == nil else {
-                Issue.record("seed \(seed), at the end: \(world.broken ?? "")")
+            rig.settle()
+            guard rig.broken == nil else {
+                Issue.record("seed \(seed), at the end: \(rig.broken ?? "")")
                 return
             }
-            answers += world.counts.answers
-            shared += world.counts.shared
-            trials += world.counts.trials
-            rejections += world.counts.rejections
-            renewals += world.counts.renewals
-            latched += world.counts.latched
-            confirmations += world.counts.confirmations
-            givenUp += world.counts.givenUp
-            remembered += world.counts.remembered
-            spared += world.counts.spared
-            codes += world.counts.codes
-            restarts += world.counts.restarts
+            answers += rig.counts.answers
+            shared += rig.counts.shared
+            unverifiedSessions += rig.counts.unverifiedSessions
+            rejections += rig.counts.rejections
+            renewals += rig.counts.renewals
+            latched += rig.counts.latched
+            confirmations += rig.counts.confirmations
+            givenUp += rig.counts.givenUp
+            remembered += rig.counts.remembered
+            spared += rig.counts.spared
+            codes += rig.counts.codes
+            restarts += rig.counts.restarts
+            together += rig.counts.together
+            lost += rig.counts.lost
         }
         // The schedules reach what they are about.
         #expect(answers > 4_000)
         #expect(shared > 500)
-        #expect(trials > 200)
+        #expect(unverifiedSessions > 200)
         #expect(rejections > 200)
         #expect(renewals > 50)
         #expect(latched > 200)
         #expect(confirmations > 200)
         #expect(givenUp > 200)
-        #expect(remembered > 30 && restarts > 200, "\(remembered), \(restarts)")
+        #expect(remembered > 20 && restarts > 200, "\(remembered), \(restarts)")
         #expect(spared > 20 && codes > 100, "\(spared), \(codes)")
+        #expect(together > 50 && lost > 10, "\(together), \(lost)")
     }
 }

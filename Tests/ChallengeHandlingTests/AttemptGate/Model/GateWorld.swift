@@ -6,15 +6,16 @@ import HTTPTypes
 import Secrets
 import TestSupport
 
-/// One schedule: callers, logins, a server, an operator and restarts take steps in a random order, and after each step the rules hold.
+/// One schedule: callers, logins, a server, a slow disk, an operator and restarts take steps in a random order, and after each step the
+/// rules hold.
 ///
-/// It drives an `AttemptGate` as the client does (`LoginRunner`, `Exchange+Sessions`), one step of a conversation at a time,
-/// so that anything can happen between two.
-struct GateWorld {
+/// Drives an `AttemptGate` one step at a time, as the client does (`LoginRunner`, `Exchange+Sessions`).
+struct GateRig {
     private static let limits = SessionLimits(waiters: 12, keys: 8)
     var gate = AttemptGate<Int>(limits: limits)
-    /// What is on disk.
-    var kept = AttemptRecord()
+    var disk = ModelDisk()
+    /// What goes on when its change is on disk.
+    var writes: [ModelWrite] = []
     var server = ModelServer()
     var now: Int64 = 1_000_000
     var exchanges: [Int: ModelExchange] = [:]
@@ -26,12 +27,6 @@ struct GateWorld {
     private var lastExchange = 0
     private var random: SplitMix
 
-    /// What has happened, so that a test can tell that its schedules were no idle ones.
-    struct Counts {
-        var answers = 0, logins = 0, trials = 0, rejections = 0, shared = 0, renewals = 0, latched = 0, givenUp = 0
-        var confirmations = 0, resources = 0, remembered = 0, spared = 0, codes = 0, restarts = 0
-    }
-
     init(seed: UInt64) {
         random = SplitMix(state: seed)
         for name in ["ann", "bob", "carl", "dora"] { server.accounts[name] = .init() }
@@ -40,6 +35,7 @@ struct GateWorld {
     // MARK: Steps
 
     mutating func step() {
+        if Int.random(in: 0..<3, using: &random) == 0 { write() }
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<28: begin()
         case 28..<55: answerOne()
@@ -61,8 +57,10 @@ struct GateWorld {
     /// Lets everything that is under way come to its end.
     mutating func settle() {
         server.isDown = false
-        for _ in 0..<1_000 where broken == nil && !(exchanges.isEmpty && logins.isEmpty && confirmations.isEmpty) {
+        for _ in 0..<1_000
+        where broken == nil && !(exchanges.isEmpty && logins.isEmpty && confirmations.isEmpty && writes.isEmpty) {
             now += 10
+            write()
             if !confirmations.isEmpty { endConfirmation() } else if logins.isEmpty { answerOne() } else { endLogin() }
             checkRules()
         }
@@ -79,26 +77,26 @@ struct GateWorld {
     private mutating func ask(_ exchange: Int, _ key: SessionKey, _ resource: Int, rejected: UInt64?, rounds: Int) {
         let before = gate.sessions.held(key)
         exchanges[exchange] = nil
-        let refused = rejected.map { RefusedUse(place: place(resource, key), generation: $0) }
-        switch gate.ask(for: key, rejected: rejected, after: refused, waiter: exchange, now: now) {
-        case .use(let held): send(exchange, key, held, resource, isTrial: false, rounds: rounds)
-        case .prove(let held): send(exchange, key, held, resource, isTrial: true, rounds: rounds)
+        let refused = rejected.map { RefusedUse(key: place(resource, key), generation: $0) }
+        switch gate.requestSession(key, rejected: rejected, after: refused, waiter: exchange, now: now) {
+        case .use(let held): send(exchange, key, held, resource, isUnverified: false, rounds: rounds)
+        case .verify(let held): send(exchange, key, held, resource, isUnverified: true, rounds: rounds)
         case .wait:
             exchanges[exchange] = .waiting(key, resource: resource)
             counts.shared += 1
-        case .go:
+        case .logIn:
             if let before, before.generation != rejected, !before.isExpired(at: now) {
                 broken = "a login while a session was there"
             }
             exchanges[exchange] = .waiting(key, resource: resource)
             startLogin(key)
-        case .no, .overloaded: break
+        case .refuse, .overloaded: break
         }
     }
 
     private mutating func startLogin(_ key: SessionKey) {
-        if let other = logins.first(where: { $0.key.isSibling(of: key) }) {
-            broken = "two logins at once: \(other.key)"
+        if let other = logins.map(\.key).first(where: key.isSibling) ?? writes.map(\.key).first(where: key.isSibling) {
+            broken = "two logins at once: \(other)"
         }
         if confirmations.contains(where: { $0.key.isSibling(of: key) }) {
             broken = "a login beside a confirmation: \(key)"
@@ -121,54 +119,88 @@ struct GateWorld {
             return tell(
                 gate.sessions.finish(login.key, with: .failure(late), now: now, chance: chance()), of: login.key)
         }
-        let result = result(of: login)
-        tell(gate.sessions.finish(login.key, with: result, now: now, chance: chance()), of: login.key)
-    }
-
-    private mutating func result(of login: ModelLogin) -> Result<Session, LoginFailure> {
         let key = login.key
-        guard let password = login.password else { return .failure(failure(.latched, key)) }
-        if ModelKeys.isUnproven(key) {
+        guard let password = login.password else { return finish(key, .failure(failure(.latched, key))) }
+        if ModelKeys.isUnverified(key) {
             let credential = Credential(name: key.credential, fields: ["password": Secret("\(password)")])
             let use = CredentialUse(key: ModelKeys.latch(key), credential: credential)
-            return .success(Session(unproven: use, fields: [field("\(key.credential)/=\(password)")]))
+            return finish(
+                key, .success(Session(unverified: use, fields: [field("\(key.credential)/=\(password)")])))
         }
-        if server.isDown { return .failure(failure(.failed, key)) }
+        if let refusal = refusal(of: password, key) { return finish(key, .failure(refusal)) }
+        guard ModelKeys.hasCodes(key) else { return send(password, key) }
+        let step = now / 30_000
+        let (usedUntil, change) = gate.use(
+            code: key.credential, stepEnding: (step + 1) * 30_000, isUsed: true, now: now)
+        if usedUntil != nil { return finish(key, .failure(failure(.failed, key))) }
+        // Not before that is on disk: a restart must not use the code again.
+        writes.append(ModelWrite(key: key, ticket: keep(change), next: .send(password, code: step)))
+    }
+
+    /// Why a password is not sent; `nil`: it is.
+    private mutating func refusal(of password: Int, _ key: SessionKey) -> LoginFailure? {
+        if server.isDown { return failure(.failed, key) }
         let remaining = Int64(server.accounts[key.credential]?.remaining ?? 0)
         let refusal = gate.refusal(
             ModelKeys.latch(key), digests(password), remaining: .count(remaining), keeping: 1, now: now)
-        if let refusal {
-            if refusal.failure.code == .attemptsKept { counts.spared += 1 }
-            return .failure(refusal.failure)
+        guard let refusal else { return nil }
+        if refusal.failure.code == .attemptsKept { counts.spared += 1 }
+        return refusal.failure
+    }
+
+    /// A password goes to the server, and is judged. Those who wait are told when what came of it is on disk.
+    private mutating func send(_ password: Int, _ key: SessionKey) {
+        guard server.takes(password, of: key.credential) else {
+            let ticket = reject(password, key)
+            return writes.append(
+                ModelWrite(
+                    key: key, ticket: ticket, refused: password, next: .finish(.failure(failure(.rejected, key)))))
         }
-        if ModelKeys.hasCodes(key) {
-            let step = now / 30_000
-            let (usedUntil, change) = gate.use(
-                code: key.credential, stepEnding: (step + 1) * 30_000, isUsed: true, now: now)
-            keep(change)
-            if usedUntil != nil { return .failure(failure(.failed, key)) }
+        let ends = Bool.random(using: &random) ? now + Int64.random(in: 1_000..<200_000, using: &random) : nil
+        let session = Session(fields: [field(server.token(for: key.credential))], expiresAt: ends)
+        writes.append(ModelWrite(key: key, ticket: mark(password, key), next: .finish(.success(session))))
+    }
+
+    private mutating func finish(_ key: SessionKey, _ result: Result<Session, LoginFailure>) {
+        tell(gate.sessions.finish(key, with: result, now: now, chance: chance()), of: key)
+    }
+
+    private mutating func reject(_ password: Int, _ key: SessionKey) -> AttemptQueue.Ticket? {
+        counts.rejections += 1
+        return keep(
+            gate.record(.rejected(.init(reason: .rejected, closedAt: now)), of: ModelKeys.latch(key), digests(password))
+        )
+    }
+
+    private mutating func mark(_ password: Int, _ key: SessionKey) -> AttemptQueue.Ticket? {
+        keep(gate.record(.accepted(Acceptance(path: nil, at: now)), of: ModelKeys.latch(key), digests(password)))
+    }
+
+    private mutating func keep(_ new: AttemptChange?) -> AttemptQueue.Ticket? { new.map { disk.queue.enqueue($0) } }
+
+    /// The disk ends a write or begins one; who waited for it goes on.
+    private mutating func write() {
+        let latches = gate.record.latches
+        let written = disk.turn(&gate)
+        if written > 1 { counts.together += 1 }
+        if gate.record.latches != latches { broken = "a write has closed or opened a latch" }
+        let ready = writes.filter { disk.has($0.ticket) }
+        writes.removeAll { disk.has($0.ticket) }
+        for write in ready { resume(after: write) }
+    }
+
+    private mutating func resume(after write: ModelWrite) {
+        let key = write.key
+        switch write.next {
+        case .send(let password, let step):
+            if let refusal = refusal(of: password, key) { return finish(key, .failure(refusal)) }
             counts.codes += 1
             server.took(code: step, of: key.credential)
+            send(password, key)
+        case .finish(let result): finish(key, result)
+        case .end(let generation, let failure):
+            tell(gate.sessions.reject(key, generation: generation, failure, now: now), of: key)
         }
-        guard server.takes(password, of: key.credential) else { return .failure(reject(password, key)) }
-        mark(password, key)
-        let ends = Bool.random(using: &random) ? now + Int64.random(in: 1_000..<200_000, using: &random) : nil
-        return .success(Session(fields: [field(server.token(for: key.credential))], expiresAt: ends))
-    }
-
-    private mutating func reject(_ password: Int, _ key: SessionKey) -> LoginFailure {
-        counts.rejections += 1
-        keep(gate.note(.rejected(Latch(reason: .rejected, closedAt: now)), ModelKeys.latch(key), digests(password)))
-        return failure(.rejected, key)
-    }
-
-    private mutating func mark(_ password: Int, _ key: SessionKey) {
-        keep(gate.note(.accepted(Acceptance(path: nil, at: now)), ModelKeys.latch(key), digests(password)))
-    }
-
-    /// What the gate wants kept is on disk before anybody is told.
-    private mutating func keep(_ change: AttemptChange?) {
-        if let change { kept.apply(change) }
     }
 
     private mutating func isLatched(_ password: Int, _ key: SessionKey) -> Bool {
@@ -176,38 +208,39 @@ struct GateWorld {
     }
 
     private mutating func send(
-        _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ resource: Int, isTrial: Bool, rounds: Int
+        _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ resource: Int, isUnverified: Bool, rounds: Int
     ) {
         if !held.text.hasPrefix("\(key.credential)/") { broken = "\(key) got the session \(held.text)" }
-        if isTrial { counts.trials += 1 }
+        if isUnverified { counts.unverifiedSessions += 1 }
         if let password = held.password, isLatched(password, key) {
             broken = "a rejected credential is sent again"
         }
-        exchanges[exchange] = .sent(key, held, resource: resource, isTrial: isTrial, rounds: rounds)
+        exchanges[exchange] = .sent(key, held, resource: resource, isUnverified: isUnverified, rounds: rounds)
     }
 
     /// The server answers one of the requests that are under way.
     private mutating func answerOne() {
         let sent = exchanges.keys.sorted().filter { if case .sent = exchanges[$0] { true } else { false } }
         guard let exchange = sent.randomElement(using: &random),
-            case .sent(let key, let held, let resource, let isTrial, let rounds) = exchanges[exchange]
+            case .sent(let key, let held, let resource, let isUnverified, let rounds) = exchanges[exchange]
         else { return }
         exchanges[exchange] = nil
         counts.answers += 1
         if server.isDown {
-            if isTrial { judge(exchange, key, held, .undecided) }
+            if isUnverified { recordVerification(by: exchange, key, held, .undecided) }
         } else if let password = held.password {
             let isForbidden = resource == ModelResource.forbidden
             if isForbidden { counts.resources += 1 }
             if server.takes(password, of: key.credential), !isForbidden {
-                gate.refusals.forget(place(resource, key))
-                if isTrial {
-                    mark(password, key)
-                    judge(exchange, key, held, .accepted)
+                gate.refusals.removeRefusals(at: place(resource, key))
+                if isUnverified {
+                    // Nobody waits for it.
+                    _ = mark(password, key)
+                    recordVerification(by: exchange, key, held, .accepted)
                 }
-            } else if gate.passes(place(resource, key), generation: held.generation, now: now) {
+            } else if gate.passesChallenge(at: place(resource, key), generation: held.generation, now: now) {
                 counts.remembered += 1
-                if isTrial { judge(exchange, key, held, .undecided) }
+                if isUnverified { recordVerification(by: exchange, key, held, .undecided) }
             } else {
                 refused(exchange, key, held, resource, password, rounds)
             }
@@ -223,10 +256,10 @@ struct GateWorld {
     private mutating func refused(
         _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ resource: Int, _ password: Int, _ rounds: Int
     ) {
-        switch gate.sessions.doubt(key, generation: held.generation, waiter: exchange, now: now) {
-        case .keep, .overloaded: judge(exchange, key, held, .undecided)
+        switch gate.sessions.requestConfirmation(of: key, generation: held.generation, waiter: exchange, now: now) {
+        case .keep, .overloaded: recordVerification(by: exchange, key, held, .undecided)
         case .over:
-            judge(exchange, key, held, .undecided)
+            recordVerification(by: exchange, key, held, .undecided)
             if rounds < 8 { ask(exchange, key, resource, rejected: held.generation, rounds: rounds + 1) }
         case .wait: exchanges[exchange] = .waiting(key, resource: resource)
         case .confirm(let session):
@@ -250,14 +283,17 @@ struct GateWorld {
         if isMarked, server.accounts[key.credential]?.password == password {
             broken = "\(key.credential)'s password \(password), which was accepted, is latched by one resource"
         }
-        let failure = reject(password, key)
-        tell(gate.sessions.reject(key, generation: held.generation, failure, now: now), of: key)
+        let ticket = reject(password, key)
+        writes.append(
+            ModelWrite(
+                key: key, ticket: ticket, refused: password,
+                next: .end(generation: held.generation, failure(.rejected, key))))
     }
 
-    private mutating func judge(
-        _ exchange: Int, _ key: SessionKey, _ held: HeldSession, _ proof: SessionTable<Int>.Proof
+    private mutating func recordVerification(
+        by exchange: Int, _ key: SessionKey, _ held: HeldSession, _ result: SessionTable<Int>.VerificationResult
     ) {
-        tell(gate.sessions.judge(key, generation: held.generation, proof, by: exchange), of: key)
+        tell(gate.sessions.recordVerification(of: key, generation: held.generation, result, by: exchange), of: key)
     }
 
     private mutating func tell(
@@ -272,11 +308,12 @@ struct GateWorld {
             switch outcome {
             case .askAgain: ask(waiter, wanted, resource, rejected: nil, rounds: 0)
             case .failed: break
-            case .prove(_, let held): send(waiter, wanted, held, resource, isTrial: true, rounds: 0)
+            case .verify(_, let held): send(waiter, wanted, held, resource, isUnverified: true, rounds: 0)
             case .kept(let held, isConfirmed: true) where resource == ModelResource.forbidden:
-                gate.refusals.noteRefusal(
-                    RefusedUse(place: place(resource, wanted), generation: held.generation), now: now)
-            case .kept(let held, _), .won(let held): send(waiter, wanted, held, resource, isTrial: false, rounds: 0)
+                gate.refusals.recordRefusal(
+                    RefusedUse(key: place(resource, wanted), generation: held.generation), now: now)
+            case .kept(let held, _), .established(let held):
+                send(waiter, wanted, held, resource, isUnverified: false, rounds: 0)
             }
         }
     }
@@ -285,8 +322,8 @@ struct GateWorld {
     private mutating func giveUp() {
         guard let exchange = exchanges.keys.sorted().randomElement(using: &random) else { return }
         switch exchanges.removeValue(forKey: exchange) {
-        case .waiting(let key, _): gate.sessions.leave(key, waiter: exchange)
-        case .sent(let key, let held, _, isTrial: true, _): judge(exchange, key, held, .undecided)
+        case .waiting(let key, _): gate.sessions.removeWaiter(exchange, of: key)
+        case .sent(let key, let held, _, isUnverified: true, _): recordVerification(by: exchange, key, held, .undecided)
         case .sent, nil: break
         }
     }
@@ -307,7 +344,7 @@ struct GateWorld {
 
     private mutating func unlatch() {
         let key = pickKey()
-        keep(gate.unlatch(key.challenge).change)
+        _ = keep(gate.unlatch(key.challenge).change)
         for one in ModelKeys.all where one.challenge == key.challenge {
             server.accounts[one.credential]?.refusals = [:]
             server.accounts[one.credential]?.remaining = 2
@@ -317,9 +354,16 @@ struct GateWorld {
     /// The process dies and comes back: what is on disk is all that it knows.
     private mutating func restart() {
         counts.restarts += 1
-        // A value whose refusal was not yet judged may be sent once more: no more than its address was known of it.
-        for (key, _, password) in confirmations { server.accounts[key.credential]?.refusals[password, default: 1] -= 1 }
-        gate = AttemptGate(limits: Self.limits, record: kept)
+        // A value whose refusal was not yet judged may be sent once more: no more than its address was known of it. So may one whose
+        // refusal nobody was told, as it was on its way to the disk.
+        let untold = writes.compactMap { write in write.refused.map { (write.key, $0) } }
+        counts.lost += untold.count
+        for (key, password) in confirmations.map({ ($0.key, $0.password) }) + untold {
+            server.accounts[key.credential]?.refusals[password, default: 1] -= 1
+        }
+        disk.crash(isWritten: Bool.random(using: &random))
+        writes = []
+        gate = AttemptGate(limits: Self.limits, record: disk.record)
         exchanges = [:]
         logins = []
         confirmations = []
@@ -333,42 +377,11 @@ struct GateWorld {
             switch Int.random(in: 0..<3, using: &random) {
             case 0: isDue && gate.sessions.beginRenewal(key, now: now)
             case 1: gate.sessions.beginRecovery(key, now: now)
-            default: gate.sessions.beginKeeping(key, now: now)
+            default: gate.sessions.beginProactiveLogin(key, now: now)
             }
         guard begins else { return }
         counts.renewals += 1
         startLogin(key)
-    }
-
-    // MARK: Rules
-
-    private mutating func checkRules() {
-        for (name, account) in server.accounts {
-            // A value that the server never took is refused once; one that it took is in doubt at first (rules 3 and 4).
-            for (password, count) in account.refusals where count > 1 && !account.taken.contains(password) {
-                broken = broken ?? "\(name)'s wrong password \(password) was sent \(count) times"
-            }
-            if account.codes.values.contains(where: { $0 > 1 }) { broken = broken ?? "\(name)'s code was used twice" }
-        }
-        // Logins of this challenge are told how many attempts remain; nothing else sends its passwords.
-        for name in ["ann", "bob"] where server.accounts[name]?.remaining ?? 1 < 1 {
-            broken = broken ?? "\(name)'s last attempt was used"
-        }
-        for exchange in exchanges.keys.sorted() {
-            guard case .waiting(let key, _) = exchanges[exchange] else { continue }
-            let isTried = exchanges.values.contains {
-                if case .sent(key, _, _, isTrial: true, _) = $0 { true } else { false }
-            }
-            let isConfirmed = confirmations.contains { $0.key.isSibling(of: key) }
-            if !isTried, !isConfirmed, !logins.contains(where: { $0.key.isSibling(of: key) }) {
-                broken = broken ?? "\(exchange) waits for \(key), and nobody will tell it"
-            }
-        }
-        // One that was tried while its credential was found to be wrong may still be under way when the next is tried.
-        let tried = exchanges.values.compactMap {
-            if case .sent(_, let held, _, isTrial: true, _) = $0 { held.generation } else { nil }
-        }
-        if Set(tried).count < tried.count { broken = broken ?? "two try one session" }
     }
 
     // MARK: Helpers

@@ -79,7 +79,7 @@ struct ModelLogin {
 enum ModelExchange {
     case waiting(SessionKey, resource: Int)
     /// Sent with a session, as the one who tries it or as one of many.
-    case sent(SessionKey, HeldSession, resource: Int, isTrial: Bool, rounds: Int)
+    case sent(SessionKey, HeldSession, resource: Int, isUnverified: Bool, rounds: Int)
 }
 
 /// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme
@@ -97,7 +97,7 @@ enum ModelKeys {
     /// True of a login with a one-time password.
     static func hasCodes(_ key: SessionKey) -> Bool { key.credential == "bob" }
 
-    static func isUnproven(_ key: SessionKey) -> Bool { key.challenge == "corp" }
+    static func isUnverified(_ key: SessionKey) -> Bool { key.challenge == "corp" }
 
     static func latch(_ key: SessionKey) -> LatchKey {
         LatchKey(origin: key.origin, challenge: key.challenge, credential: key.credential)

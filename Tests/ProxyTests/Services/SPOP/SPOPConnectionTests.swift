@@ -8,12 +8,12 @@ import Proxy
 import Secrets
 import Testing
 
-@Suite("HAProxy that asks an authority")
+@Suite("HAProxy that asks an auth-request listener")
 struct SPOPConnectionTests {
-    private func authority(
+    private func rig(
         limits: WorkerLimits = WorkerLimits(), _ token: String = "t", name: HTTPField.Name = .authorization
-    ) throws -> Authority {
-        try Authority(
+    ) throws -> AuthRequestRig {
+        try AuthRequestRig(
             { port in
                 let login = Authenticator.scripted(port: port) { number, _, _ in
                     Session(fields: [InjectedField(name: name, value: Secret("\(token)\(number)"))])
@@ -22,22 +22,22 @@ struct SPOPConnectionTests {
             }, limits: limits)
     }
 
-    @Test("gets the fields of the session as variables, won once; nothing goes upstream")
+    @Test("HAProxy gets the session's fields as variables from one login; nothing goes upstream")
     func fields() throws {
         let name = try #require(HTTPField.Name("X-Api-Key"))
-        let authority = try authority(name: name)
-        let haproxy = try SPOPPeer.greeting(authority)
+        let rig = try rig(name: name)
+        let haproxy = try SPOPPeer.greeting(rig)
         for number in 1...3 as ClosedRange<UInt64> {
             let variables = try haproxy.ask("POST", "/a?b=c", "Content-Length: 5\r\n", stream: 1 << 40, number: number)
             #expect(variables == ["status": .number(200), "field_x_api_key": .text("t1")])
         }
-        #expect(authority.proxy.log.count == 1 && authority.heads.isEmpty)
+        #expect(rig.proxy.log.count == 1 && rig.heads.isEmpty)
     }
 
-    @Test("is answered frame by frame, however the bytes come")
+    @Test("HAProxy is answered frame by frame, however the bytes arrive")
     func pieces() throws {
-        let authority = try authority()
-        let haproxy = try SPOPPeer(authority)
+        let rig = try rig()
+        let haproxy = try SPOPPeer(rig)
         for byte in SPOPPeer.hello() + SPOPPeer.question(stream: 1) { try haproxy.peer.send([byte]) }
         try haproxy.peer.send(
             SPOPPeer.question(stream: 2) + SPOPPeer.frame(77, [1, 2]) + SPOPPeer.question(stream: 300))
@@ -47,9 +47,9 @@ struct SPOPConnectionTests {
         }
     }
 
-    @Test("is told of cookies in one field with the caller's, or that none may go")
+    @Test("HAProxy gets cookies in one field with the caller's, or the removal of all")
     func cookies() throws {
-        let authority = try Authority { port in
+        let rig = try AuthRequestRig { port in
             let login = Authenticator.scripted(port: port, trigger: .ahead, isAhead: true) { _, _, conversation in
                 var jar = CookieJar()
                 if let url = WebURL("http://127.0.0.1:\(port)/deep/login") {
@@ -59,7 +59,7 @@ struct SPOPConnectionTests {
             }
             return .bank(port: port, logins: [login])
         }
-        let haproxy = try SPOPPeer.greeting(authority)
+        let haproxy = try SPOPPeer.greeting(rig)
         #expect(
             try haproxy.ask("GET", "/deep/a", "cookie: a=1; sid=evil\r\n")
                 == ["status": .number(200), "field_cookie": .text("a=1; sid=one")])
@@ -72,15 +72,15 @@ struct SPOPConnectionTests {
         #expect(try haproxy.ask("GET", "/other") == ["status": .number(200)])
     }
 
-    @Test("learns why a request is denied, with the status that its caller would have got")
+    @Test("HAProxy gets the reason of a denial, with the status for its caller")
     func denial() throws {
-        let authority = try Authority { port in
+        let rig = try AuthRequestRig { port in
             let login = Authenticator.scripted(port: port) { _, _, _ async throws(LoginFailure) in
                 throw LoginFailure(.rejected, challenge: "bank", detail: "Die PIN ist f\u{E4}lsch.\n")
             }
             return .bank(port: port, logins: [login])
         }
-        let haproxy = try SPOPPeer.greeting(authority)
+        let haproxy = try SPOPPeer.greeting(rig)
         let variables = try haproxy.ask()
         #expect(variables["status"] == .number(502) && variables["code"] == .text("login-rejected"))
         #expect(variables["detail"] == .text("Die PIN ist f??lsch.?"))
@@ -89,9 +89,9 @@ struct SPOPConnectionTests {
         #expect(document.utf8.allSatisfy { (0x20...0x7E).contains($0) })
     }
 
-    @Test("is admitted by the request in question")
+    @Test("HAProxy is admitted by the request in question")
     func admission() throws {
-        let haproxy = try SPOPPeer.greeting(try authority())
+        let haproxy = try SPOPPeer.greeting(try rig())
         #expect(try haproxy.ask("TRACE")["code"] == .text("method-not-allowed"))
         #expect(try haproxy.ask("GET", "/a", "sec-fetch-site: cross-site\r\n")["code"] == .text("caller-not-allowed"))
         #expect(try haproxy.ask("GET", "/authority/a")["status"] == .number(200))
@@ -100,17 +100,17 @@ struct SPOPConnectionTests {
         #expect(try haproxy.ask("GET", "/a", "transfer-encoding: chunked\r\n")["status"] == .number(200))
     }
 
-    @Test("gets no session over TCP from an authority without users")
+    @Test("HAProxy gets no session over TCP from an auth-request listener without users")
     func withoutUsers() throws {
-        let authority = try Authority({ port in .bank(port: port) }, users: nil)
-        let haproxy = try SPOPPeer.greeting(authority)
+        let rig = try AuthRequestRig({ port in .bank(port: port) }, users: nil)
+        let haproxy = try SPOPPeer.greeting(rig)
         #expect(try haproxy.ask()["code"] == .text("caller-not-allowed"))
     }
 
-    @Test("is denied where it does not say which request it means, and may go on")
+    @Test("HAProxy is denied if its message identifies no request, and the connection goes on")
     func unclear() throws {
-        let authority = try authority()
-        let haproxy = try SPOPPeer.greeting(authority)
+        let rig = try rig()
+        let haproxy = try SPOPPeer.greeting(rig)
         let (method, target) = (("method", "GET"), ("target", "/a"))
         let fields = ("fields", "host: bank.example\r\n\r\n")
         let whole = [method, target, fields]
@@ -130,12 +130,12 @@ struct SPOPConnectionTests {
             try haproxy.peer.send(SPOPPeer.frame(3, message, stream: 7, number: 1))
             #expect(try haproxy.acknowledgement()["code"] == .text("bad-request"), "message \(index)")
         }
-        #expect(authority.proxy.log.count == 0)
+        #expect(rig.proxy.log.count == 0)
         #expect(try haproxy.ask()["status"] == .number(200))
     }
 
     @Test(
-        "is disconnected with the code of what it has done wrong",
+        "HAProxy is disconnected with the code of its protocol fault",
         arguments: [
             (SPOPPeer.hello(versions: nil), 5), (SPOPPeer.hello(versions: "1.0, 3.0"), 8),
             (SPOPPeer.hello(frameLimit: nil), 6), (SPOPPeer.hello(frameLimit: 255), 9),
@@ -144,25 +144,25 @@ struct SPOPConnectionTests {
             (SPOPPeer.frame(2, []), 0),
         ] as [([UInt8], UInt64)])
     func faults(_ bytes: [UInt8], _ code: UInt64) throws {
-        let haproxy = try SPOPPeer(try authority())
+        let haproxy = try SPOPPeer(try rig())
         try haproxy.peer.send(bytes)
         #expect(try haproxy.end() == code)
     }
 
-    @Test("greets once, and its frames keep to what was agreed")
+    @Test("HAProxy sends one hello, and its frames obey the agreed size")
     func limits() throws {
-        let twice = try SPOPPeer.greeting(try authority())
+        let twice = try SPOPPeer.greeting(try rig())
         try twice.peer.send(SPOPPeer.hello())
         #expect(try twice.end() == 4)
-        let long = try SPOPPeer.greeting(try authority(), frameLimit: 256)
+        let long = try SPOPPeer.greeting(try rig(), frameLimit: 256)
         try long.peer.send(SPOPPeer.question("GET", "/" + String(repeating: "a", count: 256)))
         #expect(try long.end() == 3)
     }
 
-    @Test("is denied where the fields are longer than its frames, and told what to do")
+    @Test("HAProxy is denied if the fields exceed its frames, with the remedy")
     func tooLong() throws {
         let haproxy = try SPOPPeer.greeting(
-            try authority(String(repeating: "t", count: 600)), frameLimit: 400)
+            try rig(String(repeating: "t", count: 600)), frameLimit: 400)
         let variables = try haproxy.ask()
         #expect(variables["code"] == .text("login-failed"))
         guard case .text(let detail) = variables["detail"] else { throw Peer.Problem(doing: "read the detail") }
@@ -171,49 +171,49 @@ struct SPOPConnectionTests {
         #expect(variables["document"] == nil)
     }
 
-    @Test("may look whether somebody is there")
+    @Test("HAProxy may send a health check")
     func healthCheck() throws {
-        let haproxy = try SPOPPeer(try authority())
+        let haproxy = try SPOPPeer(try rig())
         try haproxy.peer.send(SPOPPeer.hello(isHealthCheck: true))
         #expect(try haproxy.frame().type == 101)
         try haproxy.peer.expectEnd()
     }
 
-    @Test("is not waited for in the middle of a frame for ever")
+    @Test("HAProxy is disconnected after a timeout inside a frame")
     func slow() throws {
-        let authority = try authority()
-        let haproxy = try SPOPPeer.greeting(authority)
+        let rig = try rig()
+        let haproxy = try SPOPPeer.greeting(rig)
         #expect(try haproxy.ask()["status"] == .number(200))
         try haproxy.peer.send(Array(SPOPPeer.question().prefix(20)))
-        authority.proxy.pass(.milliseconds(29_999))
+        rig.proxy.pass(.milliseconds(29_999))
         #expect(!haproxy.peer.hasNews)
-        authority.proxy.pass(.milliseconds(1))
+        rig.proxy.pass(.milliseconds(1))
         #expect(try haproxy.end() == 2)
     }
 
-    @Test("is told when the daemon ends: an idle connection at once, another after its answer")
+    @Test("HAProxy is disconnected by a drain: an idle connection at once, another after its answer")
     func drain() throws {
         let gate = Gate()
-        let authority = try Authority { port in
+        let rig = try AuthRequestRig { port in
             let login = Authenticator.scripted(port: port) { _, _, _ in
                 await gate.pass()
                 return .bearer("t")
             }
             return .bank(port: port, logins: [login])
         }
-        let busy = try SPOPPeer.greeting(authority)
+        let busy = try SPOPPeer.greeting(rig)
         try busy.peer.send(SPOPPeer.question())
-        authority.proxy.wait("the login") { authority.proxy.log.count == 1 }
-        let idle = try SPOPPeer.greeting(authority)
+        rig.proxy.wait("the login") { rig.proxy.log.count == 1 }
+        let idle = try SPOPPeer.greeting(rig)
         #expect(try idle.ask("TRACE")["code"] == .text("method-not-allowed"))
-        authority.proxy.server.drain {}
+        rig.proxy.server.drain {}
         #expect(try idle.end() == 0)
         gate.open()
         #expect(try busy.acknowledgement()["status"] == .number(200))
         #expect(try busy.end() == 0)
     }
 
-    @Test("an ordinary listener takes no frames")
+    @Test("an ordinary listener accepts no frames of HAProxy")
     func ordinary() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port))

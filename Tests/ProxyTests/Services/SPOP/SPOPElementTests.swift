@@ -16,7 +16,7 @@ struct SPOPElementTests {
     }
 
     @Test(
-        "numbers are read at the edges of their lengths",
+        "SPOP numbers are read at the limits of each length",
         arguments: [
             (0, [0]), (239, [239]), (240, [240, 0]), (2287, [255, 127]), (2288, [240, 128, 0]),
             (264_431, [255, 255, 127]), (264_432, [240, 128, 128, 0]),
@@ -26,7 +26,7 @@ struct SPOPElementTests {
         #expect(SPOPPeer.number(value) == bytes)
     }
 
-    @Test("the largest number is read, and what is larger or ends early is a fault")
+    @Test("the largest SPOP number is read, and a larger or truncated one is a fault")
     func faults() throws {
         let largest = SPOPPeer.number(.max)
         #expect(try number(largest) == .max)
@@ -38,7 +38,7 @@ struct SPOPElementTests {
         #expect(throws: SPOPFault.frameInvalid) { try number([]) }
     }
 
-    @Test("a frame is read once it is whole, and not before")
+    @Test("a SPOP frame is read once it is complete")
     func whole() throws {
         let bytes = SPOPPeer.question("POST", "/b?c", stream: 70_000, number: 3) + [0, 0]
         for count in 0..<bytes.count - 2 {
@@ -54,7 +54,7 @@ struct SPOPElementTests {
         #expect(String(decoding: head.copy(), as: UTF8.self) == "POST /b?c HTTP/1.1\r\nhost: bank.example\r\n\r\n")
     }
 
-    @Test("each value that there is can be read over, and one that is cut short is a fault")
+    @Test("each type of SPOP value can be skipped, and a truncated value is a fault")
     func values() throws {
         let all: [[UInt8]] = [
             [0], [1], [17], [2, 5], [3, 240, 1], [4, 9], [5, 9], [6, 1, 2, 3, 4],

@@ -22,17 +22,17 @@ struct SPOPPeer {
 
     let peer: Peer
     /// Which lives as long as this.
-    private let authority: Authority
+    private let rig: AuthRequestRig
 
     /// One that has connected.
-    init(_ authority: Authority) throws {
-        self.authority = authority
-        peer = try authority.proxy.connect()
+    init(_ rig: AuthRequestRig) throws {
+        self.rig = rig
+        peer = try rig.proxy.connect()
     }
 
     /// One that has greeted.
-    static func greeting(_ authority: Authority, frameLimit: UInt64 = 16_380) throws -> SPOPPeer {
-        let peer = try SPOPPeer(authority)
+    static func greeting(_ rig: AuthRequestRig, frameLimit: UInt64 = 16_380) throws -> SPOPPeer {
+        let peer = try SPOPPeer(rig)
         try peer.peer.send(hello(frameLimit: frameLimit))
         let answer = try peer.frame()
         #expect(answer.type == 101 && answer.stream == 0 && answer.number == 0)

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// A set of ASCII bytes as two words, so that the test of a byte reads no memory.
+package struct ByteClass: Sendable {
+    @usableFromInline let low: UInt64
+    @usableFromInline let high: UInt64
+
+    @inlinable
+    init(low: UInt64, high: UInt64) {
+        self.low = low
+        self.high = high
+    }
+
+    /// Returns whether the set holds `byte`.
+    @inlinable
+    @inline(__always)
+    package func contains(_ byte: UInt8) -> Bool {
+        let word = byte < 64 ? low : byte < 128 ? high : 0
+        return (word &>> UInt64(byte)) & 1 == 1
+    }
+
+    /// `tchar` of RFC 9110 section 5.6.2: field names, methods, tokens.
+    @inlinable package static var token: ByteClass {
+        ByteClass(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE)
+    }
+
+    /// Bytes of a path besides percent signs: `pchar` and the slash (RFC 3986 section 3.3).
+    @inlinable package static var path: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
+
+    /// Bytes of a query besides percent signs and question marks.
+    ///
+    /// Those of a path, and the characters that RFC 3986 wants encoded and that browsers and many libraries leave as they are (the query percent-encode set of the WHATWG's URL
+    /// standard): brackets, braces, bar, circumflex and backtick. Not the backslash, which some take for a slash.
+    @inlinable package static var query: ByteClass {
+        ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
+    }
+
+    /// `unreserved` of RFC 3986 section 2.3.
+    @inlinable package static var unreserved: ByteClass {
+        ByteClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
+    }
+
+    /// `qdtext` of RFC 9110 section 5.6.4, without obs-text.
+    @inlinable package static var quotedText: ByteClass {
+        ByteClass(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF)
+    }
+}
+
+extension UInt8 {
+    /// HTAB.
+    @inlinable package static var tab: UInt8 { 0x09 }
+    /// LF.
+    @inlinable package static var lineFeed: UInt8 { 0x0A }
+    /// CR.
+    @inlinable package static var carriageReturn: UInt8 { 0x0D }
+    /// SP.
+    @inlinable package static var space: UInt8 { 0x20 }
+
+    /// The byte with an upper-case ASCII letter made lower-case.
+    @inlinable
+    @inline(__always)
+    package var lowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+
+    /// SP or HTAB, the white space of RFC 9110 section 5.6.3.
+    @inlinable
+    @inline(__always)
+    package var isBlank: Bool { self == .space || self == .tab }
+
+    /// DIGIT of RFC 5234, appendix B.1.
+    @inlinable
+    @inline(__always)
+    package var isDigit: Bool { self &- 0x30 < 10 }
+
+    /// ALPHA or DIGIT of RFC 5234, appendix B.1.
+    @inlinable
+    @inline(__always)
+    package var isAlphanumeric: Bool { isDigit || (self | 0x20) &- 0x61 < 26 }
+
+    /// Of a field value: VCHAR, obs-text, SP or HTAB (RFC 9110 section 5.5). CR, LF, NUL and the other controls are not.
+    @inlinable
+    @inline(__always)
+    package var isFieldValue: Bool { (self >= 0x20 && self != 0x7F) || self == .tab }
+
+    /// The value of a hexadecimal digit; `nil` for any other byte.
+    @inlinable
+    @inline(__always)
+    package var hexadecimalValue: UInt8? {
+        if isDigit { return self &- 0x30 }
+        let letter = (self | 0x20) &- 0x61
+        return letter < 6 ? letter &+ 10 : nil
+    }
+}
+
+extension Sequence<UInt8> {
+    /// True if the bytes are a `token` (RFC 9110 §5.6.2): one `tchar` or more.
+    package var isToken: Bool {
+        var isEmpty = true
+        for byte in self {
+            guard ByteClass.token.contains(byte) else { return false }
+            isEmpty = false
+        }
+        return !isEmpty
+    }
+}

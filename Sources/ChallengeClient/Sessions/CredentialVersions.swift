@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Synchronization
+
+/// The credential values used by logins, as keyed digests.
+///
+/// Finds sessions established with an outdated value, so that they are replaced before the server refuses them.
+package final class CredentialVersions: Sendable {
+    /// One value of a credential, with the rising number of its lookup.
+    struct ObservedVersion: Sendable, Equatable {
+        /// The digest; empty if no source knew the credential.
+        var digest: [UInt8]
+        var number: UInt64
+    }
+
+    private struct State: Sendable {
+        /// The values used by the last login of each key, by the credential's name.
+        var used: [SessionKey: [String: ObservedVersion]] = [:]
+        /// The values last seen by the watch.
+        var present: [String: ObservedVersion] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    /// The limit of keys: they include scopes named by upstreams.
+    private static let limit = 4096
+
+    private let digest: @Sendable (Credential) -> [UInt8]
+    private let state = Mutex(State())
+
+    /// Creates an empty table; `digest` distinguishes values and reveals nothing else about them.
+    package init(digest: @escaping @Sendable (Credential) -> [UInt8]) {
+        self.digest = digest
+    }
+
+    /// The names of the credentials that logins have looked up.
+    package var names: Set<String> {
+        state.withLock { Set($0.used.values.flatMap(\.keys)) }
+    }
+
+    /// Returns the number of a lookup that begins now.
+    package func beginLookup() -> UInt64 {
+        state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+    }
+
+    /// Records the value found by the watch in the lookup of that number; `nil` if there is none.
+    ///
+    /// Returns true if the value differs from one that a login used before.
+    @discardableResult
+    package func recordLookup(of name: String, as credential: Credential?, number: UInt64) -> Bool {
+        let observed = ObservedVersion(digest: credential.map(digest) ?? [], number: number)
+        return state.withLock { state in
+            if let present = state.present[name], present.number >= number { return false }
+            let isChange = state.present.updateValue(observed, forKey: name)?.digest != observed.digest
+            return isChange && state.used.values.contains { $0[name].map { $0.isOlder(than: observed) } ?? false }
+        }
+    }
+
+    /// The keys whose last login used a value that was replaced since.
+    ///
+    /// A removed credential does not count: there is no value to log in with.
+    package var outdated: Set<SessionKey> {
+        state.withLock { state in
+            let present = state.present
+            guard !present.isEmpty else { return [] }
+            return Set(
+                state.used.lazy.filter { _, values in
+                    values.contains { name, observed in
+                        present[name].map { !$0.digest.isEmpty && observed.isOlder(than: $0) } ?? false
+                    }
+                }.map(\.key))
+        }
+    }
+
+    /// Returns true if `digest` is of an earlier or removed value of the credential `name`.
+    ///
+    /// False if the credential was never looked up.
+    package func isReplaced(_ digest: [UInt8], of name: String) -> Bool {
+        state.withLock { state in
+            var last = state.present[name]
+            for case let observed? in state.used.values.lazy.map({ $0[name] }) where observed.number > last?.number ?? 0
+            {
+                last = observed
+            }
+            return last.map { $0.digest != digest } ?? false
+        }
+    }
+
+    /// Returns the digests used by the last login of `key`, by the credential's name.
+    package func versions(of key: SessionKey) -> [String: [UInt8]] {
+        state.withLock { state in
+            state.used[key]?.mapValues(\.digest).filter { !$0.value.isEmpty } ?? [:]
+        }
+    }
+
+    /// Records the digests of an adopted session, which an earlier process established.
+    package func record(_ key: SessionKey, _ versions: [String: [UInt8]]) {
+        guard !versions.isEmpty else { return }
+        let number = beginLookup()
+        store(versions.mapValues { ObservedVersion(digest: $0, number: number) }, for: key)
+    }
+
+    /// Forgets the values of that key, whose session is no longer held.
+    func forget(_ key: SessionKey) {
+        state.withLock { _ = $0.used.removeValue(forKey: key) }
+    }
+
+    /// Records the values used by a login, unless its result says nothing about them.
+    func record(_ key: SessionKey, _ recorder: RecordingProvider, _ result: Result<Session, LoginFailure>) {
+        if case .failure(let failure) = result, failure.isUnknown { return }
+        let observations = recorder.observations
+        if !observations.isEmpty { store(observations, for: key) }
+    }
+
+    private func store(_ observations: [String: ObservedVersion], for key: SessionKey) {
+        state.withLock { state in
+            if state.used.count >= Self.limit { state.used.removeAll() }
+            state.used[key] = observations
+        }
+    }
+
+    /// A credential provider that records the lookups of one login.
+    final class RecordingProvider: CredentialProvider {
+        private let credentials: any CredentialProvider
+        private let versions: CredentialVersions
+        private let seen = Mutex<[String: ObservedVersion]>([:])
+
+        init(_ credentials: any CredentialProvider, _ versions: CredentialVersions) {
+            self.credentials = credentials
+            self.versions = versions
+        }
+
+        var observations: [String: ObservedVersion] { seen.withLock { $0 } }
+
+        func credential(named name: String) async throws(CredentialError) -> Credential? {
+            let number = versions.beginLookup()
+            let found = try await credentials.credential(named: name)
+            let observed = ObservedVersion(digest: found.map(versions.digest) ?? [], number: number)
+            seen.withLock { $0[name] = observed }
+            return found
+        }
+
+        func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
+    }
+}
+
+extension CredentialVersions.ObservedVersion {
+    /// Returns true if `other` is a later observation of another value.
+    fileprivate func isOlder(than other: Self) -> Bool { number < other.number && digest != other.digest }
+}

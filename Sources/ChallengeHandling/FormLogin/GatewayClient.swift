@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import HTTPTypes
+internal import Secrets
+
+/// HTTP client of one login at a gateway, with the cookies that it collects.
+struct GatewayClient {
+    /// A page, and if the page or a redirect to it asked for a login.
+    struct Page {
+        var response: ExaminedResponse
+        var asksForLogin: Bool
+    }
+
+    /// The redirects to follow to a page.
+    enum Redirects { case all, none, untilLoginPage }
+
+    /// The number of redirects that are followed to a page.
+    static let redirectLimit = 5
+
+    /// The challenge's name, for failures and steps.
+    let name: String
+    let conversation: Conversation
+    /// Returns whether a response asks for a login.
+    let asksForLogin: (ExaminedResponse) -> Bool
+    /// The timeout of a page.
+    let timeout: Duration
+    private(set) var jar = CookieJar()
+    /// The values extracted from answers so far.
+    private(set) var extracted: [String: Secret] = [:]
+    /// The end of the session as an answer states it, in milliseconds since 1970.
+    private(set) var endsAt: Int64?
+    /// The session whose cookies and fields are sent. `nil` if a new one is being established.
+    private let session: Session?
+
+    init(
+        name: String, conversation: Conversation, timeout: Duration = .seconds(10), session: Session? = nil,
+        asksForLogin: @escaping (ExaminedResponse) -> Bool
+    ) {
+        self.session = session
+        self.timeout = timeout
+        jar = session?.cookies?.snapshot ?? CookieJar()
+        self.name = name
+        self.conversation = conversation
+        self.asksForLogin = asksForLogin
+    }
+
+    /// Fetches a page, following redirects within its origin. Throws if the server is in trouble.
+    mutating func open(_ address: WebURL, _ step: String) async throws(LoginFailure) -> Page {
+        let page = try await fetch(address, step)
+        if let failure = trouble(in: page.response, step) { throw failure }
+        return page
+    }
+
+    /// Fetches a page on behalf of a waiting request. Returns `nil` if the server cannot be reached, since that request
+    /// will report it. Throws if the answer timed out.
+    mutating func fetchIfReachable(_ address: WebURL) async throws(LoginFailure) -> Page? {
+        do throws(LoginFailure) {
+            return try await fetch(address, "page")
+        } catch {
+            if error.code == .timedOut { throw error }
+            return nil
+        }
+    }
+
+    /// Fetches a page, whatever its status.
+    mutating func fetch(
+        _ address: WebURL, _ step: String, following redirects: Redirects = .all
+    ) async throws(LoginFailure) -> Page {
+        var address = address
+        var asksForLogin = false
+        for _ in 0...Self.redirectLimit {
+            var request = SideRequest(
+                method: .get, url: address, fields: [.accept: SideRequest.pageTypes], timeout: timeout)
+            request.allowsPartialBody = true
+            let response = try await send(request, step)
+            asksForLogin = asksForLogin || self.asksForLogin(response)
+            guard redirects == .all || redirects == .untilLoginPage && !asksForLogin,
+                let next = Self.redirectWithinOrigin(in: response)
+            else { return Page(response: response, asksForLogin: asksForLogin) }
+            address = next
+        }
+        throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
+    }
+
+    /// Sends one request with its cookies, and stores the cookies of the answer.
+    mutating func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> ExaminedResponse {
+        var request = request
+        if let cookies = jar.header(for: request.url, now: conversation.now()) {
+            request.fields[values: .cookie] = [cookies.revealText()]
+        }
+        for field in session?.fields ?? [] { request.fields[field.name] = field.value.revealText() }
+        let answer: SideResponse
+        do throws(SideRequestError) {
+            answer = try await conversation.sideRequests.send(request)
+        } catch {
+            report("\(step): no answer, \(error.reason)")
+            throw noAnswer(error, step)
+        }
+        report("\(step): \(answer.status)")
+        if answer.status == 200, answer.body.isEmpty, let coding = answer.fields[.contentEncoding] {
+            report("\(step): the answer cannot be read, its content coding is \(ServerText.name(coding))")
+        }
+        for value in answer.fields[values: .setCookie] {
+            let isKept = jar.store(value, from: request.url, now: conversation.now())
+            _ = session?.cookies?.take(value, from: request.url, now: conversation.now())
+            if !isKept { report("\(step): a cookie that this address may not set was refused") }
+        }
+        return ExaminedResponse(
+            status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
+    }
+
+    /// Stores a cookie of a response that another client received.
+    mutating func store(_ setCookie: String, from url: WebURL) {
+        jar.store(setCookie, from: url, now: conversation.now())
+    }
+
+    /// Extracts a step's values from its answer. Their lifetime counts from `sentAt`, when the request was sent.
+    mutating func extract(
+        _ extraction: GatewayExtraction, from answer: ExaminedResponse, sentAt: Int64
+    ) throws(LoginFailure) {
+        guard !extraction.isEmpty else { return }
+        guard (200...299).contains(answer.status) else { throw unusable("has status \(answer.status)", answer) }
+        do throws(GatewayExtraction.Unusable) {
+            let values = try extraction.values(in: answer.body ?? [])
+            extracted.merge(values.fields) { $1 }
+            if let seconds = values.lifetime {
+                let end = sentAt.addingReportingOverflow(seconds * 1000)
+                endsAt = end.overflow ? nil : end.partialValue
+            }
+            report("taken from the answer: \(extraction.parts.map(\.name).joined(separator: ", "))")
+        } catch {
+            throw unusable(error.reason, answer)
+        }
+    }
+
+    private func unusable(_ reason: String, _ answer: ExaminedResponse) -> LoginFailure {
+        failure(
+            "The server's answer to the login \(reason). Check `login.extract`, and configure `failed` to match a wrong "
+                + "password.", answer)
+    }
+
+    /// Drops all cookies.
+    mutating func clearCookies() { jar = CookieJar() }
+
+    /// Returns the session's cookies. Callers get those of `passed` as well; those of `dropped` were only for the
+    /// login.
+    func cookies(passing passed: Set<String>, dropping dropped: Set<String> = []) -> CookieJar {
+        var jar = jar
+        for name in dropped { jar.remove(name: name) }
+        jar.pass(names: passed)
+        return jar
+    }
+
+    /// Returns a session of `cookies` and `fields`.
+    func session(_ cookies: CookieJar, fields: [InjectedField] = []) -> Session {
+        Session(
+            fields: fields, expiresAt: [cookies.expiresAt, endsAt].compactMap(\.self).min(),
+            cookies: cookies.isEmpty ? nil : SessionCookies(cookies))
+    }
+
+    /// Returns the failure for a response that shows only that the server is in trouble.
+    func trouble(in response: ExaminedResponse, _ step: String) -> LoginFailure? {
+        guard response.status >= 500 || [400, 408, 429].contains(response.status) else { return nil }
+        return failure(
+            "The server answered the \(step) with status \(response.status), which says nothing about the credential. "
+                + "A later request tries again; if the error persists, check the server and the addresses in `login`.",
+            response)
+    }
+
+    /// Returns a failure that says nothing about the credential.
+    func failure(_ detail: String, _ response: ExaminedResponse? = nil) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: name, detail: detail,
+            retryAt: response.flatMap { Moment.retry(after: $0.fields, now: conversation.now()) })
+    }
+
+    /// Returns the address that a redirect names (RFC 9110 §15.4).
+    static func redirect(in response: ExaminedResponse) -> WebURL? {
+        guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {
+            return nil
+        }
+        return response.url.resolving(location)
+    }
+
+    /// Returns the address that a redirect within the origin names. No other redirect is followed.
+    static func redirectWithinOrigin(in response: ExaminedResponse) -> WebURL? {
+        guard let next = redirect(in: response), next.origin == response.url.origin else { return nil }
+        return next
+    }
+
+    /// Returns `reference` resolved against `address`; `other` if there is no reference.
+    func resolve(
+        _ reference: String?, at address: WebURL, else other: WebURL
+    ) throws(LoginFailure) -> WebURL {
+        guard let reference else { return other }
+        guard let resolved = address.resolving(reference) else {
+            throw failure("An address of the login is not valid. Check `login`.")
+        }
+        return resolved
+    }
+
+    func report(_ text: String) {
+        conversation.report(ConversationStep(challenge: name, text: text))
+    }
+
+    private func noAnswer(_ error: SideRequestError, _ step: String) -> LoginFailure {
+        var failure = LoginFailure(error, step: "the \(step)", challenge: name)
+        if error.kind == .timedOut {
+            failure.detail += " `login.timeout` sets the limit."
+        }
+        return failure
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import HTTPTypes
+internal import SettingsReading
+
+/// Settings of one request of a login, and of the page before it.
+package struct LoginStep: Sendable, Equatable {
+    /// Address that the form is submitted to.
+    package enum Target: Sendable, Hashable {
+        /// A configured address.
+        case address(AddressReference)
+        /// The action of the page's own form, at the same origin only.
+        case form
+    }
+
+    /// Encoding of the parameters.
+    package typealias Body = GatewayStep.Body
+
+    /// Page that is fetched first. Its cookies are kept.
+    package var page: AddressReference?
+    /// Address of the step; nil: the preset's.
+    package var target: Target?
+    /// Method.
+    package var method: HTTPRequest.Method = .post
+    /// Parameters, in the order of the file.
+    package var parameters: [NamedTemplate] = []
+    /// True if the hidden inputs of the page's form are sent too; nil: the preset's.
+    package var hiddenFields: Bool?
+    /// Encoding of the parameters.
+    package var body = Body.form
+    /// More fields of the request.
+    package var headers: [InjectedTemplate] = []
+    /// Longest wait for the answer.
+    package var timeout: Duration = .seconds(10)
+    /// Evidence that this step worked; one match is enough.
+    package var success: [ResponseMatcher] = []
+    /// Evidence that this step failed, and why, examined before the gateway's.
+    package var failed: [FailureMatcher] = []
+    /// Values that are extracted from the answer, with the pointer to their lifetime in seconds.
+    package var extraction = GatewayExtraction()
+
+    /// Creates a step. Values that are left out are the preset's.
+    package init(
+        page: AddressReference? = nil, target: Target? = nil, method: HTTPRequest.Method = .post,
+        parameters: [NamedTemplate] = [], hiddenFields: Bool? = nil, body: Body = .form,
+        headers: [InjectedTemplate] = [], timeout: Duration = .seconds(10)
+    ) {
+        self.page = page
+        self.target = target
+        self.method = method
+        self.parameters = parameters
+        self.hiddenFields = hiddenFields
+        self.body = body
+        self.headers = headers
+        self.timeout = timeout
+    }
+}
+
+extension LoginStep {
+    fileprivate enum HiddenFields: String, CaseIterable { case hidden, none }
+
+    private enum Keys {
+        static let when = Key<LoginTime>(
+            "when", .choice, default: .onDemand, "Time of the login, in the first step only.")
+        static let page = Key(
+            "page", .addressOrPath,
+            without:
+                "first step: `prove-at`, else the upstream's address, else the challenged one without its query; later "
+                + "ones: the answer before", "Page that is fetched before the step; its cookies are kept.")
+        static let target = Key(
+            "url", .target, without: "the preset's; required with `none`",
+            "Address of the step; `form` is the action of the page's own form, at the same origin only.")
+        static let method = Key(
+            "method", .method, default: LoginStep().method,
+            "Method of the step; with `GET`, the parameters are sent as the query.")
+        static let parameters = Key("parameters", .parameters, without: "the preset's", "Fields of the form.")
+        static let fields = Key(
+            "fields", ValueForm<HiddenFields>.choice, without: "the preset's; with the preset `none`, `none`",
+            "Inputs of the page's form that are sent too: the hidden ones, or none.")
+        static let body = Key<Body>(
+            "body", .choice, default: LoginStep().body, "Encoding of the parameters.")
+        static let headers = Key("headers", .fieldTemplates, "More fields of the request.")
+        static let timeout = Key(
+            "timeout", .duration, default: LoginStep().timeout,
+            "Time limit for the answer, and for a page of the login.")
+        static let success = Key("success", .matchers, "Evidence that this step worked, if there are several steps.")
+        static let failed = Key(
+            "failed", .failureMatchers, "Evidence that this step failed, examined before the gateway's.")
+        static let extract = Key(
+            "extract", ValueForm("name: JSON pointer") { $0.extraction() },
+            "Values from a JSON answer (RFC 6901), for later steps and `inject`.")
+        static let expires = Key(
+            "expires", ValueForm("JSON pointer") { $0.jsonPointer() },
+            "Pointer to the lifetime of the extracted values in the answer, in seconds.")
+    }
+
+    /// Table of `challenges.login`.
+    static let section = KeySection(
+        "challenges.login",
+        [
+            Keys.when, Keys.page, Keys.target, Keys.method, Keys.parameters, Keys.fields, Keys.body, Keys.headers,
+            Keys.timeout, Keys.success, Keys.failed, Keys.extract, Keys.expires,
+        ])
+
+    /// Returns the value of `when` of the only or first step.
+    static func time(_ login: Value) -> LoginTime? {
+        login.listOrOne().first?.member(Keys.when.name).flatMap { $0.node.isNull ? nil : $0.choice(LoginTime.self) }
+    }
+
+    static func read(_ value: Value, isFirst: Bool) -> LoginStep? {
+        guard let fields = value.fields(of: section) else { return nil }
+        var step = LoginStep()
+        if let when = fields.written(Keys.when) {
+            if !isFirst { when.report("is allowed in the first step only") }
+        } else if isFirst {
+            _ = fields[Keys.when]
+        }
+        step.page = fields[Keys.page]
+        step.target = fields[Keys.target]
+        step.method = fields[Keys.method]
+        step.parameters = fields[Keys.parameters] ?? []
+        step.hiddenFields = fields[Keys.fields].map { $0 == .hidden }
+        step.body = fields[Keys.body]
+        step.headers = fields[Keys.headers] ?? []
+        step.timeout = fields[Keys.timeout]
+        step.success = fields[Keys.success] ?? []
+        step.failed = fields[Keys.failed] ?? []
+        step.extraction = GatewayExtraction(fields[Keys.extract] ?? [], expires: fields[Keys.expires])
+        return step
+    }
+}
+
+extension ValueForm where Content == LoginStep.Target {
+    /// An address, or the page's own form.
+    fileprivate static let target = ValueForm("address, path, or `form`", choices: ["form"]) { value in
+        value.isKeyword("form") ? .form : value.relativeReference().map(LoginStep.Target.address)
+    }
+}
+
+extension Value {
+    /// Returns names, with the pointers to their values in an answer.
+    fileprivate func extraction() -> [GatewayExtraction.Part] {
+        (members() ?? []).compactMap { name, value in
+            guard (try? TextTemplate("{\(name)}"))?.fieldNames == [name] else {
+                value.report("the name is not valid (use letters, digits, -, _ and .; not totp)")
+                return nil
+            }
+            return value.jsonPointer().map { GatewayExtraction.Part(name: name, pointer: $0) }
+        }
+    }
+
+    /// Returns an address as a page writes it: absolute, from its slash, or relative to the page.
+    fileprivate func relativeReference() -> AddressReference? {
+        guard let text = word() else { return nil }
+        let isAbsolute = text.hasPrefix("//") || text.contains("://") || text.prefix { $0 != "/" }.contains(":")
+        guard !isAbsolute, !text.hasPrefix("/") else { return addressReference() }
+        guard WebURL("http://localhost/\(text)") != nil else {
+            report("contains a character that is not allowed in an address; percent-encode it")
+            return nil
+        }
+        return .path(text)
+    }
+
+    /// Returns a JSON pointer into an answer.
+    fileprivate func jsonPointer() -> JSONPointer? {
+        guard let text = word() else { return nil }
+        guard let pointer = JSONPointer(text) else {
+            report("is not a JSON pointer (use one such as /data/token, RFC 6901)")
+            return nil
+        }
+        return pointer
+    }
+}
+
+extension LoginStep {
+    func add(to terms: inout LoginTerms, as key: String) {
+        terms.add("\(key).page", page?.text)
+        switch target {
+        case .address(let address): terms.add("\(key).url", address.text)
+        case .form: terms.add("\(key).url", "form")
+        case nil: break
+        }
+        terms.add("\(key).method", method.rawValue)
+        terms.add("\(key).parameters", parameters.map { ($0.name, $0.value.source) })
+        terms.add("\(key).fields", hiddenFields.map { $0 ? "hidden" : "none" })
+        terms.add("\(key).body", body.rawValue)
+        terms.add("\(key).headers", headers.map { ($0.name.canonicalName, $0.value.source) })
+        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.pointer.source) })
+    }
+}

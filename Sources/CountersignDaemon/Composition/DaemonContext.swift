@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+internal import Curl
+internal import EventLoop
+internal import Glibc
+internal import Kerberos
+internal import Logging
+internal import Secrets
+internal import Settings
+internal import SharedSessions
+internal import Synchronization
+internal import System
+
+/// Objects of the process that its logins use and that survive a reload.
+///
+/// They are the credential sources, the latches, the stored state, and the clients of MobileFirst servers. A reload replaces the sources.
+final class DaemonContext: Sendable {
+    /// The services that all workers share.
+    let services: ClientServices
+    /// The store of the attempt gate.
+    let attempts: SealedAttemptStore
+    /// The sources of credentials.
+    let sources: CredentialComposition
+    /// State that survives a restart.
+    let state: SealedStateStore
+    /// Counters of logins.
+    let loginMeter: LoginMeter
+    /// The last logins.
+    let conversations: ConversationLog
+    /// The keys that seal sessions for other nodes, if sessions are shared.
+    let sharingKeys: HeldSharingKeys?
+    /// The sharing of sessions, if configured.
+    let sharing: LeasedSessionSharing?
+    /// The program's own handlers.
+    let ownHandlers = OwnHandlerMaterial()
+    /// The parts from which logins are composed.
+    let material: LoginMaterial
+
+    /// Opens the state directory and creates all objects. Throws `StateError` if the directory cannot be used.
+    ///
+    /// `asker` prompts for secrets that are not stored.
+    init(
+        settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver,
+        asker: any SecretAsker = PasswordAgents(environment: Process.environment)
+    ) throws {
+        material = LoginMaterial(ownHandlers: ownHandlers)
+        let environment = Process.environment
+        let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
+        let sealed = SystemdCredentialsSource(environment: environment)
+        state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
+        let attempts = try SealedAttemptStore(in: state) { failure in
+            Process.printError("the state of the attempt gate could not be stored: \(failure.reason)")
+        }
+        self.attempts = attempts
+        let shared = settings.sessions.map { SharingComposition($0) }
+        sharingKeys = shared?.keys
+        let limits = SessionLimits(waiters: settings.limits.waiters)
+        let gate = SharedAttemptGate(
+            limits: limits, store: attempts,
+            sharedDigests: { shared?.digests.digests(of: $1, rejectedFor: $0) ?? [] }, now: SystemClock.wallClock)
+        sources = CredentialComposition(
+            settings.credentials, asker: asker,
+            oneTimePasswords: TimedPasswords(digests: CryptoDigests(), attempts: gate, now: SystemClock.wallClock),
+            state: directory, needed: settings.neededFields)
+        conversations = ConversationLog(next: observer, now: SystemClock.wallClock)
+        loginMeter = LoginMeter(next: conversations)
+        let credentialVersions = CredentialVersions(digest: attempts.digest)
+        sharing = shared?.sharing(
+            SharingContext(
+                gate: gate, limits: limits, credentials: sources, credentialVersions: credentialVersions,
+                observer: loginMeter,
+                version: attempts.digest, wallClock: SystemClock.wallClock))
+        services = ClientServices(
+            gate: gate, credentials: sources, state: state, wallClock: SystemClock.wallClock, observer: loginMeter,
+            replay: Self.replaySpool(settings), credentialVersions: credentialVersions, sharing: sharing)
+        ownHandlers.calls.begin { [services] in services.roster.loop }
+    }
+
+    /// Returns the spool for bodies that are not kept in memory. It opens its directory when the first body arrives.
+    private static func replaySpool(_ settings: Settings) -> ReplaySpool {
+        let logger = Logger(label: "replay")
+        return ReplaySpool(
+            directory: RuntimeDirectory.locate(environment: Process.environment), limit: settings.limits.replay,
+            now: SystemClock.wallClock
+        ) { trouble in
+            if let trouble {
+                logger.warning("request bodies cannot be stored on disk", metadata: ["reason": "\(trouble.reason)"])
+            } else {
+                logger.notice("request bodies can be stored on disk again")
+            }
+        }
+    }
+
+    /// Returns the credentials that are found within `limit`. Blocks the calling thread, the main one.
+    func credentials(named names: Set<String>, within limit: Duration) -> [String: Credential] {
+        // Not on the runtime's thread pool: the unit forbids the thread priorities that it needs.
+        guard let loop = services.roster.loop else { return [:] }
+        let lookups = CredentialLookups(count: names.count)
+        for name in names {
+            Task(executorPreference: loop) { [sources] in
+                lookups.record(name, try? await sources.credential(named: name))
+            }
+        }
+        return lookups.wait(atMost: limit)
+    }
+
+    /// Applies new settings: the credential sources and the budget for request bodies.
+    func reload(_ settings: Settings) {
+        sources.replace(settings.credentials, needed: settings.neededFields)
+        services.replay?.limit = settings.limits.replay
+        // With another configuration a refused resource may be allowed.
+        services.gate.change { $0.refusals = ResourceRefusals() }
+    }
+}
+
+extension DaemonContext {
+    /// Returns the latches that are closed for the present values of their credentials.
+    ///
+    /// Latches of earlier values stay stored, so that a value that returns is not sent again, but they block no login now.
+    func presentLatches(now: Int64) -> [ClosedLatch] {
+        services.gate.closed(now: now, replacedIn: services.credentialVersions)
+    }
+
+    /// The credentials with closed latches, including latches of earlier values.
+    var latchedCredentials: Set<String> { Set(closedLatches.compactMap(\.key?.credential)) }
+
+    /// Opens the latches of a challenge and returns their number.
+    ///
+    /// Typed answers that were rejected are forgotten. `whenStored` is called when the change is on disk, or could not be stored.
+    func unlatch(_ challenge: String, whenStored: @escaping @Sendable () -> Void) -> Int {
+        let latched = closedLatches.filter { $0.challenge == challenge }
+        sources.forgetAnswers(of: Set(latched.compactMap(\.key?.credential)))
+        let opened = services.gate.unlatch(challenge, whenStored: whenStored)
+        services.sharing?.unlatch(challenge)
+        return opened
+    }
+
+    private var closedLatches: [ClosedLatch] { services.gate.closed(now: SystemClock.wallClock(), replacedIn: nil) }
+}
+
+extension LoginMaterial {
+    /// The parts for logins on this machine.
+    convenience init(ownHandlers: OwnHandlerMaterial = OwnHandlerMaterial()) {
+        self.init(
+            digests: CryptoDigests(), keys: RSASigningKeys(), tickets: SystemTicketProvider { try startThread($0) },
+            hasNTLM: CurlFeatures.installed.features.contains(.ntlm), ownHandlers: ownHandlers)
+    }
+}
+
+/// Concurrent lookups of credentials, and a thread that waits for all of them.
+private final class CredentialLookups: Sendable {
+    private let found = Mutex<[String: Credential]>([:])
+    private let pending: CountDownLatch
+
+    init(count: Int) { pending = CountDownLatch(count) }
+
+    /// Records the end of one lookup.
+    func record(_ name: String, _ credential: Credential?) {
+        found.withLock { $0[name] = credential }
+        pending.countDown()
+    }
+
+    /// Waits for all lookups, at most for `limit`, and returns the credentials found until then.
+    func wait(atMost limit: Duration) -> [String: Credential] {
+        _ = pending.wait(within: limit)
+        return found.withLock { $0 }
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+internal import Crypto
+internal import FoundationEssentials
+internal import Secrets
+
+/// The attempt record of this daemon in sealed files, so that a closed latch survives `kill -9`.
+///
+/// All reads and writes run on the state thread. A caller continues at once and is notified when the record is on disk.
+///
+/// A value is identified by HMAC-SHA256 over the fields of its credential, with a key in the same store. The state therefore
+/// neither reveals if two credentials are equal, nor allows guessing values.
+package final class SealedAttemptStore: AttemptStore {
+    private static let keyName = "latch-key"
+    private static let latchesName = "latches"
+    private static let acceptancesName = "accepted-credentials"
+    private static let codesName = "totp-steps"
+
+    private let files: any StateFiles
+    private let thread: StateThread
+    private let onFailure: @Sendable (StateError) -> Void
+    private let key: Secret
+
+    /// Creates a store in `files`, which `thread` reads and writes. Blocks until the record is read.
+    ///
+    /// `onFailure` is called on any thread after changes could not be stored. Throws if the stored latches cannot be read, because an
+    /// unreadable latch must not count as open.
+    package init(
+        files: any StateFiles, thread: StateThread, onFailure: @escaping @Sendable (StateError) -> Void = { _ in }
+    ) throws(StateError) {
+        self.files = files
+        self.thread = thread
+        self.onFailure = onFailure
+        key = try thread.wait { () throws(StateError) in
+            _ = try Self.read(files)
+            if let stored = try files.load(Self.keyName) { return stored }
+            var fresh = Sealing.randomBytes(32)
+            let key = Secret(taking: &fresh)
+            try files.save(key, as: Self.keyName)
+            return key
+        }
+    }
+
+    /// Creates a store in `state`.
+    package convenience init(
+        in state: SealedStateStore, onFailure: @escaping @Sendable (StateError) -> Void = { _ in }
+    ) throws(StateError) {
+        try self.init(files: state.files, thread: state.thread, onFailure: onFailure)
+    }
+
+    /// Returns the stored record; blocks until the record is read.
+    package func load() -> AttemptRecord {
+        (try? thread.wait { [files] () throws(StateError) in try Self.read(files) }) ?? AttemptRecord()
+    }
+
+    /// Applies `changes` to the stored record, and calls `done` on the state thread once they are on disk.
+    ///
+    /// Changes of another process (`countersign login`) are preserved.
+    package func store(
+        _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void
+    ) {
+        let isQueued = thread.enqueue { [self] in
+            do throws(StateError) {
+                done(try write(changes, of: record))
+            } catch {
+                fail(changes, error, done)
+            }
+        }
+        if !isQueued { fail(changes, StateThread.isFull, done) }
+    }
+
+    private func fail(
+        _ changes: [AttemptChange], _ error: StateError, _ done: @Sendable (AttemptRecord?) -> Void
+    ) {
+        // A failed read does no harm: the latches in memory still count.
+        if !changes.isEmpty { onFailure(error) }
+        done(nil)
+    }
+
+    private func write(_ changes: [AttemptChange], of record: AttemptRecord) throws(StateError) -> AttemptRecord {
+        let before = try Self.read(files)
+        var stored = before
+        for change in changes { stored.apply(change) }
+        var sum = record
+        sum.merge(stored, then: changes)
+        guard !changes.isEmpty else { return sum }
+        // Includes changes that could not be stored before.
+        if sum.latches != before.latches { try save(sum.latches.serialized(), as: Self.latchesName) }
+        if sum.codes != before.codes { try save(sum.codes.serialized(), as: Self.codesName) }
+        // Stored after the latches. Acceptances that only another process has changed are not written.
+        if stored.acceptances != before.acceptances {
+            try save(sum.acceptances.serialized(), as: Self.acceptancesName)
+        }
+        return sum
+    }
+
+    private func save(_ bytes: [UInt8], as name: String) throws(StateError) { try files.save(Secret(bytes), as: name) }
+
+    private static func read(_ files: any StateFiles) throws(StateError) -> AttemptRecord {
+        var record = AttemptRecord()
+        if let stored = try files.load(latchesName) {
+            guard let table = LatchTable(parsing: stored.revealBytes()) else {
+                throw StateError(
+                    reason: "the state \"\(latchesName)\" has another version; remove its file to open all latches")
+            }
+            record.latches = table
+        }
+        record.acceptances = AcceptanceTable(parsing: try files.load(acceptancesName)?.revealBytes() ?? [])
+        record.codes = UsedCodes(parsing: try files.load(codesName)?.revealBytes() ?? [])
+        return record
+    }
+
+    /// Returns a digest of `text` with the secret key, which others can neither compute nor use for guessing texts.
+    package func digest(of text: String) -> [UInt8] {
+        CryptoDigests().authenticationCode(.sha256, key: key, of: Array("countersign text 1\0".utf8) + text.utf8)
+    }
+
+    /// Returns the keyed digest of all fields.
+    package func digest(of credential: Credential) -> [UInt8] {
+        key.withBytes { key in
+            unsafe key.withUnsafeBytes { key in
+                var code = HMAC<SHA256>(key: unsafe SymmetricKey(data: key))
+                credential.canonical.withBytes { bytes in
+                    unsafe bytes.withUnsafeBytes { bytes in unsafe code.update(data: bytes) }
+                }
+                return Array(code.finalize())
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+package import Proxy
+internal import SettingsReading
+
+/// Settings of a listener: its address, its callers, and the upstreams of their requests.
+package struct ListenerSettings: Sendable, Equatable {
+    /// Address to accept connections at.
+    package var address: ListenAddress
+    /// Upstream of requests that no route takes; nil: they are answered `no-route`.
+    package var upstream: String?
+    /// Accepted host names besides loopback names and the address itself, in lower case, without ports.
+    package var hosts: [String]
+    /// Callers that are allowed; nil: all.
+    package var users: [UserReference]?
+    /// Most connected callers; nil: only `limits.callers` applies.
+    package var callers: Int?
+    /// Routes. The first that takes a request wins.
+    package var routes: [RouteSettings]
+    /// Requests of browsers that are served.
+    package var browsers: BrowserRule
+    /// True if the listener answers auth requests of another proxy and forwards nothing.
+    package var answersAuthRequests = false
+}
+
+extension ListenerSettings {
+    private enum Keys {
+        static let address = Key(required: "address", .listenAddress, "Address that programs connect to.")
+        static let upstream = Key(
+            "upstream", .upstream, without: "none: 404 `no-route`", "Upstream of requests that no route takes.")
+        static let hosts = Key(
+            "hosts", .list(of: .hostName), default: [], words: "none",
+            "Host names that are accepted besides loopback names, this address, and the hosts of the routes.")
+        static let users = Key(
+            "users", .users, without: "everybody",
+            "Users whose processes are allowed as callers.")
+        static let callers = Key(
+            "callers", .integer(in: LimitSettings.counts), without: "only `limits.callers` counts",
+            "Maximum number of callers connected to this listener at once.")
+        static let routes = Key<[RouteSettings]?>(
+            "routes", .routes, "Routes; the first that matches host, path and method decides.")
+        static let browsers = Key<BrowserRule>(
+            "browsers", .browsers, default: .refuse,
+            "Policy for requests that browsers send on behalf of pages of another origin.")
+        static let answersAuthRequests = Key(
+            "auth-requests", .flag, default: false,
+            "Answers auth requests of another proxy (nginx, Envoy) with the fields that a request needs, and forwards nothing."
+        )
+    }
+
+    /// Table of `listeners`.
+    static let section = KeySection(
+        "listeners",
+        [
+            Keys.address, Keys.upstream, Keys.hosts, Keys.users, Keys.callers, Keys.routes, Keys.browsers,
+            Keys.answersAuthRequests,
+        ])
+
+    /// Reads `listeners`, each with its key path.
+    static func read(_ value: Value) -> [Located<ListenerSettings>] {
+        guard let elements = value.list() else { return [] }
+        if elements.isEmpty { value.report("needs at least one listener") }
+        return elements.compactMap { element in
+            element.fields(of: section).flatMap(read).map { Located(path: element.path, value: $0) }
+        }
+    }
+
+    private static func read(_ fields: Fields) -> ListenerSettings? {
+        let (address, upstream, hosts) = (fields[Keys.address], fields[Keys.upstream], fields[Keys.hosts])
+        let (users, callers, routes) = (fields[Keys.users], fields[Keys.callers], fields[Keys.routes] ?? [])
+        let (browsers, answersAuthRequests) = (fields[Keys.browsers], fields[Keys.answersAuthRequests])
+        if fields.written(Keys.upstream) == nil, fields.written(Keys.routes) == nil {
+            fields.value.report("has neither an upstream nor routes: add one of them")
+        }
+        if let address, !address.isLocal {
+            fields.written(Keys.address)?.report(
+                "every machine that reaches this address can use the credentials; there is no TLS and no login here",
+                severity: .warning)
+        }
+        return address.map {
+            ListenerSettings(
+                address: $0, upstream: upstream, hosts: hosts, users: users, callers: callers, routes: routes,
+                browsers: browsers, answersAuthRequests: answersAuthRequests)
+        }
+    }
+}
+
+/// Settings of the listener for health, metrics and status.
+package struct AdminSettings: Sendable, Equatable {
+    /// Addresses. TCP addresses are loopback and read-only. Empty: `admin.sock` in the runtime directory.
+    package var addresses: [ListenAddress]
+}
+
+extension AdminSettings {
+    private static let address = Key(
+        "address", .list(of: .listenAddress), without: "`unix:` and `admin.sock` in the runtime directory",
+        "Address of the admin listener, or a list of addresses.")
+
+    /// Table of `admin`.
+    static let section = KeySection("admin", [address])
+
+    /// Reads `admin`.
+    static func read(_ fields: Fields) -> [Located<ListenAddress>] {
+        let elements = fields.written(address)?.listOrOne() ?? []
+        return elements.compactMap { element in
+            guard let address = element.listenAddress() else { return nil }
+            if !address.isLocal {
+                element.report(
+                    "must be a loopback address or a Unix socket, because the status shows the sessions")
+            }
+            return Located(path: element.path, value: address)
+        }
+    }
+}
+
+extension ValueForm where Content == [UserReference] {
+    /// Users, at least one.
+    static let users = filledList(
+        of: .user, else: "is empty: no caller would be allowed; leave the key out to allow all")
+}
+
+extension ValueForm where Content == BrowserRule {
+    /// `refuse`, `allow`, or origins.
+    fileprivate static let browsers = ValueForm(
+        "`refuse`, `allow`, or a list of origins", choices: ["refuse", "allow"], write: { _ in .scalar("refuse") }
+    ) { value in
+        guard value.isScalar else { return value.list().map { .origins(Set($0.compactMap { $0.browserOrigin() })) } }
+        switch value.text() {
+        case "allow": return .allow
+        case "refuse": return .refuse
+        case nil: return nil
+        case let text?:
+            value.report(
+                "\"\(text)\" is neither refuse nor allow, nor a list of origins"
+                    + didYouMean(text, among: ["allow", "refuse"]))
+            return nil
+        }
+    }
+}
+
+extension Value {
+    /// Returns an origin as a browser writes it (RFC 6454 §6.2): lower case, without a default port.
+    func browserOrigin() -> String? {
+        guard let text = word() else { return nil }
+        guard let url = WebURL(text), url.path == "/", url.query == nil, !text.contains("#"), !text.hasSuffix("/")
+        else {
+            report(
+                "\"\(text)\" is not an origin (use a scheme, a host and optionally a port, such as https://app.example.com)"
+            )
+            return nil
+        }
+        return "\(url.origin)"
+    }
+}

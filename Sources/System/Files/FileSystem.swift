@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Glibc
+
+/// Calls about files by their paths, with errors in place of `errno`.
+package enum FileSystem {
+    /// The status of the file at `path`, of a link's target if it is one.
+    package static func status(of path: String) throws(SystemError) -> stat {
+        var status = stat()
+        try systemCall { unsafe stat(path, &status) }
+        return status
+    }
+
+    /// The status of the file at `path`, of the link itself if it is one.
+    package static func linkStatus(of path: String) throws(SystemError) -> stat {
+        var status = stat()
+        try systemCall { unsafe lstat(path, &status) }
+        return status
+    }
+
+    /// The status of an open file.
+    package static func status(of descriptor: Int32) throws(SystemError) -> stat {
+        var status = stat()
+        try systemCall { unsafe fstat(descriptor, &status) }
+        return status
+    }
+
+    /// Throws unless this process may do with the file what `mode` says: `R_OK`, `W_OK`, `X_OK`, or `F_OK` for its existence.
+    package static func checkAccess(_ path: String, _ mode: Int32) throws(SystemError) {
+        try systemCall { unsafe access(path, mode) }
+    }
+
+    /// Returns whether this process may do with the file what `mode` says.
+    package static func allows(_ path: String, _ mode: Int32) -> Bool { unsafe access(path, mode) == 0 }
+
+    /// Opens `path`, closed on exec; the caller closes it.
+    package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(SystemError) -> Int32 {
+        try Descriptor(opening: path, flags, mode: mode).release()
+    }
+
+    /// The bytes of a file, at most `limit`; those of a file in /proc have no length before.
+    package static func contents(of path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        let file = try Descriptor(opening: path, O_RDONLY)
+        var bytes: [UInt8] = []
+        while bytes.count < limit {
+            let more = try DescriptorIO.read(from: file.number, atMost: min(65_536, limit - bytes.count))
+            if more.isEmpty { break }
+            bytes += more
+        }
+        return bytes
+    }
+
+    /// Writes a new file with `mode` in the place of whatever has the name; a link is refused.
+    package static func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(SystemError) {
+        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
+        try file.writeAll(bytes)
+    }
+
+    /// Removes a name.
+    package static func remove(_ path: String) throws(SystemError) { try systemCall { unsafe unlink(path) } }
+
+    /// Gives a file another name, in the place of whatever has it.
+    package static func rename(_ path: String, to other: String) throws(SystemError) {
+        try systemCall { unsafe Glibc.rename(path, other) }
+    }
+
+    /// Gives a file a second name, which must be free.
+    package static func link(_ path: String, to other: String) throws(SystemError) {
+        try systemCall { unsafe Glibc.link(path, other) }
+    }
+
+    /// Makes a directory.
+    package static func makeDirectory(_ path: String, mode: mode_t) throws(SystemError) {
+        try systemCall { unsafe mkdir(path, mode) }
+    }
+
+    /// Changes the permissions of a file.
+    package static func setMode(_ mode: mode_t, of path: String) throws(SystemError) {
+        try systemCall { unsafe chmod(path, mode) }
+    }
+
+    /// The text of a symbolic link.
+    package static func target(ofLink path: String) throws(SystemError) -> String {
+        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = try systemCall { unsafe readlink(path, &bytes, bytes.count) }
+        guard count < bytes.count else { throw SystemError(code: ENAMETOOLONG) }
+        return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The path with all symbolic links followed; `nil` if that cannot be told.
+    package static func realPath(of path: String) -> String? {
+        guard let real = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(real) }
+        return unsafe String(cString: real)
+    }
+}

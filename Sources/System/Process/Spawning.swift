@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Glibc
+
+/// Starts a program by posix_spawn: no code of ours runs between fork and exec, where a process with threads may do
+/// next to nothing.
+package struct Spawning {
+    /// The program's absolute path, and its arguments.
+    private let command: [String]
+    private let environment: [String: String]
+
+    /// A program with its arguments and all of its environment.
+    package init(command: [String], environment: [String: String]) {
+        self.command = command
+        self.environment = environment
+    }
+
+    /// Starts it on these three descriptors and no others, as the leader of a process group of its own, with no signal
+    /// blocked or ignored; returns its number.
+    package func spawn(input: Int32, output: Int32, error: Int32) throws(SystemError) -> pid_t {
+        guard let program = command.first, program.hasPrefix("/") else { throw SystemError(code: ENOENT) }
+        var actions = unsafe posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        try check(unsafe posix_spawn_file_actions_init(&actions))
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        try check(unsafe posix_spawnattr_init(&attributes))
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+
+        for (number, target) in [(input, STDIN_FILENO), (output, STDOUT_FILENO), (error, STDERR_FILENO)] {
+            try check(unsafe posix_spawn_file_actions_adddup2(&actions, number, target))
+        }
+
+        // Ours are close-on-exec; what this process was started with need not be. Closing one that has gone meanwhile is no
+        // error (glibc).
+        for name in DirectoryListing.names(in: "/proc/self/fd") ?? [] {
+            guard let number = Int32(name), number > STDERR_FILENO else { continue }
+            try check(unsafe posix_spawn_file_actions_addclose(&actions, number))
+        }
+
+        var none = sigset_t()
+        var all = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe sigfillset(&all)
+        try check(unsafe posix_spawnattr_setsigmask(&attributes, &none))
+        try check(unsafe posix_spawnattr_setsigdefault(&attributes, &all))
+        try check(unsafe posix_spawnattr_setpgroup(&attributes, 0))
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        try check(unsafe posix_spawnattr_setflags(&attributes, Int16(flags)))
+
+        let arguments = CStrings(command)
+        let variables = CStrings(environment.map { "\($0.key)=\($0.value)" })
+        var child = pid_t()
+        try check(
+            unsafe posix_spawn(&child, program, &actions, &attributes, arguments.pointers, variables.pointers))
+        return child
+    }
+
+    /// Waits until `child` has ended, and returns its status; `nil` if somebody else has waited for it.
+    package static func wait(for child: pid_t) -> Int32? {
+        var status: Int32 = 0
+        return (try? systemCall { unsafe waitpid(child, &status, 0) }) == child ? status : nil
+    }
+
+    /// The status of `child` if it has ended, and `nil` while it runs; throws if somebody else has waited for it.
+    package static func statusIfEnded(_ child: pid_t) throws(SystemError) -> Int32? {
+        var status: Int32 = 0
+        return try systemCall { unsafe waitpid(child, &status, WNOHANG) } == child ? status : nil
+    }
+
+    /// These functions return the error's number.
+    private func check(_ code: Int32) throws(SystemError) {
+        guard code == 0 else { throw SystemError(code: code) }
+    }
+}
+
+/// An array of C strings with a null at its end, as exec takes it.
+@safe
+private struct CStrings: ~Copyable {
+    let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    private let count: Int
+
+    init(_ texts: [String]) {
+        count = texts.count
+        unsafe pointers = .allocate(capacity: count + 1)
+        for (index, text) in texts.enumerated() { unsafe pointers[index] = strdup(text) }
+        unsafe pointers[count] = nil
+    }
+
+    deinit {
+        for index in 0..<count { unsafe free(pointers[index]) }
+        unsafe pointers.deallocate()
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+
+/// An error number of the system.
+package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// `errno`.
+    package let code: Int32
+
+    /// An error of that number.
+    package init(code: Int32) { self.code = code }
+
+    /// The error that the last failed call of this thread has left in `errno`.
+    package static var last: SystemError { SystemError(code: errno) }
+
+    /// The C library's words for the error.
+    package var description: String { Self.message(code) }
+
+    /// The C library's words for an error number, and the number.
+    package static func numberedMessage(_ code: Int32) -> String { "\(message(code)) (errno \(code))" }
+
+    /// The C library's words for an error number. (glibc's `strerror` is safe among threads since 2.32.)
+    package static func message(_ code: Int32) -> String {
+        guard let text = unsafe strerror(code) else { return "error \(code)" }
+        return unsafe String(cString: text)
+    }
+}
+
+/// Repeats `call` while it is interrupted; a negative result is an error.
+@discardableResult
+package func systemCall<Result: FixedWidthInteger>(_ call: () -> Result) throws(SystemError) -> Result {
+    while true {
+        let result = call()
+        if result >= 0 { return result }
+        let code = errno
+        if code != EINTR { throw SystemError(code: code) }
+    }
+}
+
+/// Overwrites bytes that were secret.
+package func wipe(_ bytes: inout [UInt8]) {
+    unsafe bytes.withUnsafeMutableBytes { buffer in
+        guard let start = buffer.baseAddress else { return }
+        unsafe explicit_bzero(start, buffer.count)
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import HTTPWire
+import Secrets
+import Testing
+
+@testable import ChallengeClient
+
+@Suite("A latch on its way to a slow disk")
+struct LatchOrderTests {
+    private static let origin = Origin(scheme: .http, host: "127.0.0.1", port: 1)
+    private static let use = CredentialUse(
+        key: LatchKey(origin: origin, challenge: "corp", credential: "corp"),
+        credential: Credential(name: "corp", fields: ["password": Secret("wrong")]))
+
+    /// A login whose value the server rejects; a value whose latch is closed it does not send.
+    private struct Rejected: SessionLogin {
+        func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+            try use.requireOpenLatch(in: conversation)
+            throw await use.reject(.rejected, serverWait: nil, in: conversation)
+        }
+
+        func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation { .over }
+    }
+
+    private let store = HeldAttempts()
+    private let other = HeldLogin()
+
+    private static func login(_ name: String, confirms: Bool = false) -> Authenticator {
+        Authenticator(
+            name: name, trigger: .detected(NamedDetector(name: name)), isAhead: false,
+            key: SessionKey(origin: origin, challenge: name, credential: name), credentials: [],
+            confirmsSessions: confirms
+        ) { _ in Rejected() }
+    }
+
+    private func rig(confirms: Bool = false) throws -> ExchangeRig {
+        try ExchangeRig(
+            logins: [
+                Self.login("corp", confirms: confirms),
+                other.authenticator("held", detector: NamedDetector(name: "held")),
+            ], timeouts: .init(login: .seconds(30)), store: store)
+    }
+
+    /// Another exchange of the same worker.
+    private func exchange(_ rig: ExchangeRig) -> (exchange: Exchange, caller: FakeCaller) {
+        let caller = FakeCaller()
+        let exchange = Exchange(runtime: rig.runtime, caller: caller)
+        exchange.begin(ExchangeRequest(method: .get, framing: .none), path: "/".utf8.span, to: rig.client)
+        exchange.start()
+        rig.settle()
+        return (exchange, caller)
+    }
+
+    private func isLatched(_ rig: ExchangeRig) -> Bool {
+        rig.services.gate.refusal(of: Self.use, now: ExchangeRig.now)?.failure.code == .latched
+    }
+
+    private func code(_ caller: FakeCaller) -> LoginFailure.Code? {
+        guard case .login(let failure)? = caller.error?.kind else { return nil }
+        return failure.code
+    }
+
+    private func challenge(_ rig: ExchangeRig) {
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+    }
+
+    @Test("closes in memory at once, and those who wait are told when it is on disk, not before")
+    func order() throws {
+        let rig = try rig()
+        rig.get()
+        challenge(rig)
+        #expect(store.begun.count == 1)
+        #expect(isLatched(rig))
+        // A caller that comes meanwhile waits with the first, and sends nothing.
+        let (late, lateCaller) = exchange(rig)
+        challenge(rig)
+        rig.pass(.seconds(29))
+        for caller in [rig.caller, lateCaller] { #expect(caller.error == nil && caller.events.isEmpty) }
+        #expect(store.disk == AttemptRecord())
+        store.end()
+        #expect(!store.disk.latches.entries.isEmpty)
+        rig.settle()
+        #expect(code(rig.caller) == .rejected && code(lateCaller) == .rejected)
+        #expect(rig.sendings == 2 && store.begun.count == 1)
+        late.close()
+    }
+
+    @Test("holds up no request on a held session, nor the loop")
+    func others() throws {
+        let rig = try rig()
+        let key = SessionKey(origin: Self.origin, challenge: "held", credential: "held")
+        #expect(rig.services.gate.adopt(key, .named("held"), establishedAt: ExchangeRig.now))
+        rig.get()
+        challenge(rig)
+        #expect(store.begun.count == 1)
+        let (second, caller) = exchange(rig)
+        #expect(rig.stream?.head == "GET / HTTP/1.1\r\nHost: bank\r\nX-held: held\r\n\r\n")
+        rig.stream?.answerWhole("200 OK", body: "in")
+        rig.settle()
+        #expect(caller.takeEvents() == ["head 200", "body in", "ended"])
+        #expect(rig.caller.error == nil)
+        store.end()
+        rig.settle()
+        #expect(code(rig.caller) == .rejected)
+        second.close()
+    }
+
+    @Test("that the disk refuses is told all the same, and stays closed in memory")
+    func refused() throws {
+        let rig = try rig()
+        rig.get()
+        challenge(rig)
+        store.end(isWritten: false)
+        rig.settle()
+        #expect(code(rig.caller) == .rejected)
+        #expect(isLatched(rig) && store.disk == AttemptRecord())
+        let (later, caller) = exchange(rig)
+        challenge(rig)
+        #expect(code(caller) == .latched)
+        #expect(store.begun.count == 1)
+        later.close()
+    }
+
+    @Test("is no longer waited for than a login may take")
+    func hung() throws {
+        let rig = try rig()
+        rig.get()
+        challenge(rig)
+        rig.pass(.seconds(30))
+        #expect(rig.caller.takeEvents() == ["failed loginTimeout"])
+        #expect(isLatched(rig))
+        store.end()
+        rig.settle()
+        #expect(isLatched(rig))
+    }
+
+    @Test("of a session that a confirmation has ended is on disk before those who wait are told")
+    func confirmed() throws {
+        let rig = try rig(confirms: true)
+        let key = SessionKey(origin: Self.origin, challenge: "corp", credential: "corp")
+        let ticket = rig.runtime.nextTicket()
+        #expect(
+            rig.services.gate.change { $0.requestSession(key, rejected: nil, waiter: ticket, now: ExchangeRig.now) }
+                == .logIn)
+        let fields = Session.named("corp").fields
+        let outcomes = rig.services.gate.finish(key, with: .success(Session(unverified: Self.use, fields: fields)))
+        guard case .verify(_, let session)? = outcomes.first?.outcome else {
+            Issue.record("the exchange that waited for the session does not verify it")
+            return
+        }
+        _ = rig.services.gate.change {
+            $0.sessions.recordVerification(of: key, generation: session.generation, .accepted, by: ticket)
+        }
+        rig.get()
+        challenge(rig)
+        #expect(store.begun.count == 1)
+        #expect(isLatched(rig) && rig.caller.error == nil && rig.caller.events.isEmpty)
+        store.end()
+        rig.settle()
+        #expect(rig.caller.error != nil || !rig.caller.events.isEmpty)
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Glibc
+import Secrets
+import System
+import TestSupport
+import Testing
+
+@testable import Credentials
+
+@Suite("State thread")
+struct StateThreadTests {
+    private let notes = Notes()
+
+    /// A job that occupies the thread until the signal is given.
+    private func hold(_ thread: StateThread, _ name: String = "held") -> Signal {
+        let (begun, end) = (Signal(), Signal())
+        let isQueued = thread.enqueue { [notes] in
+            begun.set()
+            end.wait()
+            notes.add(name)
+        }
+        #expect(isQueued)
+        begun.wait()
+        return end
+    }
+
+    @Test("a state thread runs jobs in order, one at a time, and only itself")
+    func order() async throws {
+        let thread = try StateThread()
+        let end = hold(thread)
+        for index in 0..<20 { _ = thread.enqueue { [notes] in notes.add("\(index)") } }
+        #expect(notes.all.isEmpty)
+        end.set()
+        let isThere = try await thread.run { StateThread.isCurrent }
+        #expect(isThere)
+        #expect(!StateThread.isCurrent)
+        #expect(notes.all == ["held"] + (0..<20).map { "\($0)" })
+    }
+
+    @Test("the error of a state thread job is thrown to the caller that waits")
+    func failure() async throws {
+        let thread = try StateThread()
+        let failing: @Sendable () throws(StateError) -> Int = { () throws(StateError) in
+            throw StateError(reason: "no disk")
+        }
+        await #expect(throws: StateError(reason: "no disk")) { try await thread.run(failing) }
+        #expect(throws: StateError(reason: "no disk")) { try thread.wait(for: failing) }
+        let value = try thread.wait { 7 }
+        #expect(value == 7)
+    }
+
+    @Test("a state thread with a blocked disk queues a limited number of jobs, then fails with the reason")
+    func full() async throws {
+        let thread = try StateThread(limit: 2)
+        let end = hold(thread)
+        let isQueued = (0..<3).map { index in thread.enqueue { [notes] in if index == 2 { notes.add("beyond") } } }
+        #expect(isQueued == [true, true, false])
+        await #expect(throws: StateThread.isFull) { try await thread.run {} }
+        #expect(throws: StateThread.isFull) { try thread.wait {} }
+        end.set()
+        #expect(thread.finish(within: .seconds(300)))
+        #expect(notes.all == ["held"])
+        let value = try await thread.run { 7 }
+        #expect(value == 7)
+    }
+
+    @Test("finishing a state thread waits for all jobs, including those that jobs enqueue")
+    func finished() throws {
+        let thread = try StateThread()
+        let end = hold(thread)
+        _ = thread.enqueue { [notes] in
+            notes.add("batch")
+            _ = thread.enqueue { notes.add("next batch") }
+        }
+        end.set()
+        #expect(thread.finish(within: .seconds(300)))
+        #expect(notes.all == ["held", "batch", "next batch"])
+    }
+
+    @Test("finishing a state thread does not exceed its limit")
+    func bounded() throws {
+        let thread = try StateThread()
+        let end = hold(thread)
+        #expect(!thread.finish(within: .zero))
+        end.set()
+        #expect(thread.finish(within: .seconds(300)))
+    }
+
+    @Test("a state thread without an owner runs its queued jobs before it ends")
+    func abandoned() throws {
+        let done = Signal()
+        var thread: StateThread? = try StateThread()
+        let end = thread.map { hold($0) }
+        _ = thread?.enqueue { done.set() }
+        thread = nil
+        end?.set()
+        #expect(done.wait())
+    }
+
+    @Test("a state directory whose thread cannot start is an error at start")
+    func noThread() throws {
+        let directory = try TemporaryDirectory()
+        let refuse: ThreadStart = { _ throws(ThreadError) in throw ThreadError(code: EAGAIN) }
+        let error = #expect(throws: StateError.self) {
+            try SealedStateStore(directory: directory.file("state"), start: refuse)
+        }
+        #expect(error?.reason.contains("no thread could be started for the state directory") == true)
+        #expect(error?.reason.contains("TasksMax=") == true)
+    }
+
+    @Test("a blocked disk delays only the callers that wait for the state thread")
+    func hung() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try SealedStateStore(directory: directory.file("state"))
+        let end = hold(store.thread)
+        let saved = Signal()
+        let task = Task {
+            try await store.save(Secret("value"), as: "client")
+            saved.set()
+        }
+        // The caller's thread is free: another store goes on meanwhile.
+        let other = try SealedStateStore(directory: directory.file("other"))
+        try await other.save(Secret("value"), as: "client")
+        #expect(!saved.isSet)
+        end.set()
+        try await task.value
+        #expect(saved.isSet && store.finish(within: .seconds(300)))
+        #expect(try await store.load("client") == Secret("value"))
+    }
+
+    #if DEBUG
+        @Test("a debug build stops if another thread uses a state file")
+        func strayed() async {
+            await #expect(processExitsWith: .failure) {
+                let directory = try TemporaryDirectory()
+                let store = try SealedStateStore(directory: directory.file("state"))
+                try store.files.save(Secret("value"), as: "client")
+            }
+        }
+    #endif
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import SessionStoreModel
+import SharedSessions
+import TestSupport
+
+/// Nodes, the session store, and the server that they log in to, in simulated time. Everything that happens follows from the seed.
+final class NodeSimulation {
+    let weather: Weather
+    let mutant: Mutant?
+    private(set) var now: Int64 = 0
+    var random: SplitMix
+    var server = SimulatedServer()
+    var rules = SharingRules()
+    var report = SharingReport()
+    private(set) var nodes: [SimulatedNode] = []
+    private(set) lazy var sessionStore = SimulatedStore(simulation: self)
+    private var queue = EventQueue()
+    /// From here on nothing goes wrong any more.
+    private(set) var isCalm = false
+    private var wantsCallers = true
+
+    static let key = SessionKey(
+        origin: Origin(scheme: .https, host: "bank.example"), challenge: "bank", credential: "ann")
+
+    init(seed: UInt64, weather: Weather, mutant: Mutant? = nil) {
+        self.weather = weather
+        self.mutant = mutant
+        random = SplitMix(state: seed)
+        rules.seed = seed
+        nodes = (0..<weather.nodes).map { SimulatedNode($0, self) }
+    }
+
+    // MARK: Time and chance
+
+    func after(_ delay: Int64, _ action: @escaping () -> Void) { queue.insert(at: now + max(delay, 0), action) }
+
+    /// A number in 0..<1; quicker than the library's where it is not optimised.
+    func randomNumber() -> Double { Double(random.next() >> 11) * 0x1p-53 }
+
+    func pick(_ range: ClosedRange<Int64>) -> Int64 {
+        range.lowerBound + Int64(randomNumber() * Double(range.upperBound - range.lowerBound + 1))
+    }
+
+    /// Returns true for a fault of that likelihood.
+    func isBad(_ likelihood: Double) -> Bool { likelihood > 0 && !isCalm && randomNumber() < likelihood }
+
+    // MARK: The course of a run
+
+    /// Runs to the end, or until a rule is broken.
+    func run() -> SharingRules {
+        for node in nodes { call(node, after: weather.isStampede ? 0 : pick(0...weather.callerPause)) }
+        for node in nodes { tick(node) }
+        arrangeFaults()
+        after(weather.duration) { [unowned self] in endFaults() }
+        let end = weather.duration + weather.calm
+        after(end - 10_000) { [unowned self] in wantsCallers = false }
+        while let next = queue.removeFirst(), next.time <= end, rules.broken == nil {
+            now = next.time
+            next.action()
+        }
+        if rules.broken == nil, weather.calm > SharingRules.longestWait { checkEnd() }
+        report.server = server
+        return rules
+    }
+
+    private func call(_ node: SimulatedNode, after delay: Int64) {
+        after(delay) { [unowned self] in
+            guard wantsCallers else { return }
+            node.beginRequest()
+            call(node, after: pick(1...weather.callerPause))
+        }
+    }
+
+    private func tick(_ node: SimulatedNode) {
+        after(1_000) { [unowned self] in
+            node.renewIfDue()
+            rules.checkWaiting(node, now: now)
+            tick(node)
+        }
+    }
+
+    private func arrangeFaults() {
+        func times(_ count: Int, _ action: @escaping () -> Void) {
+            for _ in 0..<count { after(pick(0...weather.duration - 1), action) }
+        }
+        times(weather.kills) { [unowned self] in nodes[Int(pick(0...Int64(nodes.count - 1)))].die() }
+        times(weather.outages) { [unowned self] in sessionStore.goAway(for: pick(100...12_000), losingData: false) }
+        times(weather.dataLosses) { [unowned self] in sessionStore.goAway(for: pick(100...4_000), losingData: true) }
+        times(weather.slowTimes) { [unowned self] in sessionStore.slowDown(for: pick(1_000...8_000)) }
+        times(weather.partitions) { [unowned self] in
+            nodes[Int(pick(0...Int64(nodes.count - 1)))].loseConnection(for: pick(500...15_000))
+        }
+        times(weather.restartsOfServer) { [unowned self] in server.restart() }
+        times(weather.drops) { [unowned self] in nodes[Int(pick(0...Int64(nodes.count - 1)))].dropForAll() }
+        times(weather.passwords) { [unowned self] in changePassword() }
+    }
+
+    /// The server's password changes; each node learns it some time, and one or the other of a wrong one in between.
+    private func changePassword() {
+        let password = server.changePassword()
+        if randomNumber() < 0.7 { server.restart() }
+        for node in nodes {
+            if randomNumber() < 0.2 {
+                after(pick(0...8_000)) { [unowned self] in if !isCalm { node.learn(password + 1_000) } }
+            }
+            after(pick(0...15_000)) { [unowned self] in if server.password == password { node.learn(password) } }
+        }
+    }
+
+    private func endFaults() {
+        isCalm = true
+        sessionStore.comeBack()
+        for node in nodes {
+            node.comeBack()
+            node.learn(server.password)
+        }
+    }
+
+    private func checkEnd() {
+        for node in nodes {
+            rules.checkEnd(node, wall: node.wall, server: server, now: now)
+        }
+        // Each has had time to learn of the last renewal.
+        let held = Set(nodes.map { $0.machine.generation })
+        if held.count > 2 { rules.fail("at the end there are sessions of \(held.count) generations: \(held.sorted())") }
+    }
+}
+
+/// A node that does something wrong, to see that the rules notice.
+enum Mutant: CaseIterable {
+    /// Asks for the lease while it logs in, and begins again when it is granted.
+    case beginsTwice
+    /// Publishes under whatever lease there is.
+    case ignoresFence
+    /// Asks with another token each time.
+    case changesToken
+    /// Does not read the latches before it logs in.
+    case ignoresLatches
+    /// Believes to have a lease when it is told to wait.
+    case doesNotWait
+    /// Asks for any session, also for one that was refused.
+    case forgetsRefusal
+}

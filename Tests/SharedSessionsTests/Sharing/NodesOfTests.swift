@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+import Curl
+import EventLoop
+import HTTPTypes
+import Secrets
+import SessionStoreModel
+import SharedSessions
+import Synchronization
+import TestSupport
+
+/// Nodes in this process, each with a loop and latches of its own, that share sessions through a session store in memory.
+final class NodesOfTests: Sendable {
+    /// One of them.
+    struct Node: Sendable {
+        let services: ClientServices
+        let sharing: LeasedSessionSharing
+        let runtime: LoopBound<ClientRuntime>?
+        let credentials: Mutable<[String: [String: Secret]]>
+        let thread: EventLoopThread
+    }
+
+    let sessionStore = MemorySessionStore.Shared()
+    let nodes: [Node]
+
+    /// So many nodes, whose credential `pin` is one of `pins` each; their session stores are made when `isOpen` is given.
+    init(_ pins: [String], until isOpen: Signal? = nil) throws {
+        let sessionStore = sessionStore
+        nodes = try pins.map { pin in try Self.node(pin, sessionStore, isOpen) }
+    }
+
+    private static func node(_ pin: String, _ sessionStore: MemorySessionStore.Shared, _ isOpen: Signal?) throws -> Node
+    {
+        let credentials = Mutable(["pin": ["pin": Secret(pin)]])
+        let provider = MutableCredentials(credentials)
+        let digests = SharedDigests(sealing: OpenSealing(), canonical: canonical)
+        let now: @Sendable () -> Int64 = { 1_000_000_000_000 }
+        let gate = SharedAttemptGate(
+            sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: now)
+        let version: @Sendable (Credential) -> [UInt8] = { Array("local ".utf8) + canonical($0).revealBytes() }
+        var times = LeaseTimes()
+        times.spread = .milliseconds(10)
+        // Of a machine that runs all tests at once.
+        times.lease = .seconds(300)
+        times.alone = .milliseconds(50)
+        let credentialVersions = CredentialVersions(digest: version)
+        let observer = SilentObserver()
+        let sharing = LeasedSessionSharing(
+            SharingContext(
+                gate: gate, limits: SessionLimits(), credentials: provider, credentialVersions: credentialVersions,
+                observer: observer,
+                version: version, wallClock: now),
+            digests: digests, times: times)
+        let services = ClientServices(
+            gate: gate, credentials: provider, state: MemoryState(), wallClock: now, observer: observer,
+            credentialVersions: credentialVersions, sharing: sharing)
+        let isListed = Signal()
+        let made = Mutable<LoopBound<ClientRuntime>?>(nil)
+        let thread = try EventLoopThread(name: "node") { loop in
+            defer { isListed.set() }
+            guard let runtime = try? ClientRuntime(loop: loop, worker: 0, services: services, connections: 1) else {
+                return
+            }
+            let bound = LoopBound(runtime, to: loop)
+            made.value = bound
+            loop.execute { _ = bound.value.worker }
+        }
+        isListed.wait()
+        sharing.serve(
+            SharingPlan(keys: [key]) { .init(text: "\($0.challenge) \($0.scope)", configuration: [1, 2, 3]) })
+        sharing.begin(services) { runtime in
+            isOpen?.wait()
+            return MemorySessionStore(sessionStore, loop: runtime.loop)
+        }
+        return Node(services: services, sharing: sharing, runtime: made.value, credentials: credentials, thread: thread)
+    }
+
+    /// Ends them; what waits is left.
+    func end() {
+        for node in nodes { node.sharing.end() }
+        // What they have begun for each other is to be over before their loops stop.
+        for _ in 0..<20 {
+            for node in nodes {
+                let isDone = Signal()
+                node.thread.loop.execute { isDone.set() }
+                isDone.wait()
+            }
+        }
+        for node in nodes {
+            node.services.roster.dismiss(worker: 0)
+            node.thread.loop.stop()
+            node.thread.join()
+        }
+        sessionStore.close()
+    }
+
+    static let key = SessionKey(
+        origin: Origin(scheme: .https, host: "bank.example", port: 443), challenge: "bank-pin", credential: "pin")
+
+    static func canonical(_ credential: Credential) -> Secret {
+        Secret(credential.fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.revealText());" }.joined())
+    }
+
+    /// A session with that token.
+    static func session(_ token: String) -> Session {
+        Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))])
+    }
+
+    /// The token of a session.
+    static func token(of result: Result<Session, LoginFailure>?) -> String? {
+        guard case .success(let session) = result else { return nil }
+        return session.fields.first.map { String($0.value.revealText().dropFirst("Bearer ".count)) }
+    }
+}
+
+/// Something that tests change.
+final class Mutable<Value: Sendable>: Sendable {
+    private let content: Mutex<Value>
+
+    init(_ value: Value) { content = Mutex(value) }
+
+    var value: Value {
+        get { content.withLock { $0 } }
+        set { content.withLock { $0 = newValue } }
+    }
+}
+
+private struct MutableCredentials: CredentialProvider {
+    let credentials: Mutable<[String: [String: Secret]]>
+
+    init(_ credentials: Mutable<[String: [String: Secret]]>) { self.credentials = credentials }
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? {
+        credentials.value[name].map { Credential(name: name, fields: $0) }
+    }
+}
+
+/// Seals nothing: what the name was is all that it tells.
+struct OpenSealing: SessionSealing {
+    func sealed(_ value: Secret, as name: String) -> [UInt8]? { Array(name.utf8) + [0] + value.revealBytes() }
+
+    func opened(_ bytes: [UInt8], as name: String) -> Secret? {
+        let head = Array(name.utf8) + [0]
+        return bytes.starts(with: head) ? Secret(bytes.dropFirst(head.count)) : nil
+    }
+
+    func digests(of value: Secret) -> [String] { [value.revealText()] }
+}
+
+private struct SilentObserver: LoginObserver {
+    func loginBegan(_ key: SessionKey, _ cause: LoginCause) {}
+    func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
+    func loginEnded(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
+    ) {}
+}

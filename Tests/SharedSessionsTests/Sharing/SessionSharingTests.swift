@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Basics
+import ChallengeHandling
+import Curl
+import EventLoop
+import Secrets
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ChallengeClient
+@testable import SharedSessions
+
+@Suite("Sessions that nodes share")
+struct SessionSharingTests {
+    private let key = NodesOfTests.key
+
+    /// Has a group of nodes of nodes with these PINs, and ends it.
+    private func withNodes(_ pins: [String], _ body: (NodesOfTests) async throws -> Void) async throws {
+        let nodes = try NodesOfTests(pins)
+        defer { nodes.end() }
+        try await body(nodes)
+    }
+
+    /// The result of the node's login; a login of its own obtains the token that `login` makes, once `end` is over.
+    private func logIn(
+        _ node: NodesOfTests.Node, isRenewal: Bool = false, until end: @escaping @Sendable () async -> Void = {},
+        _ login: @escaping @Sendable () throws -> String
+    ) async -> Result<Session, LoginFailure>? {
+        await node.sharing.logIn(key, isRenewal: isRenewal) {
+            // As a conversation does: the credentialVersions knows what it used.
+            node.services.credentialVersions?.record(key, ["pin": Self.version(node)])
+            await end()
+            do {
+                return .success(NodesOfTests.session(try login()))
+            } catch {
+                return .failure(error as? LoginFailure ?? LoginFailure(.failed, challenge: "bank-pin", detail: "?"))
+            }
+        }
+    }
+
+    private static func version(_ node: NodesOfTests.Node) -> [UInt8] {
+        let credential = Credential(name: "pin", fields: node.credentials.value["pin"] ?? [:])
+        return Array("local ".utf8) + NodesOfTests.canonical(credential).revealBytes()
+    }
+
+    @Test("a session that nodes need at once is established by one and used by all")
+    func atOnce() async throws {
+        try await withNodes(["1234", "1234", "1234"]) { nodes in
+            let logins = Mutable(0)
+            let tokens = await withTaskGroup(of: String?.self) { group in
+                for node in nodes.nodes {
+                    group.addTask {
+                        // A node that wants one only when it has the others' would want another.
+                        await NodesOfTests.token(
+                            of: logIn(node, until: { await nodes.sessionStore.isWanted(by: 3) }) {
+                                logins.value += 1
+                                return "one"
+                            })
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(tokens == ["one", "one", "one"])
+            #expect(logins.value == 1)
+            #expect(nodes.nodes.map(\.sharing.statistics.published).reduce(0, +) == 1)
+        }
+    }
+
+    @Test("a login waits while the session store is being made")
+    func early() async throws {
+        let gate = Signal()
+        let nodes = try NodesOfTests(["1234", "1234"], until: gate)
+        defer { nodes.end() }
+        let logins = Mutable<[Bool]>([])
+        let begun = nodes.nodes.map { _ in Signal() }
+        let results = zip(nodes.nodes, begun).map { node, begun in
+            Task {
+                begun.set()
+                return await logIn(node, until: { await nodes.sessionStore.isWanted(by: 2) }) {
+                    logins.value += [gate.isSet]
+                    return "one"
+                }
+            }
+        }
+        for begun in begun { await begun.wait() }
+        gate.set()
+        for result in results { #expect(await NodesOfTests.token(of: result.value) == "one") }
+        #expect(logins.value == [true])
+    }
+
+    @Test("a node takes up a later session without a request, and replaces the one it holds")
+    func adopted() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            let directory = nodes.nodes[1].services.gate
+            for token in ["first", "second"] {
+                #expect(await NodesOfTests.token(of: logIn(nodes.nodes[0]) { token }) == token)
+                #expect(
+                    await eventually {
+                        directory.held(key)?.session.fields == NodesOfTests.session(token).fields
+                    }, "\(token)")
+            }
+        }
+    }
+
+    @Test("a session is not used by a node with another credential until the credentials are equal")
+    func otherCredential() async throws {
+        try await withNodes(["1234", "4321"]) { nodes in
+            #expect(await NodesOfTests.token(of: logIn(nodes.nodes[0]) { "new" }) == "new")
+            let other = nodes.nodes[1]
+            #expect(await eventually { other.sharing.statistics.unusable >= 1 })
+            #expect(other.services.gate.held(key) == nil)
+            other.credentials.value = ["pin": ["pin": Secret("1234")]]
+            #expect(await NodesOfTests.token(of: logIn(other) { "own" }) == "new")
+        }
+    }
+
+    @Test("a failed login is not repeated by the next node, which gets the reason")
+    func failure() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            let failure = LoginFailure(.timedOut, challenge: "bank-pin", detail: "The server is silent.")
+            _ = await logIn(nodes.nodes[0]) { throw failure }
+            let logins = Mutable(0)
+            let result = await logIn(nodes.nodes[1]) {
+                logins.value += 1
+                return "never"
+            }
+            guard case .failure(let told) = result else {
+                Issue.record("\(String(describing: result))")
+                return
+            }
+            #expect(told.code == .timedOut && told.detail == failure.detail && logins.value == 0)
+        }
+    }
+
+    @Test("a failure that concerns one node lets the next one log in")
+    func ownFailure() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            _ = await logIn(nodes.nodes[0]) {
+                throw LoginFailure(.noCredential, challenge: "bank-pin", detail: "None.")
+            }
+            #expect(await NodesOfTests.token(of: logIn(nodes.nodes[1]) { "mine" }) == "mine")
+        }
+    }
+
+    @Test("a login that would end at a closed latch requests no lease")
+    func latched() async throws {
+        try await withNodes(["9999", "1234"]) { nodes in
+            let node = nodes.nodes[0]
+            let (_, first) = await logIn(at: node)
+            #expect(first == .rejected)
+            let before = node.sharing.statistics.leases
+            for _ in 0..<3 { #expect(await logIn(at: node).failure == .latched) }
+            #expect(node.sharing.statistics.leases == before)
+            // Another value is another matter.
+            node.credentials.value = ["pin": ["pin": Secret("1234")]]
+            // For a moment all nodes are told of the rejection.
+            #expect(await eventually { await logIn(at: node).token == "right" })
+            #expect(node.sharing.statistics.leases == before + 1)
+        }
+    }
+
+    /// The session that a node wins by its client, or why it does not; the server rejects 9999.
+    private func logIn(at node: NodesOfTests.Node) async -> (token: String?, failure: LoginFailure.Code?) {
+        let login = Authenticator(
+            name: "bank-pin", trigger: .ahead, isAhead: true, key: key, credentials: ["pin"],
+            makeLogin: { _ in PINLogin(key: LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")) })
+        let plan = UpstreamPlan(
+            name: "bank", base: WebURL(origin: key.origin, path: "/"), connections: ConnectionSettings(),
+            logins: Authenticators())
+        let oneShot = OneShot<SessionTable<ExchangeTicket>.Outcome>()
+        let (loop, runtime) = (node.thread.loop, node.runtime)
+        loop.execute {
+            runtime?.value.logins.request(
+                RouteSessions.Slot(login: login, scope: .empty), rejected: nil, at: plan, challenge: nil,
+                cause: LoginCause(.command)
+            ) { oneShot.finish($0) }
+        }
+        switch await oneShot.wait() {
+        case .failed(let failure): return (nil, failure.code)
+        case .established(let held): return (NodesOfTests.token(of: .success(held.session)), nil)
+        default: return (nil, nil)
+        }
+    }
+
+    @Test("a renewal is left to the node that renews already")
+    func renewal() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            _ = await logIn(nodes.nodes[0]) { "first" }
+            #expect(await eventually { nodes.nodes[1].services.gate.held(key) != nil })
+            let end = Signal()
+            async let renewed = logIn(nodes.nodes[0], isRenewal: true, until: { await end.wait() }) { "second" }
+            #expect(await eventually { nodes.nodes[0].sharing.statistics.leases == 2 })
+            let left = await logIn(nodes.nodes[1], isRenewal: true) { "third" }
+            #expect(left == nil)
+            end.set()
+            #expect(await NodesOfTests.token(of: renewed) == "second")
+            #expect(
+                await eventually {
+                    nodes.nodes[1].services.gate.held(key)?.session.fields == NodesOfTests.session("second").fields
+                })
+        }
+    }
+
+    @Test("a session dropped on one node is dropped on all")
+    func dropped() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            _ = await logIn(nodes.nodes[0]) { "first" }
+            let other = nodes.nodes[1].services.gate
+            #expect(await eventually { other.held(key) != nil })
+            nodes.nodes[0].sharing.dropSessions(of: [key])
+            #expect(await eventually { other.held(key) == nil })
+            #expect(await NodesOfTests.token(of: logIn(nodes.nodes[1]) { "second" }) == "second")
+        }
+    }
+}
+
+/// Looks the PIN up, which a server rejects if it is 9999.
+private struct PINLogin: SessionLogin {
+    let key: LatchKey
+
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        let use = try await CredentialUse.lookUp(key, in: conversation)
+        if use.credential["pin"] == Secret("9999") {
+            throw await use.reject(.rejected, serverWait: nil, in: conversation)
+        }
+        return NodesOfTests.session("right")
+    }
+}
