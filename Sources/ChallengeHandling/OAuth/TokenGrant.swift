@@ -66,6 +66,7 @@ struct TokenLogins {
         logout: (any SessionLogout)? = nil, servers: [WebURL] = [],
         makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
     ) -> Authenticator {
+        let lifetime = token.lifetime
         return Authenticator(
             name: challenge.name, trigger: .detected(detector), isAhead: false,
             isKept: challenge.login == .atStart,
@@ -73,7 +74,10 @@ struct TokenLogins {
                 origin: upstream.url.origin, challenge: challenge.name, credential: credential,
                 scope: (scope ?? self.scope).description),
             credentials: [credential], scopeOfRoute: scopeOfRoute, logout: logout,
-            makeLogin: makeLogin
+            makeLogin: { occasion in
+                let login = makeLogin(occasion)
+                return lifetime.map { LimitedTokenLogin(login, lifetime: $0) } ?? login
+            }
         ).sending(to: Set((servers + [token.revocation].compactMap(\.self)).map(\.origin)))
     }
 
@@ -159,5 +163,31 @@ final class TokenMaterial: Sendable {
             known[name] = made
             return made
         }
+    }
+}
+
+/// A login whose sessions end after a time if the server names none.
+package struct LimitedTokenLogin: SessionLogin {
+    private let login: any SessionLogin
+    private let lifetime: Duration
+
+    /// Limits the sessions of `login`.
+    package init(_ login: any SessionLogin, lifetime: Duration) {
+        self.login = login
+        self.lifetime = lifetime
+    }
+
+    /// Logs in, and limits the session.
+    package func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+        // The lifetime begins with the request, so that the session never outlives the token.
+        let start = conversation.now()
+        var session = try await login.logIn(conversation)
+        session.expiresAt = session.expiresAt ?? start.saturatingAdd(lifetime.milliseconds)
+        return session
+    }
+
+    /// Asks the login.
+    package func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
+        await login.confirm(held, conversation)
     }
 }

@@ -19,6 +19,8 @@ package struct TokenSettings: Sendable, Equatable {
     package var issuers: [AuthorizationServer]
     /// Address of token revocation (RFC 7009); nil: tokens are not revoked.
     package var revocation: WebURL?
+    /// Lifetime of a token whose server names none; nil: the token is used until it is refused.
+    package var lifetime: Duration?
     /// Scope.
     package var scope: [String]
     /// Audience, if the endpoint needs one.
@@ -51,7 +53,7 @@ package struct TokenSettings: Sendable, Equatable {
         self.prefix = prefix
     }
 
-    /// Adds every setting except `revocation`.
+    /// Adds every setting except `revocation` and `lifetime`.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("token.grant", grant.rawValue)
         let server = upstream.mobileFirst != nil ? grant.endpoint(upstream) : nil
@@ -79,6 +81,9 @@ extension TokenSettings {
         static let revocation = Key(
             "revocation", .address,
             "Address at which access tokens are revoked (RFC 7009) when they are no longer needed.")
+        static let lifetime = Key(
+            "lifetime", .duration(atLeast: .seconds(5)), without: "until it is refused",
+            "Lifetime of a token if the server sends no `expires_in`; a new token is obtained before its end.")
         static let scope = Key(
             "scope", .words, default: [], words: "with `issuers`, what the resource names; else none",
             "Scope that is always requested.")
@@ -104,7 +109,7 @@ extension TokenSettings {
     static let section = KeySection(
         "challenges.token",
         [
-            Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.scope, Keys.audience,
+            Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.lifetime, Keys.scope, Keys.audience,
             Keys.parameters, Keys.clientAuthentication, Keys.field, Keys.prefix,
         ])
 
@@ -115,6 +120,7 @@ extension TokenSettings {
         let urlValue = fields.written(Keys.url)
         let issuers = fields[Keys.issuers] ?? []
         let revocation = fields[Keys.revocation]
+        let lifetime = fields[Keys.lifetime]
         let (scope, audience) = (fields[Keys.scope], fields[Keys.audience])
         let parameters = fields[Keys.parameters] ?? []
         let authentication = fields[Keys.clientAuthentication]
@@ -126,9 +132,11 @@ extension TokenSettings {
         let url = urlValue == nil ? context.upstream.flatMap(grant.endpoint) : written
         if urlValue == nil, let url { fields.assume(Keys.url, "\(url)") }
         checkServers(of: grant, url: url, fields)
-        return TokenSettings(
+        var settings = TokenSettings(
             grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
             parameters: parameters, clientAuthentication: authentication, field: field, prefix: prefix)
+        settings.lifetime = lifetime
+        return settings
     }
 
     /// Reports addresses that contradict each other or the grant.

@@ -177,6 +177,19 @@ struct TokenLoginTests {
         }
     }
 
+    @Test("a configured lifetime ends the session of a token whose server names none, and no other")
+    func lifetime() async throws {
+        let configuration = try TokenScript.configuration()
+        for (answer, end) in [
+            (#"{"access_token":"token-1"}"#, Int64(90_000)), (#"{"access_token":"t","expires_in":60}"#, 60_000),
+        ] {
+            let rig = LoginRig.tokens([ScriptedStep(.post, TokenScript.address, TokenScript.answering(answer))])
+            let session = try await rig.logIn(
+                LimitedTokenLogin(TokenScript.login(configuration), lifetime: .seconds(90)))
+            #expect(session.expiresAt == LoginRig.now + end)
+        }
+    }
+
     @Test("a static token is used unchanged, unless no field can carry it")
     func fixed() async throws {
         let login = StaticTokenLogin(key: TokenScript.key)
