@@ -24,7 +24,7 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test verify sanitize fuzz mutants check build install uninstall deb bench conformance clean help
+.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -37,6 +37,11 @@ unit: ## the tests of values and machines: no Debian package, no server, no root
 test: ## all tests, once: values, machines, real servers and applications, a real systemd
 	@Tests/Scripts/setup build
 	@Tests/Scripts/test --setup
+
+applications: ## install real applications from Debian and PyPI and log in to each (ONLY=django,dokuwiki: these; WRITE=1: docs/applications.md)
+	@Tests/Scripts/setup build
+	@$(SWIFT) build --product countersign
+	@Tests/Applications/run --binary "$$($(SWIFT) build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
 
 verify: ## the rest: the examples; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+"""An application of the farm: each file of `apps` defines one, and overrides what differs."""
+
+import os
+import re
+
+import install
+import processes
+from processes import NotReady
+
+
+class Application:
+    # For people, and how one logs in: "Basic", "form", "JSON".
+    title = ""
+    login = ""
+    # Packages of Debian, answers to their questions, packages of PyPI.
+    debian = []
+    answers = []
+    pypi = []
+    # Among the few that are run often: it starts in seconds.
+    quick = False
+    # The fields of the credential. The name stands in the credential only if it is sent.
+    username = "ann"
+    password = "Right-horse-7"
+    wrong_password = "Wrong-horse-7"
+    fields = ["username", "password"]
+    # `upstreams` and `challenges`, as they stand in a configuration for https://NAME.example.com.
+    configuration = ""
+    # What is asked: a page for users, and text that only a user's has.
+    page = ("/", "")
+    # A page for everybody, and text of it; or the reason why there is none.
+    open_page = "every page asks for the login"
+    # What a check needs that the configuration cannot say, by the check's letter.
+    needs = {}
+    # The reasons why a check is not for this application, by its letter.
+    not_for = {}
+
+    def __init__(self, folder):
+        self.folder, self.children = folder, []
+        self.port = processes.free_port()
+        # The port that Countersign asks: the tap's. Set before `start`.
+        self.public_port = None
+        self.python = None
+
+    @property
+    def name(self):
+        return type(self).__module__.removeprefix("apps.")
+
+    @property
+    def is_scheme(self):
+        """An authentication scheme of HTTP, whose credential goes with each request."""
+        return "scheme:" in self.configuration
+
+    def install(self):
+        install.debian(self.debian, self.answers)
+        if self.pypi:
+            self.python = install.pypi(self.name, self.pypi)
+
+    def version(self):
+        return install.version(self.debian, self.python, self.pypi)
+
+    def prepare(self):
+        """What is done once, before the first start."""
+
+    def start(self):
+        """Starts the application and waits until it answers."""
+        raise NotImplementedError
+
+    def end_sessions(self):
+        """Ends all sessions at the server."""
+        raise NotImplementedError
+
+    def write(self, caller):
+        """A request that changes something; returns the answer. Raises `AssertionError` if nothing was changed."""
+        raise NotImplementedError
+
+    def ask(self, caller):
+        """Asks for the page for users."""
+        return caller.get(self.page[0])
+
+    def attempt(self, password):
+        """What stands in the bytes to the server for each time that the password was sent."""
+        return rb"(?i)\r\nauthorization: " if self.is_scheme else re.escape(password.encode())
+
+    # Helpers of the applications
+
+    @property
+    def is_root(self):
+        return os.geteuid() == 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, name, text, mode=0o600):
+        """Writes a file in the application's folder; returns its path."""
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def folder_for_all(self, name):
+        """A folder that a server can use which gives up root."""
+        os.chmod(self.folder, 0o755)
+        os.makedirs(self.path(name), exist_ok=True)
+        os.chmod(self.path(name), 0o777)
+
+    def run(self, *command, text=None, environment=None, seconds=60):
+        return processes.run(command, self.folder, environment, text, seconds)
+
+    def serve(self, *command, environment=None, name="server", answers="/"):
+        """Starts a server; `answers` is the path that it answers when it is ready, `None`: nobody waits."""
+        child = processes.Child(command, self.folder, environment, name)
+        self.children.append(child)
+        if answers is not None:
+            child.wait_until_it_answers(self.port, answers)
+        return child
+
+    def stop(self):
+        while self.children:
+            self.children.pop().stop()
+
+    def restart(self):
+        """For applications whose sessions live in memory."""
+        self.stop()
+        self.start()
+
+
+__all__ = ["Application", "NotReady"]

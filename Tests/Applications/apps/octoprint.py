@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+
+from application import Application
+
+
+class OctoPrint(Application):
+    title = "OctoPrint"
+    login = "JSON, with a token against forged requests"
+    pypi = ["OctoPrint==1.11.8"]
+    configuration = """
+upstreams:
+  octoprint:
+    url: https://octoprint.example.com/
+
+challenges:
+  - name: octoprint
+    upstream: octoprint
+    gateway: none
+    credential: octoprint
+    detect: { status: 403 }
+    login:
+      page: /
+      url: /api/login
+      body: json
+      parameters: { user: "{username}", pass: "{password}" }
+    prove-at: /api/settings
+"""
+    page = ("/api/settings", '"appearance"')
+    open_page = ("/robots.txt", "Disallow")
+    needs = dict.fromkeys(
+        ("cold", "burst", "write", "ended", "wrong"),
+        'needs a field from a cookie in a step of the login: `headers: { X-CSRF-Token: "{cookie:csrf_token_P443}" }`')
+
+    def prepare(self):
+        words = ["--basedir", self.path("base")]
+        self.file("base/config.yaml", "server: { firstRun: false, onlineCheck: { enabled: false }, pluginBlacklist: { enabled: false } }\n"
+            "accessControl: { salt: of-the-farm }\nplugins: { _disabled: [tracking, softwareupdate, announcements, discovery] }\n")
+        self.run(self.python, "-m", "octoprint", *words, "user", "add", self.username, "--password", self.password, "--admin")
+
+    def start(self):
+        words = ["--basedir", self.path("base")]
+        self.serve(
+            self.python, "-m", "octoprint", "serve", "--iknowwhatimdoing", *words, "--host", "127.0.0.1", "--port", self.port,
+            answers="/robots.txt")
+
+    def end_sessions(self):
+        self.restart()
+
+    def write(self, caller):
+        return caller.post("/api/settings", document={"appearance": {"name": "Hens"}})

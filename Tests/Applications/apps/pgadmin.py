@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+
+import glob
+import os
+
+from application import Application
+
+
+class PgAdmin(Application):
+    title = "pgAdmin 4"
+    login = "form"
+    pypi = ["pgadmin4==9.18"]
+    username = "ann@example.com"
+    configuration = """
+upstreams:
+  pgadmin:
+    url: https://pgadmin.example.com/
+
+challenges:
+  - name: pgadmin
+    upstream: pgadmin
+    gateway: none
+    credential: pgadmin
+    detect:
+      - { status: 302, redirect-to: /login }
+      - { status: 401 }
+    login:
+      page: /login
+      url: /authenticate/login
+      parameters: { email: "{username}", password: "{password}" }
+      fields: hidden
+    prove-at: /browser/
+"""
+    page = ("/browser/", "pgAdmin 4")
+    open_page = ("/misc/ping", "PING")
+    needs = {
+        **dict.fromkeys(
+            ("cold", "burst", "ended", "wrong"),
+            'needs a value from a page in a step: `parameters: { csrf_token: "{page:/csrfToken.: .([^\"]+)/}" }`'),
+        "write": 'needs a value from a page also in `inject: { X-pgA-CSRFToken: "{page:/…/}" }` for writes'}
+
+    def start(self):
+        packages = glob.glob(os.path.join(os.path.dirname(self.python), "../lib/python3*/site-packages/pgadmin4"))[0]
+        settings = f"""
+SERVER_MODE = True
+DATA_DIR = {self.folder!r}
+LOG_FILE = {self.path('pgadmin.log')!r}
+SQLITE_PATH = {self.path('pgadmin.db')!r}
+SESSION_DB_PATH = {self.path('sessions')!r}
+STORAGE_DIR = {self.path('storage')!r}
+AZURE_CREDENTIAL_CACHE_DIR = {self.path('azure')!r}
+DEFAULT_SERVER = '127.0.0.1'
+DEFAULT_SERVER_PORT = {self.port}
+UPGRADE_CHECK_ENABLED = False
+MASTER_PASSWORD_REQUIRED = False
+"""
+        self.file("config_system.py", settings)
+        environment = {"PYTHONPATH": self.folder, "PGADMIN_SETUP_EMAIL": self.username, "PGADMIN_SETUP_PASSWORD": self.password}
+        with open(os.path.join(packages, "config_local.py"), "w") as file:
+            file.write("import os\nexec(open(os.environ['FARM_SETTINGS']).read())\n")
+        environment["FARM_SETTINGS"] = self.path("config_system.py")
+        self.serve(self.python, os.path.join(packages, "pgAdmin4.py"), environment=environment, answers="/misc/ping")
+
+    def end_sessions(self):
+        self.run("find", self.path("sessions"), "-type", "f", "-delete")
+
+    def write(self, caller):
+        answer = caller.post("/browser/server_group/obj/", document={"name": "Hens"})
+        return answer

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+"""The results as a table for a terminal, as JSON, and as docs/applications.md."""
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+
+import daemon
+from checks import TITLES, Outcome
+
+SIGNS = {"passed": "yes", "failed": "NO", "none": "-"}
+
+
+@dataclass
+class Result:
+    name: str
+    title: str
+    login: str
+    lines: int
+    configuration: str
+    version: str = ""
+    # Of each check, by its name; none if the application did not start.
+    outcomes: dict = field(default_factory=dict)
+    # Why it did not start.
+    trouble: str = ""
+    seconds: float = 0
+
+    @staticmethod
+    def of(kind):
+        application = kind(None)
+        return Result(application.name, kind.title, kind.login, daemon.lines(application), daemon.configuration(application))
+
+    @property
+    def is_whole(self):
+        return bool(self.outcomes) and all(each.state != "failed" for each in self.outcomes.values())
+
+    @property
+    def logs_in(self):
+        return bool(self.outcomes) and self.outcomes["cold"].state == "passed"
+
+    def reasons(self):
+        if self.trouble:
+            return [f"not tried: {self.trouble.splitlines()[0]}"]
+        return self._grouped("failed")
+
+    def absences(self):
+        return self._grouped("none")
+
+    def _grouped(self, state):
+        """The reasons of the checks of this state, each with the checks that have it."""
+        names = {}
+        for name, each in self.outcomes.items():
+            if each.state == state:
+                names.setdefault(each.need or each.reason, []).append(name)
+        return [f"{', '.join(checks)}: {reason}" for reason, checks in names.items()]
+
+    def store(self, folder):
+        """Keeps the result for a later page of all."""
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"{self.name}.json"), "w") as file:
+            json.dump(self.document(), file, indent=1)
+
+    def restore(self, folder):
+        """Fills in what an earlier run kept, if one did."""
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, f"{self.name}.json")) as file:
+            kept = json.load(file)
+            self.version, self.trouble, self.seconds = kept["version"], kept["trouble"], kept["seconds"]
+            self.outcomes = {name: Outcome(**each) for name, each in kept["checks"].items()}
+        return self
+
+    def document(self):
+        checks = {name: {"state": each.state, "reason": each.reason, "need": each.need} for name, each in self.outcomes.items()}
+        return {
+            "name": self.name, "title": self.title, "version": self.version, "login": self.login, "lines": self.lines,
+            "whole": self.is_whole, "checks": checks, "trouble": self.trouble, "seconds": round(self.seconds, 1)}
+
+
+def summary(results):
+    whole, logged_in = sum(each.is_whole for each in results), sum(each.logs_in for each in results)
+    return f"{whole} of {len(results)} applications are whole; Countersign logs in to {logged_in}."
+
+
+def line(result):
+    """One line for a terminal, with the reasons below it."""
+    signs = "".join(f"{SIGNS[result.outcomes[name].state] if result.outcomes else '?':7}" for name in TITLES)
+    text = f"{result.name:18}{result.version[:12]:14}{result.login[:16]:18}{result.lines:5}  {signs}{result.seconds:5.0f} s"
+    return "\n".join([text] + [f"    {reason[:300]}" for reason in result.reasons()])
+
+
+def head():
+    return f"{'application':18}{'version':14}{'login':18}{'lines':>5}  " + "".join(f"{name:7}" for name in TITLES)
+
+
+def page(results):
+    """The text of docs/applications.md."""
+    parts = [
+        "# Real applications\n",
+        "Applications from Debian and PyPI that `make applications` installs, starts and logs in to through Countersign, each with the",
+        "configuration below. This page is written by `Tests/Applications/run --write`.\n",
+        f"{summary(results)} \"Lines\" counts the YAML of the upstream and its challenge. The checks:\n",
+        *[f"- **{name}**: {title}" for name, title in TITLES.items()],
+        "\n`-`: not for this application. The reasons are [below](#what-is-missing).\n",
+        f"| application | version | login | lines | {' | '.join(TITLES)} |",
+        f"|---|---|---|---|{'---|' * len(TITLES)}"]
+    for each in results:
+        signs = " | ".join(SIGNS[each.outcomes[name].state] if each.outcomes else "?" for name in TITLES)
+        title = f"[{each.title}](#{anchor(each.title)})" if each.logs_in else each.title
+        parts.append(f"| {title} | {each.version} | {each.login} | {each.lines} | {signs} |")
+    parts += ["\n## What is missing\n"]
+    for each in results:
+        parts += [f"- {each.title}: {'; '.join(cell(reason) for reason in each.reasons())}."] if each.reasons() else []
+    parts += ["\n## Checks that are not for an application\n"]
+    for each in results:
+        parts += [f"- {each.title}: {'; '.join(each.absences())}."] if each.absences() else []
+    parts += ["\n## Configurations\n", "Of those that Countersign logs in to.\n"]
+    for each in filter(lambda result: result.logs_in, results):
+        parts += [f"### {each.title}\n", "```yaml", each.configuration.rstrip(), "```\n"]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def cell(text):
+    return " ".join(text.split())
+
+
+def anchor(title):
+    kept = "".join(sign for sign in title.lower() if sign.isalnum() or sign in " -_")
+    return kept.replace(" ", "-")
