@@ -67,7 +67,8 @@ struct CompositeTests {
     }
 
     @Test(
-        "50 posts at a time go on over sessions that end in the middle of them, and over cookies that live two seconds")
+        "50 posts at a time go on over sessions that end in the middle of them, and over cookies that live four seconds"
+    )
     func expiry() async throws {
         var configuration = Self.realms(pin: "1234")
         configuration.workers = 2
@@ -78,7 +79,7 @@ struct CompositeTests {
             // Where all of them were looked at before it ended, this one meets its end.
             try await bank.expect("/invoke", status: 200)
             #expect(bank.record.answerCount(to: "PinRealm") == 2)
-            bank.upstream.composite.sessionEnd.comes(afterSeconds: 2)
+            bank.upstream.composite.sessionEnd.comes(afterSeconds: 4)
             bank.upstream.composite.dropSessions()
             let hasEnded = try await goingOn(until: { bank.record.answerCount(to: "PinRealm") >= 4 }) { round in
                 try await bank.expectPostsOnce("/transfer/\(round)", upstreamPath: "/worklight/transfer/\(round)")

@@ -51,6 +51,19 @@ package struct SecurityCheckDialogue {
         }
     }
 
+    /// Records that the server began another session before it judged the latest answers.
+    ///
+    /// A value that was accepted before is then given once more: its session may have ended on the way. Its record of
+    /// acceptance is withdrawn, so the next challenge counts as a rejection. Answers of other values count already.
+    package mutating func sessionBeganAnew() async {
+        for (check, given) in given.sorted(by: { $0.key < $1.key }) where given.isPending {
+            guard let use = given.use, use.acceptance(in: conversation) != nil else { continue }
+            await use.withdrawAcceptance(in: conversation)
+            self.given[check] = nil
+            report(check, "the server's session ended before the answer counted: once more")
+        }
+    }
+
     /// Returns the answers to these checks, an object by check. Throws as soon as one handler does not answer; then
     /// nothing may be sent.
     ///

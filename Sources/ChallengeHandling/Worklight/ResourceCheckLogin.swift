@@ -97,8 +97,9 @@ public struct ResourceCheckLogin: SessionLogin {
                 guard client.isPassed(response.status) else { throw client.unexpected(response.status, retryAt) }
                 return client.session
             }
-            let answers = try await dialogue.answers(
-                to: client.pendingChallenges(in: message.challenges), serverWait: retryAt)
+            let (pending, isNewSession) = client.pendingChallenges(in: message.challenges)
+            if isNewSession { await dialogue.sessionBeganAnew() }
+            let answers = try await dialogue.answers(to: pending, serverWait: retryAt)
             response = try await client.answer(answers, in: message.dialect)
             client.storeCookies(of: response)
         }
@@ -160,14 +161,18 @@ extension ResourceCheckLogin {
             }
         }
 
-        /// Returns the challenges that need an answer. The anti-XSRF realm only needs its value in a field.
-        mutating func pendingChallenges(in challenges: [String: JSONValue]) -> [String: JSONValue] {
+        /// Returns the challenges that need an answer, and whether they belong to another session of the server than the
+        /// ones before. The anti-XSRF realm only needs its value in a field; each session has its own.
+        mutating func pendingChallenges(
+            in challenges: [String: JSONValue]
+        ) -> (pending: [String: JSONValue], isNewSession: Bool) {
             wasChallenged = true
             var challenges = challenges
-            if let value = challenges.removeValue(forKey: ClientRealms.antiXSRF).flatMap(ClientRealms.instance) {
-                instance = value
-            }
-            return challenges
+            guard let value = challenges.removeValue(forKey: ClientRealms.antiXSRF).flatMap(ClientRealms.instance)
+            else { return (challenges, false) }
+            let isNew = instance != nil && instance != value
+            instance = value
+            return (challenges, isNew)
         }
 
         mutating func answer(

@@ -262,6 +262,55 @@ struct ResourceCheckTests {
         #expect(rig.latches.all.count == 1)
     }
 
+    // MARK: A session that ends meanwhile
+
+    /// The steps of a login whose server begins another session after the answer, and then asks for the PIN again.
+    private static func sessionEndingOnce(_ last: SideResponse) -> [ScriptedStep] {
+        func challenge(_ instance: String) -> SideResponse {
+            let text = #"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"\#(instance)"},"PinCodeAttempts":{}}}"#
+            return SideResponse(status: 401, fields: composite, body: Array(wrapped(text).utf8))
+        }
+        return [
+            ScriptedStep(.get, resource, .success(challenge("one"))),
+            ScriptedStep(.get, resource, .success(challenge("two"))) { $0.fields[instance] == "one" },
+            ScriptedStep(.get, resource, .success(last)) {
+                $0.fields[instance] == "two" && $0.fields[.authorization]?.contains("1234") == true
+            },
+        ]
+    }
+
+    private func acceptPin(_ rig: LoginRig) async {
+        let key = LatchKey(origin: Bank.origin, challenge: "bank-pin-challenge", credential: "bank-pin")
+        await CredentialUse(key: key, credential: .bankPIN).accept(in: rig.conversation)
+    }
+
+    @Test("a PIN that was accepted before is given once more if the server's session ends during the login")
+    func sessionEnds() async throws {
+        let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
+        let rig = LoginRig(Self.sessionEndingOnce(SideResponse(status: 200, body: Array(success.utf8))))
+        await acceptPin(rig)
+        #expect(try await rig.logIn(try login(nil)).fields.map(\.name) == [Self.instance])
+        #expect(rig.latches.all.isEmpty)
+    }
+
+    @Test("a PIN that was never accepted is given once, even if the server begins another session")
+    func sessionEndsForUnknownPin() async throws {
+        let rig = LoginRig(Array(Self.sessionEndingOnce(SideResponse(status: 200)).prefix(2)))
+        #expect(await rig.lose(try login(nil)).code == .rejected)
+        #expect(rig.latches.all.count == 1)
+    }
+
+    @Test("a PIN that was accepted before is latched when a server of ever new sessions asks for it a third time")
+    func sessionEndsTwice() async throws {
+        let text = #"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"three"},"PinCodeAttempts":{}}}"#
+        let rig = LoginRig(
+            Self.sessionEndingOnce(
+                SideResponse(status: 401, fields: Self.composite, body: Array(Self.wrapped(text).utf8))))
+        await acceptPin(rig)
+        #expect(await rig.lose(try login(nil)).code == .rejected)
+        #expect(rig.latches.all.count == 1)
+    }
+
     @Test("an unconfigured Worklight realm ends the login with its name")
     func unknownRealm() async throws {
         let challenge = try response(
