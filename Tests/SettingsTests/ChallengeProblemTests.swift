@@ -266,7 +266,7 @@ struct ChallengeProblemTests {
                     + "port and a path)",
                 "f:5:92: challenges[0].login[1].when: is allowed in the first step only",
                 "f:5:115: challenges[0].success[0]: is empty and would match every response: add one of status, header, "
-                    + "cookie, body-contains, redirect-to, content-type, form-action, form-fields",
+                    + "cookie, body-contains, json, redirect-to, content-type, form-action, form-fields",
                 "f:5:139: challenges[0].failed[0].status: \"1000\" is not a whole number from 100 to 599",
                 "f:5:154: challenges[0].failed[0].because: \"lockd\" is not one of locked, password-expired, "
                     + "too-many-sessions, unavailable, wrong-password; did you mean \"locked\"?",

@@ -68,7 +68,7 @@ struct TokenSourceTests {
             return
         }
         let pointer = try #require(JSONPointer("/data/token"))
-        #expect(gateway.login.first?.extraction.parts == [.init(name: "token", pointer: pointer)])
+        #expect(gateway.login.first?.extraction.parts == [.init(name: "token", source: .json(pointer))])
         #expect(gateway.login.first?.extraction.expires == JSONPointer("/data/life"))
         #expect(gateway.inject.map(\.value.source) == ["Bearer {token}"])
     }
@@ -76,7 +76,15 @@ struct TokenSourceTests {
     @Test(
         "each problem of extract is reported with its position and a remedy",
         arguments: [
-            ("extract: { token: data.token }", "is not a JSON pointer (use one such as /data/token, RFC 6901)"),
+            (
+                "extract: { token: data.token }",
+                "is neither a JSON pointer such as /data/token (RFC 6901) nor a source such as cookie:NAME, header:NAME or "
+                    + "page:/expression with one (group)/"
+            ),
+            ("extract: { token: /data~2 }", "is not a JSON pointer (use one such as /data/token, RFC 6901)"),
+            (
+                "extract: { token: \"page:/a(b/\" }", "The regular expression /a(b/ has a ( without a )."
+            ),
             ("extract: { \"a b\": /a }", "the name is not valid (use letters, digits, -, _ and .; not totp)"),
             ("extract: { totp: /a }", "the name is not valid (use letters, digits, -, _ and .; not totp)"),
             (

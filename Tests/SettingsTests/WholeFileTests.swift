@@ -108,11 +108,8 @@ struct WholeFileTests {
         var second = LoginStep(
             target: .address(.absolute(try #require(WebURL("https://portal.example.com/pkmslogin.form")))), method: .put
         )
-        second.parameters = [
-            NamedTemplate(name: "username", value: try TextTemplate("{username}")),
-            NamedTemplate(name: "j_password", value: try TextTemplate("{password}")),
-        ]
         second.body = .json
+        second.document = try AnswerTemplate(["username": "{username}", "j_password": "{password}"])
         second.headers = [
             InjectedTemplate(name: try #require(.init("X-Requested-With")), value: try TextTemplate("us"))
         ]

@@ -85,7 +85,9 @@ package struct AuthRequestAnswer {
         }
         guard sessions.hasSigners else { return }
         var fields: [InjectedField] = []
-        _ = try sessions.sign(request()) { fields.append(InjectedField(name: $0, value: $1)) }
+        var request = request()
+        if let cookies { request.cookies = cookies.merged(with: []) }
+        _ = try sessions.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }
         signed = fields
     }
 

@@ -48,11 +48,19 @@ public struct BearerDetector: ChallengeDetector {
     public let realm: String?
     /// True if a token with more scope can be requested.
     public let canGrow: Bool
+    /// Matchers of responses that ask for a token without naming the scheme; any of them.
+    public let markers: [ResponseMatcher]
 
     /// Creates a detector.
-    public init(realm: String? = nil, canGrow: Bool = true) {
+    public init(realm: String? = nil, canGrow: Bool = true, markers: [ResponseMatcher] = []) {
         self.realm = realm
         self.canGrow = canGrow
+        self.markers = markers
+    }
+
+    /// Responses with the statuses of challenges, and those of the markers.
+    public var filter: ResponseFilter {
+        markers.isEmpty ? .statusesOfChallenges : .statusesOfChallenges.union(ResponseFilter(markers))
     }
 
     /// The name that `explain` shows.
@@ -61,6 +69,17 @@ public struct BearerDetector: ChallengeDetector {
     /// Detects a 401 with `Bearer` and a 403 with `insufficient_scope`. Other parameters have no effect here;
     /// `resource_metadata` (RFC 9728) is for `TokenDiscovery`, if the configuration allows servers by name.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        let challenge = challenge(in: response, hasSession: hasSession)
+        guard challenge == .pass, !markers.isEmpty else { return challenge }
+        var inspection = ResponseInspection(response)
+        return switch inspection.matchAny(markers) {
+        case .matches: hasSession && !canGrow ? .refused : .challenged()
+        case .needsBody: .needsBody
+        case .doesNot: .pass
+        }
+    }
+
+    private func challenge(in response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.status == 401 || response.status == 403,
             let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),
             let challenge = challenges.first(where: isMeant)

@@ -84,6 +84,8 @@ extension TokenLogins {
         let login = StaticTokenLogin(
             key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
             proof: challenge.proofAddress(at: upstream), realm: realm)
-        return authenticator(BearerDetector(realm: realm, canGrow: false), scope: .empty) { _ in login }
+        return authenticator(BearerDetector(realm: realm, canGrow: false, markers: token.detect), scope: .empty) { _ in
+            login
+        }
     }
 }

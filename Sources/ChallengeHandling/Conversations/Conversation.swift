@@ -51,7 +51,10 @@ extension Conversation {
     /// Returns the credential of that name, for `challenge`.
     ///
     /// Throws `no-credential` if no source has the credential, and `login-failed` if a source cannot be read.
+    ///
+    /// The empty name is that of a login without a credential, which has no fields.
     func credential(named name: String, for challenge: String) async throws(LoginFailure) -> Credential {
+        if name.isEmpty { return Credential(name: "", fields: [:]) }
         let found: Credential?
         do throws(CredentialError) {
             found = try await credentials.credential(named: name)

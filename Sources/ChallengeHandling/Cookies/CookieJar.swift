@@ -51,6 +51,13 @@ public struct CookieJar: Sendable, Equatable {
         line(of: choice(for: url, now: now)).field
     }
 
+    /// Returns the value of the first cookie of that name in a request to `url` at `now`.
+    func value(of name: String, for url: WebURL, now: Int64) -> Secret? {
+        let found = cookies.filter { $0.name == name && !$0.hasEnded(at: now) && $0.goes(to: url) }
+        let longest = found.map(\.path.utf8.count).max()
+        return found.first { $0.path.utf8.count == longest }?.value
+    }
+
     /// The names of all cookies.
     public var names: Set<String> { Set(cookies.map(\.name)) }
 

@@ -49,6 +49,19 @@ package final class CookieLine: Sendable {
         return pairs.isEmpty ? nil : pairs
     }
 
+    /// Returns the value of the first cookie of that name in the value of a `Cookie` field; nil if there is none.
+    package static func value(of name: String, in line: [UInt8]) -> ArraySlice<UInt8>? {
+        let wanted = Array(name.utf8)
+        for pair in line.split(separator: UInt8(ascii: ";")) {
+            let pair = pair.drop(while: isBlank)
+            guard pair.count > wanted.count, pair.starts(with: wanted) else { continue }
+            let rest = pair.dropFirst(wanted.count)
+            guard rest.first == UInt8(ascii: "=") else { continue }
+            return rest.dropFirst()
+        }
+        return nil
+    }
+
     private static func text(of cookies: [Cookie]) -> Secret {
         var text = SecretBuilder(capacity: 256)
         for cookie in cookies {

@@ -9,6 +9,8 @@ public protocol ChallengeDetector: Sendable {
     var kind: String { get }
     /// Responses that the detector must examine.
     var filter: ResponseFilter { get }
+    /// Returns the sign by which a challenge is recognised, for people; nil if the status and its fields say it.
+    func sign(of response: ExaminedResponse) -> String?
     /// Returns the meaning of `response`; `hasSession` is true if the request carried this login's session.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge
 }
@@ -16,6 +18,9 @@ public protocol ChallengeDetector: Sendable {
 extension ChallengeDetector {
     /// By default, responses with the statuses of challenges.
     public var filter: ResponseFilter { .statusesOfChallenges }
+
+    /// By default nil.
+    public func sign(of response: ExaminedResponse) -> String? { nil }
 }
 
 /// Meaning of a response for one login.

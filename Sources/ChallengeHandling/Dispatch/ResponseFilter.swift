@@ -83,7 +83,7 @@ extension ResponseFilter.Rule {
         if !matcher.contentTypes.isEmpty {
             mediaTypes = matcher.contentTypes.map { Array($0.utf8) }
         } else if matcher.needsBody {
-            mediaTypes = ResponseMatcher.pageTypes.map { Array($0.utf8) }
+            mediaTypes = matcher.searchedTypes.map { Array($0.utf8) }
         }
         readsBody = matcher.needsBody
     }

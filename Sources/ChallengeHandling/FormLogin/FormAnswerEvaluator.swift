@@ -59,7 +59,7 @@ struct FormAnswerEvaluator {
             guard let page else { return isVerified }
             let isResource = loginPage.isResource(next)
             if !isResource, next != proof { try await requireNoFailure(page.response, client) }
-            isVerified = isVerified || self.isVerified(by: page.response)
+            isVerified = isVerified || self.isVerified(by: page.response, reportedBy: client)
             if !isVerified, page.asksForLogin || form.isShownAgain(in: page.response) {
                 guard hasNewCookies, isResource, success.isEmpty else {
                     throw await reject(.rejected, page.response, client, by: "its redirect leads to the login page")
@@ -70,32 +70,45 @@ struct FormAnswerEvaluator {
         guard !isVerified else { return true }
         guard let proof else {
             guard success.isEmpty else { throw noEvidence(client, answer) }
-            if hasNewCookies { return false }
-            if let seen, loginPage.isResource(seen) { return true }
+            if hasNewCookies {
+                client.report("the login seems to have worked: the answer sets new cookies")
+                return false
+            }
+            if let seen, loginPage.isResource(seen) {
+                client.report("the login worked: \(seen.path) shows no login page any more")
+                return true
+            }
             guard loginPage.isCallers else {
                 guard isLikely else { throw noEvidence(client, answer) }
                 return false
             }
             return try await requireOpen(loginPage.address, answer, isLikely, &client)
         }
-        if success.isEmpty, seen == proof { return true }
+        if success.isEmpty, seen == proof {
+            client.report("the login worked: its redirect leads to \(proof.path), which shows no login page any more")
+            return true
+        }
         let page = try await followUp(proof, "check", success.isEmpty && isLikely, &client)
         guard let page else { return false }
-        if self.isVerified(by: page.response) { return true }
+        if self.isVerified(by: page.response, reportedBy: client) { return true }
         if page.asksForLogin {
             throw await reject(.rejected, page.response, client, by: "\(proof.path) shows the login page after it")
         }
         guard success.isEmpty else { throw noEvidence(client, answer) }
         let trouble = client.trouble(in: page.response, "check")
         if !hasNewCookies, let trouble { throw trouble }
+        if trouble == nil { client.report("the login worked: \(proof.path) shows no login page any more") }
         return trouble == nil
     }
 
     /// Evaluates the answer to a step with an extraction: known failures, then the login page again, then `success` if
-    /// configured. The extracted values are evidence as well, and are checked next.
-    func requireSuccess(of answer: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
+    /// configured. The extracted values are evidence as well, and are checked next. `isShown`: the answer's head has
+    /// them.
+    func requireSuccess(
+        of answer: ExaminedResponse, isShown: Bool, _ client: GatewayClient
+    ) async throws(LoginFailure) {
         try await requireNoFailure(answer, client)
-        guard try !isVerified(by: answer, client) else { return }
+        guard try !isVerified(by: answer, client), !isShown else { return }
         try await requireNoRefusal(answer, client)
         guard success.isEmpty else { throw noEvidence(client, answer) }
     }
@@ -139,7 +152,8 @@ struct FormAnswerEvaluator {
     private func requireNoFailure(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
         var inspection = ResponseInspection(response, ofAnyType: true)
         for failure in failed where inspection.match(failure.matcher) == .matches {
-            client.report("the answer matches `failed`: \(failure.cause.rawValue)")
+            client.report(
+                "the answer matches `failed` by \(failure.matcher.summary): \(failure.cause.rawValue)")
             switch failure.cause {
             case .wrongPassword: throw await reject(.rejected, response, client)
             case .locked: throw await reject(.locked, response, client)
@@ -194,12 +208,14 @@ struct FormAnswerEvaluator {
     /// decided nothing then.
     private func isVerified(by answer: ExaminedResponse, _ client: GatewayClient) throws(LoginFailure) -> Bool {
         if answer.status != 400, let trouble = client.trouble(in: answer, "form") { throw trouble }
-        return isVerified(by: answer)
+        return isVerified(by: answer, reportedBy: client)
     }
 
-    private func isVerified(by response: ExaminedResponse) -> Bool {
+    private func isVerified(by response: ExaminedResponse, reportedBy client: GatewayClient) -> Bool {
         var inspection = ResponseInspection(response, ofAnyType: true)
-        return inspection.matchAny(success) == .matches
+        guard let sign = inspection.first(of: success) else { return false }
+        client.report("the login worked: the answer matches `success` by \(sign.summary)")
+        return true
     }
 
     /// Returns the failure of a rejection, and closes the latch. `evidence` is the reason, unless it was reported

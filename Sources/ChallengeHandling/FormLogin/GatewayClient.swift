@@ -26,6 +26,8 @@ struct GatewayClient {
     /// The timeout of a page.
     let timeout: Duration
     private(set) var jar = CookieJar()
+    /// The last response.
+    private(set) var latest: ExaminedResponse?
     /// The values extracted from answers so far.
     private(set) var extracted: [String: Secret] = [:]
     /// The end of the session as an answer states it, in milliseconds since 1970.
@@ -106,8 +108,15 @@ struct GatewayClient {
             _ = session?.cookies?.take(value, from: request.url, now: conversation.now())
             if !isKept { report("\(step): a cookie that this address may not set was refused") }
         }
-        return ExaminedResponse(
+        let response = ExaminedResponse(
             status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
+        latest = response
+        return response
+    }
+
+    /// Returns the values that the server has sent, with `response` as the last one, for a request to `url`.
+    func received(with response: ExaminedResponse?, for url: WebURL) -> ReceivedValues {
+        ReceivedValues(cookies: jar, url: url, response: response, now: conversation.now())
     }
 
     /// Stores a cookie of a response that another client received.
@@ -120,9 +129,11 @@ struct GatewayClient {
         _ extraction: GatewayExtraction, from answer: ExaminedResponse, sentAt: Int64
     ) throws(LoginFailure) {
         guard !extraction.isEmpty else { return }
-        guard (200...299).contains(answer.status) else { throw unusable("has status \(answer.status)", answer) }
+        guard extraction.isOfHead || (200...299).contains(answer.status) else {
+            throw unusable("has status \(answer.status)", answer)
+        }
         do throws(GatewayExtraction.Unusable) {
-            let values = try extraction.values(in: answer.body ?? [])
+            let values = try extraction.values(in: received(with: answer, for: answer.url))
             extracted.merge(values.fields) { $1 }
             if let seconds = values.lifetime {
                 let end = sentAt.addingReportingOverflow(seconds * 1000)
@@ -131,6 +142,19 @@ struct GatewayClient {
             report("taken from the answer: \(extraction.parts.map(\.name).joined(separator: ", "))")
         } catch {
             throw unusable(error.reason, answer)
+        }
+    }
+
+    /// Returns whether the head of an answer shows all values of `extraction`: only a login that worked has them.
+    func hasValues(of extraction: GatewayExtraction, in answer: ExaminedResponse) -> Bool {
+        guard extraction.isOfHead, ![401, 403].contains(answer.status) else { return false }
+        let cookies = SetCookie.namesSet(by: answer.fields)
+        return extraction.parts.allSatisfy { part in
+            switch part.source {
+            case .cookie(let name), .decodedCookie(let name): cookies.contains(name)
+            case .header(let name): answer.fields[name] != nil
+            case .json, .page: false
+            }
         }
     }
 

@@ -3,19 +3,19 @@
 
 internal import Secrets
 
-/// Values to extract from a step's JSON answer: a token and its lifetime.
+/// Values to extract from a step's answer: a token and its lifetime, a session id.
 public struct GatewayExtraction: Sendable, Equatable {
     /// A value, and its name in templates of later steps and of the session's fields.
     public struct Part: Sendable, Hashable {
         /// The name.
         public var name: String
         /// The location of the value.
-        public var pointer: JSONPointer
+        public var source: ValueSource
 
         /// Creates a part.
-        public init(name: String, pointer: JSONPointer) {
+        public init(name: String, source: ValueSource) {
             self.name = name
-            self.pointer = pointer
+            self.source = source
         }
     }
 
@@ -33,6 +33,20 @@ public struct GatewayExtraction: Sendable, Equatable {
     /// True if nothing is extracted.
     public var isEmpty: Bool { parts.isEmpty && expires == nil }
 
+    /// True if the values are outside of the body, where no page and no message of a failure can have them.
+    var isOfHead: Bool {
+        expires == nil
+            && parts.allSatisfy {
+                switch $0.source {
+                case .cookie, .decodedCookie, .header: true
+                case .json, .page: false
+                }
+            }
+    }
+
+    /// True if all values come from a JSON body.
+    var isOfJSON: Bool { parts.allSatisfy { if case .json = $0.source { true } else { false } } }
+
     /// The values of one answer.
     struct Values {
         var fields: [String: Secret] = [:]
@@ -45,17 +59,23 @@ public struct GatewayExtraction: Sendable, Equatable {
         let reason: String
     }
 
-    /// Extracts the values from `body`. A value is text or a whole number that a field can carry.
-    func values(in body: [UInt8]) throws(Unusable) -> Values {
-        guard let json = JSONValue(parsing: body) else { throw Unusable(reason: "is not JSON") }
+    /// Extracts the values from what was received last. A value is text or a whole number that a field can carry.
+    func values(in received: ReceivedValues) throws(Unusable) -> Values {
         var values = Values()
         for part in parts {
-            guard let text = part.pointer.value(in: json).flatMap(Self.text), Self.canCarry(text.utf8) else {
-                throw Unusable(reason: "holds nothing at \(part.pointer.source) that a field can carry")
+            guard let value = received.value(part.source) else {
+                if case .json(let pointer) = part.source {
+                    throw Unusable(
+                        reason: json(of: received) == nil
+                            ? "is not JSON" : "holds nothing at \(pointer.source) that a field can carry")
+                }
+                throw Unusable(reason: "holds nothing at \(part.source.text) that a field can carry")
             }
-            values.fields[part.name] = Secret(text)
+            values.fields[part.name] = value
         }
-        guard let expires, let lifetime = expires.value(in: json), lifetime != .null else { return values }
+        guard let expires, let lifetime = json(of: received).flatMap(expires.value), lifetime != .null else {
+            return values
+        }
         guard let seconds = lifetime.integerValue else {
             throw Unusable(reason: "holds no whole number of seconds at \(expires.source)")
         }
@@ -65,19 +85,8 @@ public struct GatewayExtraction: Sendable, Equatable {
         return values
     }
 
-    private static func text(_ value: JSONValue) -> String? {
-        switch value {
-        case .string(let text): text
-        case .integer(let number): String(number)
-        default: nil
-        }
-    }
-
-    /// Returns whether a field can carry `text`: printable ASCII (RFC 9110 §5.5). A field's value cannot have a leading
-    /// or trailing space.
-    private static func canCarry(_ text: String.UTF8View) -> Bool {
-        (1...TokenPlacement.longest).contains(text.count) && text.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
-            && text.first != 0x20 && text.last != 0x20
+    private func json(of received: ReceivedValues) -> JSONValue? {
+        received.response?.body.flatMap { JSONValue(parsing: $0) }
     }
 }
 

@@ -49,11 +49,21 @@ struct GatewayForm {
         guard let method = HTTPRequest.Method(step.method) else {
             throw client.failure("The method of the login is not valid. Check `login.method`.")
         }
-        var request = SideRequest.submitting(
-            try await parameters(use, client), as: step.body, to: url, method, from: page, timeout: step.timeout)
+        let received = client.received(with: page, for: url)
+        let parameters = try await parameters(use, client, received)
+        var request: SideRequest
+        if let document = step.document {
+            let json = try await rendered(client) { () async throws(TemplateError) in
+                try await document.render(
+                    use.credential.adding(client.extracted), received: received.value, adding: parameters)
+            }
+            request = .submitting(json, to: url, method, from: page, timeout: step.timeout)
+        } else {
+            request = .submitting(parameters, as: step.body, to: url, method, from: page, timeout: step.timeout)
+        }
         for header in step.headers {
             guard let name = HTTPField.Name(header.name) else { continue }
-            request.fields[name] = try await render(header, use, client).revealText()
+            request.fields[name] = try await render(header, use, client, received).revealText()
         }
         return request
     }
@@ -79,7 +89,9 @@ struct GatewayForm {
         return html.forms.contains { other in
             let written = other.action ?? ""
             let action = written.isEmpty ? answer.url : base.resolving(written)
-            return action?.origin == url.origin && action?.pathWithoutParameters == url.pathWithoutParameters
+            // The next page of a login may have the same action and show the name again, but asks for the password.
+            return other.hasPassword == form.hasPassword && action?.origin == url.origin
+                && action?.pathWithoutParameters == url.pathWithoutParameters
                 && names.allSatisfy { name in other.inputs.contains { $0.name == name && $0.type != "hidden" } }
         }
     }
@@ -141,13 +153,13 @@ struct GatewayForm {
     private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
         if case .formEnding = step.target, policy.loginPage.isCallers { return [] }
         guard step.hiddenFields else { return [] }
-        let own = Set(step.parameters.map(\.name))
+        let own = Set(step.parameters.map(\.name) + (step.document?.memberNames ?? []))
         return form.inputs.filter { $0.type == "hidden" && !$0.name.isEmpty && !own.contains($0.name) }
     }
 
     /// Returns the form's own values and the step's parameters. A parameter replaces an input of its name.
     private func parameters(
-        _ use: CredentialUse, _ client: GatewayClient
+        _ use: CredentialUse, _ client: GatewayClient, _ received: ReceivedValues
     ) async throws(LoginFailure) -> [(name: String, value: Secret)] {
         var parameters: [(name: String, value: Secret)] = []
         if let passwordForm {
@@ -159,15 +171,23 @@ struct GatewayForm {
         } else if let form {
             parameters += hiddenInputs(of: form).map { ($0.name, Secret($0.value)) }
         }
-        for part in step.parameters { parameters.append((part.name, try await render(part, use, client))) }
+        for part in step.parameters { parameters.append((part.name, try await render(part, use, client, received))) }
         return parameters
     }
 
     private func render(
-        _ part: GatewayStep.Part, _ use: CredentialUse, _ client: GatewayClient
+        _ part: GatewayStep.Part, _ use: CredentialUse, _ client: GatewayClient, _ received: ReceivedValues
     ) async throws(LoginFailure) -> Secret {
+        try await rendered(client) { () async throws(TemplateError) in
+            try await part.value.render(use.credential.adding(client.extracted), received: received.value)
+        }
+    }
+
+    private func rendered<Value>(
+        _ client: GatewayClient, _ render: () async throws(TemplateError) -> Value
+    ) async throws(LoginFailure) -> Value {
         do throws(TemplateError) {
-            return try await part.value.render(use.credential.adding(client.extracted))
+            return try await render()
         } catch {
             throw error.loginFailure(challenge: client.name)
         }
@@ -183,11 +203,16 @@ struct GatewayForm {
                 return path.hasSuffix(ending) || "/\(path)".hasSuffix(ending)
             }
         }
-        let names = Set(step.parameters.map(\.name))
+        let names = Set(step.parameters.map(\.name) + (step.document?.memberNames ?? []))
         let shared = page.forms.map { form in form.inputs.count { names.contains($0.name) } }
         if let most = shared.max(), most > 0, let index = shared.firstIndex(of: most) { return page.forms[index] }
         return page.forms.first { $0.inputs.contains { $0.type == "password" } } ?? page.forms.first
     }
+}
+
+extension HTMLPage.Form {
+    /// True if the form asks for a password.
+    fileprivate var hasPassword: Bool { inputs.contains { $0.type == "password" } }
 }
 
 extension SideRequest {
@@ -212,16 +237,30 @@ extension SideRequest {
         case .form:
             request.body = FormEncoding.body(parameters)
             request.fields[.contentType] = FormEncoding.mediaType
+            request.nameOrigin(of: page)
+            return request
         case .json:
             var members: [String: JSONValue] = [:]
             for parameter in parameters { members[parameter.name] = .string(parameter.value.revealText()) }
-            request.body = SecretJSON(.object(members)).text
-            request.fields[.contentType] = "application/json"
-            request.fields[.accept] = "application/json, */*;q=0.8"
+            return submitting(SecretJSON(.object(members)), to: url, method, from: page, timeout: timeout)
         }
-        // Frameworks check that the form came from their page. The page's query is left out.
-        request.fields[.origin] = page.url.origin.description
-        request.fields[.referer] = "\(page.url.origin)\(page.url.path)"
+    }
+
+    /// Returns the request that sends `json` from `page` as a page's script does.
+    static func submitting(
+        _ json: SecretJSON, to url: WebURL, _ method: HTTPRequest.Method, from page: ExaminedResponse,
+        timeout: Duration
+    ) -> SideRequest {
+        let fields: HTTPFields = [.accept: "application/json, */*;q=0.8", .contentType: "application/json"]
+        var request = SideRequest(method: method, url: url, fields: fields, timeout: timeout)
+        request.body = json.text
+        request.nameOrigin(of: page)
         return request
+    }
+
+    /// Names the page: frameworks check that a form came from their own. The page's query is left out.
+    private mutating func nameOrigin(of page: ExaminedResponse) {
+        fields[.origin] = page.url.origin.description
+        fields[.referer] = "\(page.url.origin)\(page.url.path)"
     }
 }

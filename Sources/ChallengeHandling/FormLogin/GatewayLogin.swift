@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-public import HTTPTypes
 internal import Secrets
 
 /// Login at a gateway: fetches the login page, submits its form, and verifies the session.
@@ -60,7 +59,9 @@ public struct GatewayLogin: SessionLogin {
         }
         let loginPage: LoginPage
         switch try await findLoginPage(&client) {
-        case .found(let found): loginPage = found
+        case .found(let found):
+            loginPage = found
+            reportSign(of: found.page.response, client)
         case .nothingAsked(let session, _): return session
         case .notFound(_, let trouble?): throw trouble
         case .notFound(let last, nil):
@@ -90,8 +91,9 @@ public struct GatewayLogin: SessionLogin {
             let evaluator = FormAnswerEvaluator(
                 success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
                 failed: step.failed + rules.failed, use: use, form: form)
-            if !step.extraction.isEmpty {
-                try await evaluator.requireSuccess(of: answer, client)
+            if step.provesByExtraction {
+                try await evaluator.requireSuccess(
+                    of: answer, isShown: client.hasValues(of: step.extraction, in: answer), client)
                 try client.extract(step.extraction, from: answer, sentAt: sentAt)
                 page = GatewayClient.Page(response: answer, asksForLogin: false)
                 isShown = true
@@ -101,6 +103,9 @@ public struct GatewayLogin: SessionLogin {
                 isShown = try await evaluator.conclude(
                     answer, hasNewCookies: client.jar.hasMore(than: before), from: loginPage,
                     proof: verificationAddress(loginPage), on: &client)
+            }
+            if !step.extraction.isEmpty, !step.provesByExtraction, let latest = client.latest {
+                try client.extract(step.extraction, from: latest, sentAt: sentAt)
             }
         }
         var session = try await self.session(client, of: use)
@@ -117,10 +122,17 @@ public struct GatewayLogin: SessionLogin {
         return inspection.matchAny(rules.detect + rules.markers) == .matches
     }
 
+    /// Reports the sign by which the login page was recognised; nothing for a configured page without one.
+    private func reportSign(of page: ExaminedResponse, _ client: GatewayClient) {
+        var inspection = ResponseInspection(page)
+        guard let sign = inspection.first(of: rules.detect + rules.markers) else { return }
+        client.report("the login page is \(page.url.path), by \(sign.summary)")
+    }
+
     /// Returns the configured address that shows the login page only without a session. A configured page always asks
     /// for a login, and if a token is needed, cookies alone prove nothing.
     private func verificationAddress(_ loginPage: LoginPage) -> WebURL? {
-        guard !rules.steps.contains(where: { !$0.extraction.isEmpty }) else { return nil }
+        guard !rules.steps.contains(where: \.provesByExtraction) else { return nil }
         if let proof { return proof }
         return switch loginPage.source {
         case .configured: loginPage.address
@@ -154,47 +166,48 @@ public struct GatewayLogin: SessionLogin {
 
     private func session(_ client: GatewayClient, of use: CredentialUse) async throws(LoginFailure) -> Session {
         let jar = client.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
-        let fields = try await fields(use.credential.adding(client.extracted), client)
-        guard jar.hasOwn || !fields.isEmpty else {
+        let injected: InjectedFields
+        do throws(TemplateError) {
+            let received = client.received(with: client.latest, for: base)
+            injected = try await InjectedFields(
+                rules.inject, use.credential.adding(client.extracted), received: received.value)
+        } catch {
+            throw error.loginFailure(challenge: client.name)
+        }
+        guard jar.hasOwn || !injected.isEmpty else {
             throw client.failure(
                 jar.isEmpty
                     ? "The login set no cookie, so there is no usable session."
                     : "The login set only cookies that `cookies.pass` gives to callers, so there is no usable "
                         + "session.")
         }
-        return client.session(jar, fields: fields)
-    }
-
-    private func fields(_ credential: Credential, _ client: GatewayClient) async throws(LoginFailure) -> [InjectedField]
-    {
-        var fields: [InjectedField] = []
-        for part in rules.inject {
-            guard let name = HTTPField.Name(part.name) else { continue }
-            do throws(TemplateError) {
-                fields.append(InjectedField(name: name, value: try await part.value.render(credential)))
-            } catch {
-                throw error.loginFailure(challenge: client.name)
-            }
-        }
-        return fields
+        var session = client.session(jar, fields: injected.constant)
+        session.signer = injected.signer
+        return session
     }
 
     private func requireFields(of use: CredentialUse) async throws(LoginFailure) {
         // A value to be extracted counts as present in later steps.
         var credential = use.credential
         for step in rules.steps {
-            try await require(step.parameters + step.headers, of: credential)
+            try await require((step.parameters + step.headers).map(\.value), of: credential)
+            if let names = step.document?.fieldNames {
+                for name in names where credential[name] == nil {
+                    throw TemplateError.fieldMissing(field: name, credential: credential.name).loginFailure(
+                        challenge: key.challenge)
+                }
+            }
             if step.fillsPasswordForm { _ = try use.field("password") }
             credential = credential.adding(
                 Dictionary(step.extraction.parts.map { ($0.name, Secret("")) }, uniquingKeysWith: { $1 }))
         }
-        try await require(rules.inject, of: credential)
+        try await require(rules.inject.map(\.value), of: credential)
     }
 
-    private func require(_ parts: [GatewayStep.Part], of credential: Credential) async throws(LoginFailure) {
-        for part in parts {
+    private func require(_ templates: [TextTemplate], of credential: Credential) async throws(LoginFailure) {
+        for template in templates {
             do throws(TemplateError) {
-                try await part.value.check(credential)
+                try await template.check(credential)
             } catch {
                 throw error.loginFailure(challenge: key.challenge)
             }
@@ -210,80 +223,5 @@ extension GatewayLogin {
         await GatewayConfirmation(
             address: proof ?? base, isVerifying: proof != nil, name: key.challenge, isChallenge: asksForLogin
         ).run(held, conversation)
-    }
-}
-
-/// Check if a session at a gateway is still valid.
-struct GatewayConfirmation {
-    /// The address to request.
-    let address: WebURL
-    /// True if the address is configured to be open only with a session.
-    let isVerifying: Bool
-    /// The challenge's name.
-    let name: String
-    /// True if a response asks for a login.
-    let isChallenge: (ExaminedResponse) -> Bool
-
-    /// Requests the address. Only the login page itself ends the session; an overloaded or failing server leaves the
-    /// result unknown.
-    func run(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
-        do throws(LoginFailure) {
-            let inside = try await fetch(with: held, conversation)
-            if inside.asksForLogin { return .over }
-            let isInTrouble = inside.status >= 500 || inside.status == 408 || inside.status == 429
-            if isVerifying { return isInTrouble ? .unknown : inside.status == 401 ? .over : .stillGood }
-            // A public address says nothing about the session.
-            guard try await fetch(with: nil, conversation).asksForLogin else { return .over }
-            return isInTrouble ? .unknown : .stillGood
-        } catch {
-            return .unknown
-        }
-    }
-
-    private func fetch(
-        with session: Session?, _ conversation: Conversation
-    ) async throws(LoginFailure) -> (asksForLogin: Bool, status: Int) {
-        var client = GatewayClient(name: name, conversation: conversation, session: session, asksForLogin: isChallenge)
-        let page = try await client.fetch(address, "confirmation", following: .untilLoginPage)
-        return (page.asksForLogin, page.response.status)
-    }
-}
-
-/// Logout of a gateway's session by one request with its cookies.
-public struct GatewayLogout: SessionLogout {
-    /// The challenge's name in the configuration.
-    public let name: String
-    /// The address that ends a session.
-    public let url: WebURL
-    /// The method.
-    public let method: HTTPRequest.Method
-
-    /// Creates a logout.
-    public init(name: String, url: WebURL, method: HTTPRequest.Method = .get) {
-        self.name = name
-        self.url = url
-        self.method = method
-    }
-
-    /// Sends the request. A redirect, usually to the login page, is an answer like any other. Nothing is sent if no
-    /// cookie of the session belongs there.
-    public func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure) {
-        guard let cookies = session.cookies?.snapshot.header(for: url, now: conversation.now()) else { return }
-        var request = SideRequest(method: method, url: url)
-        request.fields[values: .cookie] = [cookies.revealText()]
-        // The body is not needed.
-        request.allowsPartialBody = true
-        let response: SideResponse
-        do throws(SideRequestError) {
-            response = try await conversation.sideRequests.send(request)
-        } catch {
-            throw LoginFailure(error, step: "the logout", challenge: name)
-        }
-        conversation.report(ConversationStep(challenge: name, text: "logout: \(response.status)"))
-        guard response.status < 400 else {
-            throw LoginFailure(
-                .failed, challenge: name,
-                detail: "The server answered the logout with status \(response.status). Check `logout`.")
-        }
     }
 }

@@ -21,13 +21,13 @@ public struct GatewayRules: Sendable, Equatable {
     /// Names of session cookies that callers get as well. A caller's own value replaces the session's.
     public var callerCookies = CookieJar.doubleSubmitNames
     /// Fields that the session adds to each request. They are made of the credential and of extracted values.
-    public var inject: [GatewayStep.Part]
+    public var inject: [InjectedTemplate]
 
     /// Creates rules.
     public init(
         detect: [ResponseMatcher], markers: [ResponseMatcher] = [], hints: [ResponseMatcher] = [], steps: [GatewayStep],
         success: [ResponseMatcher] = [], failed: [FailureMatcher] = [], passingCookies: Set<String> = [],
-        inject: [GatewayStep.Part] = []
+        inject: [InjectedTemplate] = []
     ) {
         self.detect = detect
         self.markers = markers
@@ -81,6 +81,8 @@ public struct GatewayStep: Sendable, Equatable {
     public var fillsPasswordForm: Bool
     /// The encoding of the parameters.
     public var body: Body
+    /// The JSON body, if it is more than an object of the parameters as texts.
+    public var document: AnswerTemplate?
     /// Further fields of the request.
     public var headers: [Part]
     /// The timeout of the answer.
@@ -114,10 +116,14 @@ public struct GatewayStep: Sendable, Equatable {
         self.extraction = extraction
     }
 
+    /// True if its extracted values prove that the step worked. Those in the head or in a page may be there anyway if a
+    /// form was submitted.
+    var provesByExtraction: Bool { !extraction.isEmpty && (needsNoPage || extraction.isOfJSON) }
+
     /// True if the step needs no page: it uses an API, which has none.
     var needsNoPage: Bool {
-        guard page == nil, !hiddenFields, !extraction.isEmpty, case .address = target else { return false }
-        return true
+        guard page == nil, !hiddenFields, case .address = target else { return false }
+        return !extraction.isEmpty || document != nil
     }
 }
 
@@ -152,6 +158,12 @@ public struct GatewayDetector: ChallengeDetector {
         case .needsBody: .needsBody
         case .doesNot: seemsToLeadToLogin(response, &inspection) ? .challenged() : .pass
         }
+    }
+
+    /// Returns the matcher of a login page in its own words.
+    public func sign(of response: ExaminedResponse) -> String? {
+        var inspection = ResponseInspection(response)
+        return inspection.first(of: matchers)?.summary
     }
 
     /// Returns whether the path of a redirect within the origin, not its query, has a word of a login page.

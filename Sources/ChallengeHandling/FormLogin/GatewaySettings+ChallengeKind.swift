@@ -4,13 +4,20 @@
 internal import HTTPTypes
 
 extension GatewaySettings: ChallengeKind {
-    /// True: a login form needs a name and a password.
-    package var needsCredential: Bool { true }
+    /// True unless a login of its own description sends no field of a credential.
+    package var needsCredential: Bool {
+        preset != .none || login.isEmpty || !sentFields.isEmpty
+    }
 
     /// Fields of the credential in templates. Without templates, the fields of the presets.
     package var neededFields: Set<String> {
-        let used = login.reduce(into: inject.fieldNames) { $0.formUnion($1.parameters.fieldNames) }
-        return used.isEmpty ? ["username", "password"] : used
+        sentFields.isEmpty && preset != .none ? ["username", "password"] : sentFields
+    }
+
+    /// Fields of the credential that some template has: not those that an answer supplies.
+    private var sentFields: Set<String> {
+        let extracted = login.flatMap { $0.extraction.parts.map(\.name) }
+        return login.reduce(into: inject.fieldNames) { $0.formUnion($1.fieldNames) }.subtracting(extracted)
     }
 
     /// Absolute addresses of the steps.
@@ -28,7 +35,7 @@ extension GatewaySettings: ChallengeKind {
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("gateway", preset.rawValue)
         for (index, step) in login.enumerated() { step.add(to: &terms, as: "login[\(index)]") }
-        terms.add("inject", inject.map { ($0.name.canonicalName, $0.value.source) })
+        terms.add("inject", inject.terms)
         if let passedCookies {
             terms.add("cookies.pass", passedCookies.isEmpty ? [""] : Set(passedCookies).sorted())
         }
@@ -36,23 +43,21 @@ extension GatewaySettings: ChallengeKind {
 
     /// Returns the login by the preset's rules, with the configured changes.
     package func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator? {
-        guard let credential = challenge.credential else { return nil }
+        guard challenge.credential != nil || !needsCredential else { return nil }
+        let credential = challenge.credential ?? ""
         let (rules, upstream, retry) = (rules, site.upstream, challenge.retryRejected)
         let origin = upstream.url.origin
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let base = challenge.loginAddress(at: upstream)
         let (proof, form) = (challenge.proofAddress(at: upstream), site.material.verifiedForms.form(of: key))
-        let logout = logout.flatMap { logout in
-            logout.url.resolved(at: upstream.url).map {
-                GatewayLogout(name: challenge.name, url: $0, method: logout.method)
-            }
-        }
+        let logout = logout.flatMap { $0.logout(of: challenge.name, at: upstream.url) }
         return Authenticator(
             name: challenge.name,
             trigger: .detected(GatewayDetector(rules, kind: "gateway \(preset.rawValue)")), isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
-            credentials: [credential], logout: logout, confirmsSessions: true, isLoginPage: true,
+            credentials: [challenge.credential].compactMap(\.self), logout: logout, codec: .injectedFields,
+            confirmsSessions: true, isLoginPage: true,
             makeLogin: { occasion in
                 GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
@@ -64,7 +69,7 @@ extension GatewaySettings: ChallengeKind {
 
     /// Configured origins of pages and forms.
     private var origins: Set<Origin> {
-        var origins: Set<Origin?> = [logout?.url.origin]
+        var origins: Set<Origin?> = [logout?.url.origin, logout?.page?.origin]
         for step in login {
             origins.insert(step.page?.origin)
             if case .address(let address)? = step.target { origins.insert(address.origin) }
@@ -114,7 +119,7 @@ extension GatewaySettings {
         if !success.isEmpty { rules.success = success }
         rules.failed = failed + rules.failed
         if let names = passedCookies { rules.callerCookies = Set(names) }
-        rules.inject = inject.map { .init(name: $0.name.rawName, value: $0.value) }
+        rules.inject = inject
         return rules
     }
 
@@ -137,6 +142,7 @@ extension GatewaySettings {
         }
         if let hidden = step.hiddenFields { result.hiddenFields = hidden }
         result.body = step.body
+        result.document = step.document
         result.headers = step.headers.map { .init(name: $0.name.rawName, value: $0.value) }
         result.timeout = step.timeout
         result.success = step.success

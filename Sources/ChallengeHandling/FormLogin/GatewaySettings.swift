@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import HTTPTypes
+internal import HTTPTypes
 package import SettingsReading
 
 /// Settings of `gateway`: a login in front of the upstream. Values that are nil or empty are the preset's.
@@ -71,7 +71,7 @@ extension GatewaySettings {
             "cookies", ValueForm<[String]>.mapping(passSection) { $0[pass] }, without: "",
             "Cookies of the login that callers get too.")
         static let inject = Key(
-            "inject", .fieldTemplates, "Fields that the session adds to each request.")
+            "inject", .fieldTemplatesAfterLogin, "Fields that the session adds to each request.")
         static let logout = Key(
             "logout", .mapping(LogoutSettings.section, LogoutSettings.read), without: "no logout",
             "Request that ends the session at the server.")
@@ -116,11 +116,12 @@ extension GatewaySettings {
     private func checkExtraction(_ login: Value?) {
         var used = inject.fieldNames
         for step in self.login.reversed() {
-            for part in step.extraction.parts where !used.contains(part.name) {
+            // A cookie is sent anyway: extracted, it is evidence.
+            for part in step.extraction.parts where !used.contains(part.name) && !part.source.isCookie {
                 login?.report(
                     "{\(part.name)} is extracted but never sent: add `inject`, or a parameter of a later step")
             }
-            used.formUnion(step.parameters.fieldNames.union(step.headers.fieldNames))
+            used.formUnion(step.fieldNames)
         }
     }
 
@@ -141,20 +142,6 @@ extension GatewaySettings {
     }
 }
 
-/// Settings of the logout on a clean stop.
-package struct LogoutSettings: Sendable, Equatable {
-    /// Address.
-    package var url: AddressReference
-    /// Method.
-    package var method: HTTPRequest.Method = .get
-
-    /// Creates a request to `url`.
-    package init(url: AddressReference, method: HTTPRequest.Method = .get) {
-        self.url = url
-        self.method = method
-    }
-}
-
 extension ValueForm where Content == String {
     fileprivate static let cookieName = ValueForm("cookie name") { $0.cookieName() }
 }
@@ -168,21 +155,5 @@ extension Value {
             return nil
         }
         return name
-    }
-}
-
-extension LogoutSettings {
-    private enum Keys {
-        static let url = Key(
-            required: "url", .addressOrPath, "Address of the request, which carries the session's own cookies.")
-        static let method = Key("method", .method, default: .get, "Method of the request.")
-    }
-
-    /// Table of `challenges.logout`.
-    static let section = KeySection("challenges.logout", [Keys.url, Keys.method])
-
-    fileprivate static func read(_ fields: Fields) -> LogoutSettings? {
-        let method = fields[Keys.method]
-        return fields[Keys.url].map { LogoutSettings(url: $0, method: method) }
     }
 }

@@ -23,8 +23,10 @@ package struct LoginStep: Sendable, Equatable {
     package var target: Target?
     /// Method.
     package var method: HTTPRequest.Method = .post
-    /// Parameters, in the order of the file.
+    /// Parameters, in the order of the file; empty for a JSON body.
     package var parameters: [NamedTemplate] = []
+    /// JSON body; nil for a form.
+    package var document: AnswerTemplate?
     /// True if the hidden inputs of the page's form are sent too; nil: the preset's.
     package var hiddenFields: Bool?
     /// Encoding of the parameters.
@@ -74,13 +76,15 @@ extension LoginStep {
         static let method = Key(
             "method", .method, default: LoginStep().method,
             "Method of the step; with `GET`, the parameters are sent as the query.")
-        static let parameters = Key("parameters", .parameters, without: "the preset's", "Fields of the form.")
+        static let parameters = Key(
+            "parameters", ValueForm("mapping of templates; with `body: json`, any mapping or list") { $0 },
+            without: "the preset's", "Fields of the form, or the JSON body.")
         static let fields = Key(
             "fields", ValueForm<HiddenFields>.choice, without: "the preset's; with the preset `none`, `none`",
             "Inputs of the page's form that are sent too: the hidden ones, or none.")
         static let body = Key<Body>(
             "body", .choice, default: LoginStep().body, "Encoding of the parameters.")
-        static let headers = Key("headers", .fieldTemplates, "More fields of the request.")
+        static let headers = Key("headers", .fieldTemplatesOfLogin, "More fields of the request.")
         static let timeout = Key(
             "timeout", .duration, default: LoginStep().timeout,
             "Time limit for the answer, and for a page of the login.")
@@ -88,8 +92,8 @@ extension LoginStep {
         static let failed = Key(
             "failed", .failureMatchers, "Evidence that this step failed, examined before the gateway's.")
         static let extract = Key(
-            "extract", ValueForm("name: JSON pointer") { $0.extraction() },
-            "Values from a JSON answer (RFC 6901), for later steps and `inject`.")
+            "extract", ValueForm("mapping of names to sources") { $0.extraction() },
+            "Values of the answer, for later steps and `inject`: a JSON pointer (RFC 6901), or a source of values.")
         static let expires = Key(
             "expires", ValueForm("JSON pointer") { $0.jsonPointer() },
             "Pointer to the lifetime of the extracted values in the answer, in seconds.")
@@ -119,9 +123,14 @@ extension LoginStep {
         step.page = fields[Keys.page]
         step.target = fields[Keys.target]
         step.method = fields[Keys.method]
-        step.parameters = fields[Keys.parameters] ?? []
         step.hiddenFields = fields[Keys.fields].map { $0 == .hidden }
         step.body = fields[Keys.body]
+        if let parameters = fields[Keys.parameters] {
+            switch step.body {
+            case .form: step.parameters = parameters.parameters(inLogin: true)
+            case .json: step.document = parameters.document()
+            }
+        }
         step.headers = fields[Keys.headers] ?? []
         step.timeout = fields[Keys.timeout]
         step.success = fields[Keys.success] ?? []
@@ -146,8 +155,32 @@ extension Value {
                 value.report("the name is not valid (use letters, digits, -, _ and .; not totp)")
                 return nil
             }
-            return value.jsonPointer().map { GatewayExtraction.Part(name: name, pointer: $0) }
+            return value.source().map { GatewayExtraction.Part(name: name, source: $0) }
         }
+    }
+
+    /// Returns a JSON body, which is a mapping or a list.
+    fileprivate func document() -> AnswerTemplate? {
+        guard !isScalar else {
+            report("must be a mapping or a list: it is the JSON body of the request")
+            return nil
+        }
+        return answer(inLogin: true)
+    }
+
+    /// Returns a JSON pointer, or a source of values.
+    private func source() -> ValueSource? {
+        guard let text = word() else { return nil }
+        if text.hasPrefix("/") { return jsonPointer().map(ValueSource.json) }
+        do throws(TemplateError) {
+            if let source = try ValueSource(parsing: text) { return source }
+            report(
+                "is neither a JSON pointer such as /data/token (RFC 6901) nor a source such as cookie:NAME, header:NAME or "
+                    + "page:/expression with one (group)/")
+        } catch {
+            report(error.reason)
+        }
+        return nil
     }
 
     /// Returns an address as a page writes it: absolute, from its slash, or relative to the page.
@@ -174,6 +207,11 @@ extension Value {
 }
 
 extension LoginStep {
+    /// The fields of the credential, and the extracted values, that the step sends.
+    var fieldNames: Set<String> {
+        parameters.fieldNames.union(headers.fieldNames).union(document?.fieldNames ?? [])
+    }
+
     func add(to terms: inout LoginTerms, as key: String) {
         terms.add("\(key).page", page?.text)
         switch target {
@@ -185,7 +223,8 @@ extension LoginStep {
         terms.add("\(key).parameters", parameters.map { ($0.name, $0.value.source) })
         terms.add("\(key).fields", hiddenFields.map { $0 ? "hidden" : "none" })
         terms.add("\(key).body", body.rawValue)
+        terms.add("\(key).json", document.map { String(decoding: $0.source.serialized(), as: UTF8.self) })
         terms.add("\(key).headers", headers.map { ($0.name.canonicalName, $0.value.source) })
-        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.pointer.source) })
+        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.source.text) })
     }
 }

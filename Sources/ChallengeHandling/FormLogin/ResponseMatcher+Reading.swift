@@ -19,6 +19,9 @@ extension ResponseMatcher {
             "body-contains", .list(of: .word), without: "any",
             "Texts in the first 64 KiB of the body, which must be `text/html` unless `content-type` says otherwise."
         )
+        static let json = Key(
+            "json", ValueForm("mapping of JSON pointers to texts") { ResponseMatcher.jsonMatchers($0) }, without: "any",
+            "Values in the first 64 KiB of a JSON body (RFC 6901) that contain, or are, the text.")
         static let redirectTo = Key(
             "redirect-to", .list(of: .word), without: "any", "Texts that the `Location` field must contain.")
         static let contentType = Key(
@@ -30,7 +33,7 @@ extension ResponseMatcher {
             "Inputs that this form must have.")
 
         static let all: [any SchemaKey] = [
-            status, header, cookie, bodyContains, redirectTo, contentType, formAction, formFields,
+            status, header, cookie, bodyContains, json, redirectTo, contentType, formAction, formFields,
         ]
     }
 
@@ -44,6 +47,7 @@ extension ResponseMatcher {
         matcher.fields = fields[Keys.header] ?? []
         matcher.cookies = fields[Keys.cookie] ?? []
         matcher.bodyContains = fields[Keys.bodyContains] ?? []
+        matcher.json = fields[Keys.json] ?? []
         matcher.redirectTo = fields[Keys.redirectTo] ?? []
         matcher.contentTypes = fields[Keys.contentType] ?? []
         matcher.formAction = fields[Keys.formAction]
@@ -54,6 +58,17 @@ extension ResponseMatcher {
             return nil
         }
         return matcher
+    }
+
+    /// Returns pointers, with the texts of their values; without a text, any value will do.
+    private static func jsonMatchers(_ value: Value) -> [JSONMatcher] {
+        (value.members() ?? []).compactMap { written, member in
+            guard let pointer = JSONPointer(written) else {
+                member.report("\"\(written)\" is not a JSON pointer (use one such as /error/code, RFC 6901)")
+                return nil
+            }
+            return JSONMatcher(pointer: pointer, text: member.node.isNull ? nil : member.text())
+        }
     }
 
     /// Returns names of fields, or names with texts that the fields contain.

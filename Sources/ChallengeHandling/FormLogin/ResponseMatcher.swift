@@ -15,6 +15,8 @@ public struct ResponseMatcher: Sendable, Hashable {
     public var cookies: [String]
     /// Texts that the body contains, ignoring case; all of them.
     public var bodyContains: [String]
+    /// Values that the JSON body must have; all of them.
+    public var json: [JSONMatcher]
     /// Texts that the `Location` of a redirect contains, ignoring case; all of them.
     public var redirectTo: [String]
     /// Accepted media types; empty for those of pages, if the body is examined.
@@ -45,13 +47,14 @@ public struct ResponseMatcher: Sendable, Hashable {
     /// Creates a matcher. Without conditions it matches every response.
     public init(
         statuses: [Int] = [], fields: [FieldMatcher] = [], cookies: [String] = [], bodyContains: [String] = [],
-        redirectTo: [String] = [], contentTypes: [String] = [], formAction: String? = nil, formFields: [String] = [],
-        hasPasswordForm: Bool = false, redirectParameter: RedirectParameter? = nil
+        json: [JSONMatcher] = [], redirectTo: [String] = [], contentTypes: [String] = [], formAction: String? = nil,
+        formFields: [String] = [], hasPasswordForm: Bool = false, redirectParameter: RedirectParameter? = nil
     ) {
         self.statuses = statuses
         self.fields = fields
         self.cookies = cookies
         self.bodyContains = bodyContains
+        self.json = json
         self.redirectTo = redirectTo
         self.contentTypes = contentTypes
         self.formAction = formAction
@@ -62,9 +65,13 @@ public struct ResponseMatcher: Sendable, Hashable {
 
     /// The default media types of bodies that are searched for texts and forms.
     static let pageTypes = ["text/html", "application/xhtml+xml"]
+    /// The default media types of bodies that are searched for JSON values.
+    static let jsonTypes = ["application/json", "application/problem+json", "text/json"]
+    /// The media types of bodies that are searched, if none is listed.
+    var searchedTypes: [String] { json.isEmpty ? Self.pageTypes : Self.jsonTypes }
 
     /// True if the body must be examined.
-    public var needsBody: Bool { !bodyContains.isEmpty || needsForms }
+    public var needsBody: Bool { !bodyContains.isEmpty || !json.isEmpty || needsForms }
     /// True if the forms of the page must be examined.
     var needsForms: Bool { formAction != nil || !formFields.isEmpty || hasPasswordForm }
 }
@@ -123,6 +130,7 @@ struct ResponseInspection {
     let response: ExaminedResponse
     private let isOfAnyType: Bool
     private var page: HTMLPage?
+    private var json: JSONValue??
 
     /// Creates an inspection of `response`. With `ofAnyType`, texts are searched in any body, not only in pages.
     init(_ response: ExaminedResponse, ofAnyType: Bool = false) {
@@ -134,11 +142,12 @@ struct ResponseInspection {
     mutating func match(_ matcher: ResponseMatcher) -> Match {
         guard matchesHead(matcher) else { return .doesNot }
         guard matcher.needsBody else { return .matches }
-        guard mayBePage(matcher.contentTypes) else { return .doesNot }
+        guard mayBeSearched(matcher) else { return .doesNot }
         guard let body = response.body else { return .needsBody }
         guard matcher.bodyContains.allSatisfy({ body.containsWord(lowercased: Array($0.lowercased().utf8)) }) else {
             return .doesNot
         }
+        guard matcher.json.isEmpty || hasValues(matcher.json, in: body) else { return .doesNot }
         guard matcher.needsForms else { return .matches }
         return form(matcher, in: body) ? .matches : .doesNot
     }
@@ -179,12 +188,20 @@ struct ResponseInspection {
         return FormEncoding.value(of: parameter.name, in: Substring(query)) == parameter.value
     }
 
-    /// Returns whether the body can be a login page: of a page's media type, and complete (RFC 9110 §9.3.2, §15.3.5,
-    /// §15.3.7, §15.4.5).
-    private func mayBePage(_ listed: [String]) -> Bool {
+    /// Returns whether the body can be a login page or an error: of such a media type, and complete (RFC 9110 §9.3.2,
+    /// §15.3.5, §15.3.7, §15.4.5).
+    private func mayBeSearched(_ matcher: ResponseMatcher) -> Bool {
         guard response.method != .head, ![204, 205, 206, 304].contains(response.status) else { return false }
         // Listed types have matched already.
-        return isOfAnyType || !listed.isEmpty || mediaType.map(ResponseMatcher.pageTypes.contains) == true
+        return isOfAnyType || !matcher.contentTypes.isEmpty || mediaType.map(matcher.searchedTypes.contains) == true
+    }
+
+    private mutating func hasValues(_ conditions: [JSONMatcher], in body: [UInt8]) -> Bool {
+        // Nil until the first matcher asks.
+        let value = json ?? JSONValue(parsing: body)
+        json = value
+        guard let value else { return false }
+        return conditions.allSatisfy { $0.matches(value) }
     }
 
     private var mediaType: String? {

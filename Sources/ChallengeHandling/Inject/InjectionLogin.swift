@@ -24,14 +24,13 @@ public struct InjectionLogin: SessionLogin {
     /// Looks up the credential and renders the fields.
     public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let found = try await conversation.credential(named: credential, for: challenge)
-        var injected: [InjectedField] = []
-        for field in fields {
-            do throws(TemplateError) {
-                injected.append(InjectedField(name: field.name, value: try await field.value.render(found)))
-            } catch {
-                throw error.loginFailure(challenge: challenge)
-            }
+        do throws(TemplateError) {
+            let injected = try await InjectedFields(fields, found)
+            var session = Session(fields: injected.constant, expiresAt: conversation.now() + Self.lookUpEvery)
+            session.signer = injected.signer
+            return session
+        } catch {
+            throw error.loginFailure(challenge: challenge)
         }
-        return Session(fields: injected, expiresAt: conversation.now() + Self.lookUpEvery)
     }
 }

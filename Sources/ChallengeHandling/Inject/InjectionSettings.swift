@@ -40,7 +40,7 @@ package struct InjectionSettings: ChallengeKind {
 
     /// Adds the fields.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
-        terms.add("inject", fields.map { ($0.name.canonicalName, $0.value.source) })
+        terms.add("inject", fields.terms)
     }
 
     /// Returns an authenticator that adds the fields to every request.

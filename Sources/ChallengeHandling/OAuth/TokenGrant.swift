@@ -53,6 +53,7 @@ struct TokenLogins {
     var retry: Duration? { challenge.retryRejected }
     var placement: TokenPlacement { TokenPlacement(field: token.field, prefix: token.prefix) }
     private var scope: Scope { Scope(token.scope) }
+    private var detector: BearerDetector { BearerDetector(realm: realm, markers: token.detect) }
 
     /// Returns the key of the credential's latch at a server.
     func latch(at origin: Origin) -> LatchKey {
@@ -87,7 +88,7 @@ struct TokenLogins {
         let revocation = token.revocation.map {
             TokenRevocation(url: $0, configuration(grant, at: url), key: latch(at: url.origin), keys: material.keys)
         }
-        return authenticator(BearerDetector(realm: realm), logout: revocation, servers: [url]) { occasion in
+        return authenticator(detector, logout: revocation, servers: [url]) { occasion in
             tokenLogin(configuration(grant, at: url), scope: occasion.scope)
         }
     }
@@ -99,7 +100,7 @@ struct TokenLogins {
         let discovery = TokenDiscovery(
             name: challenge.name, resource: upstream.url, servers: token.issuers,
             takesScope: scope.isEmpty && grant != .refreshToken)
-        return authenticator(BearerDetector(realm: realm), servers: token.issuers.map(\.url)) { occasion in
+        return authenticator(detector, servers: token.issuers.map(\.url)) { occasion in
             DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { found in
                 tokenLogin(configuration(grant, at: found), scope: occasion.scope.union(found.scope))
             }

@@ -21,6 +21,8 @@ package struct TokenSettings: Sendable, Equatable {
     package var revocation: WebURL?
     /// Lifetime of a token whose server names none; nil: the token is used until it is refused.
     package var lifetime: Duration?
+    /// Matchers of responses that ask for a token although they name no scheme; one is enough.
+    package var detect: [ResponseMatcher] = []
     /// Scope.
     package var scope: [String]
     /// Audience, if the endpoint needs one.
@@ -84,6 +86,9 @@ extension TokenSettings {
         static let lifetime = Key(
             "lifetime", .duration(atLeast: .seconds(5)), without: "until it is refused",
             "Lifetime of a token if the server sends no `expires_in`; a new token is obtained before its end.")
+        static let detect = Key(
+            "detect", .matchers, without: "401 with `WWW-Authenticate: Bearer`",
+            "Matchers of further responses that ask for a token, for an API whose 401 names no scheme.")
         static let scope = Key(
             "scope", .words, default: [], words: "with `issuers`, what the resource names; else none",
             "Scope that is always requested.")
@@ -109,7 +114,7 @@ extension TokenSettings {
     static let section = KeySection(
         "challenges.token",
         [
-            Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.lifetime, Keys.scope, Keys.audience,
+            Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.lifetime, Keys.detect, Keys.scope, Keys.audience,
             Keys.parameters, Keys.clientAuthentication, Keys.field, Keys.prefix,
         ])
 
@@ -136,6 +141,7 @@ extension TokenSettings {
             grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
             parameters: parameters, clientAuthentication: authentication, field: field, prefix: prefix)
         settings.lifetime = lifetime
+        settings.detect = fields[Keys.detect] ?? []
         return settings
     }
 

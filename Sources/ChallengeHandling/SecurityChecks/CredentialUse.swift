@@ -45,6 +45,11 @@ public struct CredentialUse: Sendable {
     public func reject(
         _ reason: Latch.Reason, serverWait: Int64?, in conversation: Conversation
     ) async -> LoginFailure {
+        guard !key.credential.isEmpty else {
+            return LoginFailure(
+                .failed, challenge: key.challenge, detail: "The server refused the login, which sends no credential.",
+                retryAt: serverWait)
+        }
         let now = conversation.now()
         let opensAt = opening(reason, serverWait: serverWait, now: now)
         // The latch first: whatever fails from here on, the value is not sent a second time.

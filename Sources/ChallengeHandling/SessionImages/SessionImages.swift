@@ -280,7 +280,7 @@ package struct SessionImage: Sendable, Equatable {
                 retryRejectedAfter: latch.retryAfter.map { .milliseconds($0) })
         }
         if let signer {
-            guard let credential, let signer = codec.signer(of: signer, for: credential) else { return nil }
+            guard let signer = codec.signer(of: signer, for: credential) else { return nil }
             session.signer = signer
         }
         return session

@@ -127,15 +127,20 @@ public struct SignerCodec: Sendable {
     /// Decoder for authenticators without signers, or with signers that end with their process.
     public static let none = SignerCodec { _, _ in nil }
 
-    private let decode: @Sendable (SignerImage, Credential) -> (any RequestSigner)?
+    private let decode: @Sendable (SignerImage, Credential?) -> (any RequestSigner)?
 
     /// Creates a decoder; `decode` may receive damaged images or images of another kind, and returns nil for them.
     public init(decode: @escaping @Sendable (SignerImage, Credential) -> (any RequestSigner)?) {
-        self.decode = decode
+        self.decode = { image, credential in credential.flatMap { decode(image, $0) } }
+    }
+
+    /// Creates a decoder of signers that need no credential.
+    init(decode: @escaping @Sendable (SignerImage) -> (any RequestSigner)?) {
+        self.decode = { image, _ in decode(image) }
     }
 
     /// Returns the signer of `image`; nil if none can be recreated with `credential`.
-    public func signer(of image: SignerImage, for credential: Credential) -> (any RequestSigner)? {
+    public func signer(of image: SignerImage, for credential: Credential?) -> (any RequestSigner)? {
         decode(image, credential)
     }
 }
@@ -164,6 +169,8 @@ public struct SigningRequest {
     ///
     /// Nil if another program writes the fields (auth requests), or for a login's own request.
     public var fields: (any SigningFields)?
+    /// Value of the `Cookie` field, where another program writes the fields.
+    package var cookies: [UInt8]?
 
     /// Creates a request, by default without a body.
     public init(
@@ -174,6 +181,28 @@ public struct SigningRequest {
         self.target = target
         self.body = body
         self.fields = fields
+    }
+}
+
+extension SigningRequest {
+    /// Value of the `Cookie` field; empty if there is none.
+    var cookieLine: [UInt8] {
+        guard let fields else { return cookies ?? [] }
+        var line: [UInt8] = []
+        fields.forEach { name, value in
+            guard Self.isCookie(name) else { return }
+            line.reserveCapacity(value.count)
+            for index in value.indices { line.append(value[index]) }
+        }
+        return line
+    }
+
+    private static let cookieName = Array("cookie".utf8)
+
+    private static func isCookie(_ name: Span<UInt8>) -> Bool {
+        guard name.count == cookieName.count else { return false }
+        for index in name.indices where name[index] | 0x20 != cookieName[index] { return false }
+        return true
     }
 }
 

@@ -26,12 +26,34 @@ public struct AnswerTemplate: Sendable, Hashable {
     }
 
     /// The fields that a credential must have.
-    public var fieldNames: Set<String> { Self.fieldNames(root) }
+    public var fieldNames: Set<String> { Self.templates(root).reduce(into: []) { $0.formUnion($1.fieldNames) } }
 
     /// Returns the answer with the fields of `credential`. Throws if a field is missing or is not text.
-    public func render(_ credential: Credential) async throws(TemplateError) -> SecretJSON {
-        SecretJSON(try await Self.render(root, credential))
+    ///
+    /// `received` returns values that the server has sent.
+    public func render(
+        _ credential: Credential, received: (ValueSource) -> Secret? = { _ in nil }
+    ) async throws(TemplateError) -> SecretJSON {
+        try await render(credential, received: received, adding: [])
     }
+
+    /// Returns the answer with `texts` as further members, if it is an object.
+    func render(
+        _ credential: Credential, received: (ValueSource) -> Secret?, adding texts: [(name: String, value: Secret)]
+    ) async throws(TemplateError) -> SecretJSON {
+        var value = try await Self.render(root, credential, received)
+        if case .object(var members) = value {
+            for text in texts where members[text.name] == nil { members[text.name] = .string(text.value.revealText()) }
+            value = .object(members)
+        }
+        return SecretJSON(value)
+    }
+
+    /// The sources of values that the server sends.
+    public var sources: [ValueSource] { Self.templates(root).flatMap(\.sources) }
+
+    /// Names of the members, if the value is an object.
+    var memberNames: [String] { if case .object(let members) = root { members.keys.sorted() } else { [] } }
 
     private static func parse(_ value: JSONValue, at path: String) throws(TemplateError) -> Node {
         switch value {
@@ -56,25 +78,27 @@ public struct AnswerTemplate: Sendable, Hashable {
         }
     }
 
-    private static func fieldNames(_ node: Node) -> Set<String> {
+    private static func templates(_ node: Node) -> [TextTemplate] {
         switch node {
-        case .array(let nodes): nodes.reduce(into: []) { $0.formUnion(fieldNames($1)) }
-        case .object(let nodes): nodes.values.reduce(into: []) { $0.formUnion(fieldNames($1)) }
-        case .text(let template): template.fieldNames
+        case .array(let nodes): nodes.flatMap(templates)
+        case .object(let nodes): nodes.values.flatMap(templates)
+        case .text(let template): [template]
         case .value: []
         }
     }
 
-    private static func render(_ node: Node, _ credential: Credential) async throws(TemplateError) -> JSONValue {
+    private static func render(
+        _ node: Node, _ credential: Credential, _ received: (ValueSource) -> Secret?
+    ) async throws(TemplateError) -> JSONValue {
         switch node {
         case .array(let nodes):
             var elements: [JSONValue] = []
-            for node in nodes { elements.append(try await render(node, credential)) }
+            for node in nodes { elements.append(try await render(node, credential, received)) }
             return .array(elements)
         case .object(let nodes):
             var members: [String: JSONValue] = [:]
             for (name, node) in nodes.sorted(by: { $0.key < $1.key }) {
-                members[name] = try await render(node, credential)
+                members[name] = try await render(node, credential, received)
             }
             return .object(members)
         case .text(let template):
@@ -82,7 +106,7 @@ public struct AnswerTemplate: Sendable, Hashable {
             for name in template.fieldNames where credential[name].map(isText) == false {
                 throw .fieldNotText(field: name, credential: credential.name)
             }
-            return .string(try await template.render(credential).revealText())
+            return .string(try await template.render(credential, received: received).revealText())
         case .value(let value):
             return value
         }

@@ -53,6 +53,21 @@ package enum FormEncoding {
         return nil
     }
 
+    /// Returns `text` with each `%XX` as its byte; other signs are unchanged, also `+`.
+    package static func percentDecoded(_ text: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = text[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), let decoded = Hex.byte(rest.first, rest.dropFirst().first) {
+                bytes.append(decoded)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return bytes
+    }
+
     private static let formSigns = Set("*-._".utf8)
     private static let unreservedSigns = Set("-._~".utf8)
 

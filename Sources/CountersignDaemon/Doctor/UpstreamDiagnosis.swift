@@ -145,7 +145,8 @@ struct UpstreamDiagnosis {
         let summary = "GET \(url.path) without a login: \(answer.status)\(Self.challengeText(of: answer))"
         if let matching {
             let kind = matching.trigger.detector?.kind ?? ""
-            return .good(part, "challenge", "\(summary); \(matching.name) (\(kind)) answers it")
+            let sign = matching.trigger.detector?.sign(of: response).map { ", by \($0)" } ?? ""
+            return .good(part, "challenge", "\(summary); \(matching.name) (\(kind)) answers it\(sign)")
         }
         let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
         let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"

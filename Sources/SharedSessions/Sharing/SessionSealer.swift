@@ -27,7 +27,13 @@ struct SessionSealer: Sendable {
         _ session: Session, of key: SessionKey, as name: SharingPlan.SharedName, establishedAt: Int64,
         versions: [String: [UInt8]]
     ) async -> [UInt8]? {
-        guard session.isVerified, session.signer == nil, !session.isEmpty else { return nil }
+        guard session.isVerified, !session.isEmpty else { return nil }
+        // A signer with state of its own, such as Digest's, fits one process only.
+        if let signer = session.signer {
+            guard signer.image.flatMap({ SignerCodec.injectedFields.signer(of: $0, for: nil) }) != nil else {
+                return nil
+            }
+        }
         var shared: [String: [UInt8]] = [:]
         for (credentialName, version) in versions {
             guard let credential = try? await credentials.credential(named: credentialName),
@@ -64,7 +70,7 @@ struct SessionSealer: Sendable {
         if let needed = image.credentialNeeded, found[needed] == nil {
             found[needed] = try? await credentials.credential(named: needed)
         }
-        let session = image.session(credential: image.credentialNeeded.flatMap { found[$0] }, codec: .none)
+        let session = image.session(credential: image.credentialNeeded.flatMap { found[$0] }, codec: .injectedFields)
         return session.map { OpenedSession(session: $0, establishedAt: image.establishedAt, versions: versions) }
     }
 

@@ -46,6 +46,31 @@ struct LogoutTests {
         #expect(await logOut(logout, of: try cookies("a=b; Path=/app"), in: rig) == nil)
     }
 
+    @Test("a logout takes the token that it needs from a page of the session, and from its cookies")
+    func token() async throws {
+        let rig = LoginRig([
+            ScriptedStep(
+                .get, "https://www.example.com/home",
+                .success(
+                    SideResponse(
+                        status: 200, fields: [.contentType: "text/html"],
+                        body: Array("<a href='/logout?token=t1'>Log out</a>".utf8)))
+            ) { $0.fields[.cookie] == "sid=abc; csrf=c1" },
+            ScriptedStep(.post, "https://www.example.com/pkmslogout", .success(SideResponse(status: 302))) {
+                $0.body?.revealText() == "token=t1" && $0.fields[.cookie] == "sid=abc; csrf=c1"
+                    && $0.fields[.ifMatch] == "c1" && $0.fields[.referer] == "https://www.example.com/home"
+            },
+        ])
+        var jar = CookieJar()
+        for line in ["sid=abc; Path=/", "csrf=c1; Path=/"] { jar.store(line, from: Self.url, now: LoginRig.now) }
+        let logout = GatewayLogout(
+            name: "portal", url: Self.url, method: .post, page: WebURL("https://www.example.com/home"),
+            parameters: [NamedTemplate(name: "token", value: try TextTemplate(#"{page:/logout\?token=(\w+)/}"#))],
+            headers: [InjectedTemplate(name: .ifMatch, value: try TextTemplate("{cookie:csrf}"))])
+        #expect(await logOut(logout, of: Session(cookies: SessionCookies(jar)), in: rig) == nil)
+        #expect(rig.requests.missing.isEmpty)
+    }
+
     @Test("a logout that the server does not confirm is a failure unrelated to the credential", arguments: [404, 500])
     func refused(_ status: Int) async throws {
         let rig = LoginRig([

@@ -41,6 +41,30 @@ struct DetectorTests {
         #expect(BearerDetector(realm: "b").examine(both, hasSession: false) == .pass)
     }
 
+    @Test("a response that a configured matcher names asks for a token, although it names no scheme")
+    func marked() throws {
+        let plain = try response(401, [.contentType: "text/plain"])
+        let detector = BearerDetector(markers: [ResponseMatcher(statuses: [401])])
+        #expect(BearerDetector().examine(plain, hasSession: false) == .pass)
+        for hasSession in [false, true] {
+            #expect(detector.examine(plain, hasSession: hasSession) == .challenged())
+        }
+        #expect(detector.examine(try response(403, [:]), hasSession: false) == .pass)
+        // A fixed token would be the one just refused.
+        let fixed = BearerDetector(canGrow: false, markers: [ResponseMatcher(statuses: [401])])
+        #expect(fixed.examine(plain, hasSession: true) == .refused)
+        let error = BearerDetector(markers: [
+            ResponseMatcher(statuses: [200], json: [JSONMatcher(pointer: try #require(JSONPointer("/error")))])
+        ])
+        var answer = try response(200, [.contentType: "application/json"])
+        #expect(error.examine(answer, hasSession: false) == .needsBody)
+        #expect(error.filter.readsBodies && error.filter.admits(status: 200))
+        answer.body = Array(#"{"error":"login"}"#.utf8)
+        #expect(error.examine(answer, hasSession: false) == .challenged())
+        answer.body = Array(#"{"data":[]}"#.utf8)
+        #expect(error.examine(answer, hasSession: false) == .pass)
+    }
+
     @Test("if no other token is available, insufficient_scope is passed to the caller")
     func fixed() throws {
         let lacking = try response(403, [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"b a\""])

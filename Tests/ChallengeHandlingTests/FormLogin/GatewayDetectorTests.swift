@@ -49,6 +49,25 @@ struct GatewayDetectorTests {
         for status in [200, 401, 500, 503] { #expect(try examine(.jSecurityCheck, status, body) == .pass) }
     }
 
+    @Test(
+        "a value of a JSON body is evidence: a string by its text, other values by themselves",
+        arguments: [
+            (#"{"error":{"code":"NOT_LOGGED_IN"}}"#, "/error/code", "logged_in", true),
+            (#"{"error":{"code":"OTHER"}}"#, "/error/code", "logged_in", false),
+            (#"{"ok":false}"#, "/ok", "false", true), (#"{"ok":true}"#, "/ok", "false", false),
+            (#"{"code":1}"#, "/code", "1", true), (#"{"code":11}"#, "/code", "1", false),
+            (#"{"error":"x"}"#, "/error", nil, true), (#"{"error":null}"#, "/error", nil, false),
+            (#"[{"errors":["no"]}]"#, "/0/errors/0", "no", true), (#"{"error":{"a":1}}"#, "/error", "a", false),
+            (#"{"error":"x""#, "/error", nil, false), ("", "/error", nil, false),
+        ] as [(String, String, String?, Bool)])
+    func json(body: String, pointer: String, text: String?, isEvidence: Bool) throws {
+        let matcher = ResponseMatcher(json: [JSONMatcher(pointer: try #require(JSONPointer(pointer)), text: text)])
+        let fields: HTTPFields = [.contentType: "application/json; charset=utf-8"]
+        #expect(try examine(matching(matcher), 200, fields, nil) == .needsBody)
+        #expect(try examine(matching(matcher), 200, fields, body) == (isEvidence ? .challenged() : .pass))
+        #expect(try examine(matching(matcher), 200, Self.html, nil) == .pass, "a page is no JSON")
+    }
+
     @Test("the body of a response is requested only if it can be a whole page")
     func types() throws {
         for type in ["application/json", "text/plain", "image/png", "text/event-stream", "text/htmlx"] {

@@ -207,6 +207,21 @@ struct JudgementTests {
         await rig.expectRejection(try Portal.login(rules))
     }
 
+    @Test("the password's page of an identifier-first login may show the name again, at the same action")
+    func identifierShownAgain() async throws {
+        let rules = rules([try step(.form), try step(.form, "pass")])
+        let first = "Please log in<form action=/auth><input name=user></form>"
+        let second =
+            "Please log in<form action=/auth><input name=user value=ann-u readonly><input type=password name=pass></form>"
+        let rig = Portal.rig([
+            Portal.get("/app/home", 200, first, set: ["s=1; Path=/"]),
+            Portal.post("/auth", 200, second, sends: "s=1", form: "user=ann-u"),
+            Portal.post("/auth", 302, set: ["sid=2; Path=/"], to: "/app/home", sends: "s=1", form: "pass=ann-u"),
+            Portal.get(sends: "s=1; sid=2"),
+        ])
+        _ = try await rig.logIn(Portal.login(rules))
+    }
+
     @Test("pages of an identifier-first login may share an action; only the very form again is a rejection")
     func identifierFirst() async throws {
         let rules = rules([try step(.form), try step(.form, "pass")])

@@ -12,12 +12,16 @@ struct TokenGatewayTests {
         GatewayStep.Part(name: name, value: try TextTemplate(text))
     }
 
+    private func field(_ name: String, _ text: String) throws -> InjectedTemplate {
+        InjectedTemplate(name: try #require(HTTPField.Name(name)), value: try TextTemplate(text))
+    }
+
     private func rules(
         _ parts: [(String, String)] = [("token", "/data/token")], expires: String? = "/data/expires_in",
         success: [ResponseMatcher] = []
     ) throws -> GatewayRules {
         let extraction = GatewayExtraction(
-            try parts.map { .init(name: $0, pointer: try #require(JSONPointer($1))) },
+            try parts.map { .init(name: $0, source: .json(try #require(JSONPointer($1)))) },
             expires: try expires.map { try #require(JSONPointer($0)) })
         let step = GatewayStep(
             target: .address("/api/login"), parameters: [try part("pass", "{password}")], body: .json,
@@ -25,7 +29,7 @@ struct TokenGatewayTests {
         return GatewayRules(
             detect: [ResponseMatcher(statuses: [401])], steps: [step], success: success,
             failed: [FailureMatcher(matcher: ResponseMatcher(bodyContains: ["credentials"]), cause: .wrongPassword)],
-            inject: [try part("Authorization", "Session {token}")])
+            inject: [try field("Authorization", "Session {token}")])
     }
 
     /// The login, and its answer.
@@ -102,7 +106,7 @@ struct TokenGatewayTests {
     @Test("a token login is not tried if the credential lacks another field of its templates")
     func missing() async throws {
         var rules = try rules()
-        rules.inject.append(try part("X-Tenant", "{tenant}"))
+        rules.inject.append(try field("X-Tenant", "{tenant}"))
         let rig = Portal.rig([])
         #expect(await rig.lose(try Portal.login(rules)).code == .noCredential)
     }

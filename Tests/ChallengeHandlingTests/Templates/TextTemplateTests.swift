@@ -30,6 +30,40 @@ struct TextTemplateTests {
         #expect(throws: TemplateError.self) { try TextTemplate(source) }
     }
 
+    @Test(
+        "a source of values that is not written completely is refused with the right form",
+        arguments: [
+            ("{cookie:}", "name of a cookie"), ("{cookie:a b}", "name of a cookie"), ("{header:}", "name of a field"),
+            ("{json:data}", "JSON pointer"), ("{page:/a/}", "one group"), ("{page:a}", "slashes"),
+            ("{page:/(a)}", "no }"),
+            ("{body:x}", "field's name"), ("{base64:}", "field's name"), ("{base64:a:}", "field's name"),
+        ])
+    func malformedSource(source: String, reason: String) {
+        let error = #expect(throws: TemplateError.self) { try TextTemplate(source) }
+        #expect(error?.reason.contains(reason) == true, "\(error?.reason ?? "")")
+    }
+
+    @Test("values that the server has sent are inserted, and a missing one is reported by its source")
+    func received() async throws {
+        let template = try TextTemplate(#"{cookie:a}-{page:/\d{2}/(x})\/}/}-{json:/t/0}"#)
+        #expect(template.sources.count == 3 && template.fieldNames.isEmpty)
+        #expect(try await template.render(ann) { _ in Secret("v") }.revealText() == "v-v-v")
+        await #expect(throws: TemplateError.valueNotFound(source: "cookie:a")) { try await template.render(ann) }
+        let failure = TemplateError.valueNotFound(source: "cookie:a").loginFailure(challenge: "c")
+        #expect(failure.code == .failed && failure.detail.contains("{cookie:a}"))
+    }
+
+    @Test("{base64:…} joins fields by colons, and only the last may hold one")
+    func base64() async throws {
+        #expect(try TextTemplate("{base64:user-name:pin}").fieldNames == ["user-name", "pin"])
+        #expect(try await TextTemplate("Basic {base64:user-name:pin}").render(ann).revealText() == "Basic YW5uOjEyezM0")
+        let other = Credential(name: "b", fields: ["u": Secret("a:b"), "p": Secret("c:d")])
+        #expect(try await TextTemplate("{base64:p}").render(other).revealText() == "Yzpk")
+        await #expect(throws: TemplateError.fieldHasColon(field: "u", credential: "b")) {
+            try await TextTemplate("{base64:u:p}").render(other)
+        }
+    }
+
     @Test("a template knows its required fields")
     func fieldNames() throws {
         #expect(try TextTemplate("{a}{b}{a}{{c}}").fieldNames == ["a", "b"])

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import HTTPTypes
 import Secrets
 
 @testable import ChallengeHandling
 
-/// What a gateway's conversation reads. The first byte tells which: `h` a page, `c` a cookie, `m` a caller's cookies.
+/// What a gateway's conversation reads. The first byte tells which: `h` a page, `c` a cookie, `m` a caller's cookies, `t` a
+/// template and the response that has its values.
 func fuzzPages(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -13,6 +15,7 @@ func fuzzPages(_ input: Span<UInt8>) throws(Violation) {
     case UInt8(ascii: "h"): try checkPage(rest.array)
     case UInt8(ascii: "c"): try checkCookie(rest.string)
     case UInt8(ascii: "m"): try checkMerged(rest.string)
+    case UInt8(ascii: "t"): try checkTemplate(rest.array)
     default: break
     }
 }
@@ -81,6 +84,35 @@ private func checkMerged(_ text: String) throws(Violation) {
     for line in ["sid=\(value)", " sid\t= \(value)", "sid=\(value); Path=/a"] {
         // Each time anew, as one may remove it.
         try require(SessionCookies(jar).take(line, from: url, now: 0), "the caller gets \(line)")
+    }
+}
+
+/// A template in the first line, and a response: `Name: value` in the second line, its body in the rest. What is put in is
+/// printable, and the very bytes of the response.
+private func checkTemplate(_ bytes: [UInt8]) throws(Violation) {
+    let lines = bytes.split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
+    let source = String(decoding: lines[0], as: UTF8.self)
+    guard let template = try? TextTemplate(source) else { return }
+    try require((try? TextTemplate(source)) == template, "a template is read in two ways")
+    var fields = HTTPFields()
+    var jar = CookieJar()
+    if lines.count > 1 {
+        let value = String(decoding: lines[1].filter { $0 >= 0x20 && $0 < 0x7F }, as: UTF8.self)
+        fields[.eTag] = value
+        jar.store(value, from: url, now: 0)
+    }
+    let body = lines.count > 2 ? Array(lines[2]) : []
+    let response = ExaminedResponse(status: 200, fields: fields, body: body, url: url)
+    let received = ReceivedValues(cookies: jar, url: url, response: response, now: 0)
+    for source in template.sources {
+        try require((try? TextTemplate("{\(source.text)}"))?.sources == [source], "written, \(source.text) is another")
+        guard let value = received.value(source)?.revealBytes() else { continue }
+        try require(!value.isEmpty && value.allSatisfy { $0 >= 0x20 && $0 < 0x7F }, "not printable: \(source.text)")
+        try require(received.value(source)?.revealBytes() == value, "the same response has two values")
+        if case .page = source {
+            let isThere = body.indices.contains { body[$0...].starts(with: value) }
+            try require(isThere, "\(source.text) finds what is not there")
+        }
     }
 }
 
