@@ -79,9 +79,11 @@ package struct HTMLPage: Sendable, Equatable {
     /// The base of addresses on the page, if given (`<base href>`).
     package private(set) var base: String?
 
-    /// Parses the forms of a page in an ASCII-compatible encoding. Any bytes are accepted.
-    package init(parsing bytes: some Collection<UInt8>) {
-        var scanner = HTMLScanner(Array(bytes.prefix(Self.limit)))
+    /// Parses the forms of the first `limit` bytes of a page in an ASCII-compatible encoding. Any bytes are accepted.
+    ///
+    /// A value of more than a quarter of `limit` is dropped.
+    package init(parsing bytes: some Collection<UInt8>, limit: Int = Self.limit) {
+        var scanner = HTMLScanner(Array(bytes.prefix(limit)), valueLimit: limit / 4)
         var isInForm = false
         var inputs = 0
         while let tag = scanner.next() {

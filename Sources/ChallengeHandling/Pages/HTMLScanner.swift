@@ -22,16 +22,20 @@ struct HTMLScanner {
 
     private static let attributeLimit = 64
     private static let nameLimit = 64
-    private static let valueLimit = 16 * 1024
     /// Elements whose text is never markup (WHATWG HTML §13.2.6.2).
     private static let rawElements: Set<String> = [
         "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "template",
     ]
 
     private let bytes: [UInt8]
+    /// Limit of an attribute's value in bytes.
+    private let valueLimit: Int
     private var position = 0
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    init(_ bytes: [UInt8], valueLimit: Int = 16 * 1024) {
+        self.bytes = bytes
+        self.valueLimit = valueLimit
+    }
 
     /// Returns the next tag; `nil` at the end.
     mutating func next() -> Tag? {
@@ -147,7 +151,7 @@ struct HTMLScanner {
 
     /// Returns the decoded value. A value that is too long is dropped, since half of a token is useless.
     private func value(_ range: Range<Int>) -> String {
-        range.count > Self.valueLimit ? "" : TextRuns.broken(HTMLText.decoded(text(range)))
+        range.count > valueLimit ? "" : TextRuns.broken(HTMLText.decoded(text(range)))
     }
 
     private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }

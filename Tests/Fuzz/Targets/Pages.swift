@@ -27,6 +27,10 @@ private func checkPage(_ bytes: [UInt8]) throws(Violation) {
     let inputs = page.forms.reduce(0) { $0 + $1.inputs.count }
     try require(inputs <= HTMLPage.inputLimit, "\(inputs) inputs")
     try require(page == HTMLPage(parsing: bytes), "the same page is read in two ways")
+    if let form = SelfSubmittingForm(on: bytes) {
+        try require(!form.inputs.isEmpty && form.inputs.allSatisfy { !$0.name.isEmpty }, "a form that submits nothing")
+        try require(form.isPost || !form.isMessage, "a message by GET")
+    }
     // Of bytes throughout: a sign with an accent on it is another `Character`.
     let dashes = zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "-") && $1 == UInt8(ascii: "-") }
     if !dashes, !bytes.starts(with: ">".utf8), !bytes.starts(with: "->".utf8), bytes.last != UInt8(ascii: "-") {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import Secrets
+
+/// A form that a page submits by itself, with a message for another server.
+///
+/// Identity providers send users back by such a page: SAML's POST binding, `response_mode=form_post` of OpenID Connect,
+/// WS-Federation.
+package struct SelfSubmittingForm: Sendable {
+    /// Limit of the page in bytes: a signed SAML response with many attributes has tens of kilobytes.
+    package static let pageLimit = 512 * 1024
+
+    /// Inputs that only these messages have.
+    private static let messages: [Set<String>] = [
+        ["SAMLRequest"], ["SAMLResponse"], ["wresult"], ["code", "state"], ["id_token", "state"], ["error", "state"],
+        ["response", "state"],
+    ]
+    /// Calls of a script that submits a form.
+    private static let submission = Array(".submit()".utf8)
+
+    /// The inputs, in order.
+    package let inputs: [(name: String, value: Secret)]
+    /// True if the form is sent by POST.
+    package let isPost: Bool
+    /// True if it has a message of a sign-on protocol.
+    package let isMessage: Bool
+    private let written: String?
+    private let base: String?
+
+    /// Finds the first such form of a page; `nil` if there is none.
+    ///
+    /// All its inputs are hidden. It has a message of a sign-on protocol; or it is the page's only form, has no named button, with
+    /// which a page asks for a decision, and the page has a script that submits forms.
+    package init?(on page: [UInt8]) {
+        let html = HTMLPage(parsing: page, limit: Self.pageLimit)
+        let form = html.forms.first { form in
+            let usable = form.inputs.filter { !$0.isDisabled }
+            let hidden = Set(usable.filter { $0.type == "hidden" && !$0.name.isEmpty }.map(\.name))
+            guard !hidden.isEmpty, usable.allSatisfy({ $0.type == "hidden" || Self.isButton($0) }) else { return false }
+            if form.isPost, Self.messages.contains(where: hidden.isSuperset) { return true }
+            guard html.forms.count == 1 else { return false }
+            let asks = usable.contains { Self.isButton($0) && !$0.name.isEmpty }
+            return !asks && page.containsWord(lowercased: Self.submission)
+        }
+        guard let form else { return nil }
+        inputs = form.inputs.filter { $0.type == "hidden" && !$0.name.isEmpty && !$0.isDisabled }.map {
+            ($0.name, Secret($0.value))
+        }
+        isPost = form.isPost
+        let names = inputs.map(\.name)
+        isMessage = form.isPost && Self.messages.contains { $0.isSubset(of: names) }
+        written = form.action
+        base = html.base
+    }
+
+    /// Returns the address that the form goes to from the page at `page`; `nil` if that is not http or https.
+    package func action(at page: WebURL) -> WebURL? {
+        guard let written, !written.isEmpty else { return page }
+        return (base.flatMap(page.resolving) ?? page).resolving(written)
+    }
+
+    private static func isButton(_ input: HTMLPage.Input) -> Bool {
+        ["submit", "button", "image", "reset"].contains(input.type)
+    }
+}
