@@ -149,7 +149,8 @@ struct FormAnswerEvaluator {
         }
     }
 
-    private func requireNoFailure(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
+    /// Throws if a matcher of `failed` matches.
+    func requireNoFailure(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
         var inspection = ResponseInspection(response, ofAnyType: true)
         for failure in failed where inspection.match(failure.matcher) == .matches {
             client.report(
@@ -182,7 +183,7 @@ struct FormAnswerEvaluator {
     /// Returns the failure for a 403, which may concern the password, but also the request: protection against forged
     /// requests and rate limits use it too. A value that was accepted here before is sent once more after a minute; the
     /// next 403 counts as a rejection.
-    private func forbid(_ answer: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
+    func forbid(_ answer: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
         let remedy =
             "If the status is not about the credential, configure `failed` and `success`, or set `prove-at` to an address "
             + "that needs a session."
@@ -211,7 +212,8 @@ struct FormAnswerEvaluator {
         return isVerified(by: answer, reportedBy: client)
     }
 
-    private func isVerified(by response: ExaminedResponse, reportedBy client: GatewayClient) -> Bool {
+    /// Returns whether a response has the evidence of `success`, and reports it.
+    func isVerified(by response: ExaminedResponse, reportedBy client: GatewayClient) -> Bool {
         var inspection = ResponseInspection(response, ofAnyType: true)
         guard let sign = inspection.first(of: success) else { return false }
         client.report("the login worked: the answer matches `success` by \(sign.summary)")
@@ -220,7 +222,7 @@ struct FormAnswerEvaluator {
 
     /// Returns the failure of a rejection, and closes the latch. `evidence` is the reason, unless it was reported
     /// before.
-    private func reject(
+    func reject(
         _ reason: Latch.Reason, _ response: ExaminedResponse, _ client: GatewayClient, by evidence: String? = nil
     ) async -> LoginFailure {
         if let evidence { client.report("the answer to the form means a wrong password: \(evidence)") }

@@ -164,6 +164,9 @@ struct GatewayClient {
                 + "password.", answer)
     }
 
+    /// Replaces all cookies.
+    mutating func begin(with cookies: CookieJar) { jar = cookies }
+
     /// Drops all cookies.
     mutating func clearCookies() { jar = CookieJar() }
 

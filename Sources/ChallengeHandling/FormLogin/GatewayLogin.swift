@@ -142,14 +142,14 @@ public struct GatewayLogin: SessionLogin {
     }
 
     /// The timeout for pages: that of the slowest step.
-    private var timeout: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
+    var timeout: Duration { rules.steps.map(\.timeout).max() ?? .seconds(10) }
 
     /// True if the login page needs no search.
-    private var isPageConfigured: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
+    var isPageConfigured: Bool { rules.steps.first.map { $0.page != nil || $0.needsNoPage } ?? false }
 
     /// Finds the login page: at the configured page, at `prove-at`, at the upstream's address, and only then at the
     /// caller's address.
-    private func findLoginPage(_ client: inout GatewayClient) async throws(LoginFailure) -> LoginPageSearch.Outcome {
+    func findLoginPage(_ client: inout GatewayClient) async throws(LoginFailure) -> LoginPageSearch.Outcome {
         guard let first = rules.steps.first, isPageConfigured else {
             return try await LoginPageSearch(
                 configured: (proof.map { [$0] } ?? []) + [base], origin: base.origin, challenged: challenged,
@@ -164,7 +164,8 @@ public struct GatewayLogin: SessionLogin {
         return .found(LoginPage(address: address, source: .named, page: page))
     }
 
-    private func session(_ client: GatewayClient, of use: CredentialUse) async throws(LoginFailure) -> Session {
+    /// Returns the session of the client's cookies and of extracted values.
+    func session(_ client: GatewayClient, of use: CredentialUse) async throws(LoginFailure) -> Session {
         let jar = client.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
         let injected: InjectedFields
         do throws(TemplateError) {
@@ -186,7 +187,8 @@ public struct GatewayLogin: SessionLogin {
         return session
     }
 
-    private func requireFields(of use: CredentialUse) async throws(LoginFailure) {
+    /// Throws if the credential lacks a field that a step needs.
+    func requireFields(of use: CredentialUse) async throws(LoginFailure) {
         // A value to be extracted counts as present in later steps.
         var credential = use.credential
         for step in rules.steps {
