@@ -124,6 +124,8 @@ package final class LoginMaterial: Sendable {
     let tokens: TokenMaterial
     /// Addresses that the forms of login pages went to first.
     let verifiedForms = VerifiedForms()
+    /// Sessions at identity providers.
+    let providerSessions = ProviderSessions()
     private let clients = Mutex<[String: MobileFirstClient]>([:])
 
     /// Creates the material of a process.

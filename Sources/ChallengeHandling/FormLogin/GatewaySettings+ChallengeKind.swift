@@ -22,10 +22,11 @@ extension GatewaySettings: ChallengeKind {
 
     /// Absolute addresses of the steps.
     package var loginAddresses: [(url: WebURL, key: String)] {
-        login.compactMap { step in
+        let steps: [(url: WebURL, key: String)] = login.compactMap { step in
             guard case .address(.absolute(let url))? = step.target else { return nil }
             return (url, "login")
         }
+        return steps + through.map { (WebURL(origin: $0, path: "/"), "login.through") }
     }
 
     /// Returns whether both would log in at one page.
@@ -35,6 +36,7 @@ extension GatewaySettings: ChallengeKind {
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("gateway", preset.rawValue)
         for (index, step) in login.enumerated() { step.add(to: &terms, as: "login[\(index)]") }
+        terms.add("login.through", Set(through.map(\.description)).sorted())
         terms.add("inject", inject.terms)
         if let passedCookies {
             terms.add("cookies.pass", passedCookies.isEmpty ? [""] : Set(passedCookies).sorted())
@@ -51,18 +53,24 @@ extension GatewaySettings: ChallengeKind {
         let base = challenge.loginAddress(at: upstream)
         let (proof, form) = (challenge.proofAddress(at: upstream), site.material.verifiedForms.form(of: key))
         let logout = logout.flatMap { $0.logout(of: challenge.name, at: upstream.url) }
+        let route = through.isEmpty ? nil : SignOnRoute(from: origin, through: through)
+        let providers = route.map { ($0, site.material.providerSessions.sessions(on: $0, for: key)) }
+        let kind = "gateway \(preset.rawValue)"
         return Authenticator(
             name: challenge.name,
-            trigger: .detected(GatewayDetector(rules, kind: "gateway \(preset.rawValue)")), isAhead: false,
+            trigger: .detected(
+                route.map { SignOnDetector($0, rules, kind: kind) } ?? GatewayDetector(rules, kind: kind)),
+            isAhead: false,
             isKept: challenge.login == .atStart,
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
             credentials: [challenge.credential].compactMap(\.self), logout: logout, codec: .injectedFields,
             confirmsSessions: true, isLoginPage: true,
             makeLogin: { occasion in
-                GatewayLogin(
+                let login = GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
                     target: occasion.challenge == nil ? occasion.target : nil, verifiedForm: form,
                     retryRejectedAfter: retry)
+                return providers.map { SignOnLogin(login, on: $0, $1) } ?? login
             }
         ).sending(to: origins)
     }
@@ -70,6 +78,7 @@ extension GatewaySettings: ChallengeKind {
     /// Configured origins of pages and forms.
     private var origins: Set<Origin> {
         var origins: Set<Origin?> = [logout?.url.origin, logout?.page?.origin]
+        origins.formUnion(through)
         for step in login {
             origins.insert(step.page?.origin)
             if case .address(let address)? = step.target { origins.insert(address.origin) }
@@ -111,6 +120,8 @@ extension GatewaySettings {
             rules.detect = detect
             rules.hints = []
         }
+        // The form of the upstream itself is never filled in.
+        if !through.isEmpty { rules.detect.removeAll(where: \.hasPasswordForm) }
         if login.count == 1, let preset = rules.steps.first, let step = login.first {
             rules.steps = [self.step(step, over: preset)]
         } else if !login.isEmpty {

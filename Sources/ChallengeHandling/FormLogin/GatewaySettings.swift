@@ -101,6 +101,7 @@ extension GatewaySettings {
         settings.inject = fields[Keys.inject] ?? []
         settings.passedCookies = fields[Keys.cookies]
         settings.checkExtraction(login)
+        settings.checkProviders(login, at: context.upstream)
         guard preset == Preset.none else { return preset.map { _ in settings } }
         if fields.written(Keys.detect)?.listOrOne().isEmpty != false {
             fields.value.report("the preset none needs `detect`: without it, the login page cannot be recognised")

@@ -41,6 +41,8 @@ package struct LoginStep: Sendable, Equatable {
     package var failed: [FailureMatcher] = []
     /// Values that are extracted from the answer, with the pointer to their lifetime in seconds.
     package var extraction = GatewayExtraction()
+    /// Origins of the identity providers that the upstream sends its users to; in the first step only.
+    package var through: [Origin] = []
 
     /// Creates a step. Values that are left out are the preset's.
     package init(
@@ -70,6 +72,9 @@ extension LoginStep {
             without:
                 "first step: `prove-at`, else the upstream's address, else the challenged one without its query; later "
                 + "ones: the answer before", "Page that is fetched before the step; its cookies are kept.")
+        static let through = Key(
+            "through", .providers,
+            "Origins of the identity providers to which the upstream sends its users, in the first step only.")
         static let target = Key(
             "url", .target, without: "the preset's; required with `none`",
             "Address of the step; `form` is the action of the page's own form, at the same origin only.")
@@ -103,7 +108,8 @@ extension LoginStep {
     static let section = KeySection(
         "challenges.login",
         [
-            Keys.when, Keys.page, Keys.target, Keys.method, Keys.parameters, Keys.fields, Keys.body, Keys.headers,
+            Keys.when, Keys.through, Keys.page, Keys.target, Keys.method, Keys.parameters, Keys.fields, Keys.body,
+            Keys.headers,
             Keys.timeout, Keys.success, Keys.failed, Keys.extract, Keys.expires,
         ])
 
@@ -120,6 +126,8 @@ extension LoginStep {
         } else if isFirst {
             _ = fields[Keys.when]
         }
+        if !isFirst { fields.written(Keys.through)?.report("is allowed in the first step only") }
+        step.through = fields[Keys.through] ?? []
         step.page = fields[Keys.page]
         step.target = fields[Keys.target]
         step.method = fields[Keys.method]

@@ -165,7 +165,7 @@ private struct SignOnVisit {
         let client = try client.client(at: response.url)
         if let evaluator, let form {
             try await evaluator.requireNoFailure(response, client)
-            isVerified = isVerified || evaluator.isVerified(by: response)
+            isVerified = isVerified || evaluator.isVerified(by: response, reportedBy: client)
             // After the provider let the user go, its answers are not about the password.
             guard isAtProvider else { return self.evaluator = nil }
             if form.isShownAgain(in: response) {
