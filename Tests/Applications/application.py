@@ -52,6 +52,14 @@ class Application:
         """An authentication scheme of HTTP, whose credential goes with each request."""
         return "scheme:" in self.configuration
 
+    # Taps before other servers to which Countersign sends something.
+    taps = []
+
+    @property
+    def addresses(self):
+        """The addresses in the configuration, and those that take their place."""
+        return {f"https://{self.name}.example.com": f"http://127.0.0.1:{self.public_port}"}
+
     def install(self):
         install.debian(self.debian, self.answers)
         if self.pypi:

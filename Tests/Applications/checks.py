@@ -29,11 +29,25 @@ class Outcome:
     need: str = ""
 
 
+class Taps:
+    """The tap before an application, and those before others that it needs."""
+
+    def __init__(self, application, first):
+        self.application, self.first = application, first
+
+    def clear(self):
+        for each in (self.first, *self.application.taps):
+            each.clear()
+
+    def count(self, pattern):
+        return sum(each.count(pattern) for each in (self.first, *self.application.taps))
+
+
 class Checks:
     """The checks of one application that runs, with the tap before it."""
 
     def __init__(self, application, tap, binary):
-        self.application, self.tap, self.binary, self.outcomes, self.number = application, tap, binary, {}, 0
+        self.application, self.tap, self.binary, self.outcomes, self.number = application, Taps(application, tap), binary, {}, 0
 
     def all(self):
         with self._daemon() as daemon:

@@ -31,7 +31,8 @@ class Daemon:
         for own in ("state", "run"):
             os.makedirs(os.path.join(folder, own), mode=0o700)
         text = configuration(application, self.port)
-        text = text.replace(f"https://{name}.example.com", f"http://127.0.0.1:{application.public_port}")
+        for written, real in application.addresses.items():
+            text = text.replace(written, real)
         self.socket = os.path.join(folder, "admin.sock")
         text += f"\nadmin: {{ address: \"unix:{self.socket}\" }}\nlog: {{ level: debug, format: text }}\n"
         path = os.path.join(folder, "countersign.yaml")

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Countersign authors
+
+from lemonldap import DEBIAN, LemonLDAPOpenIDConnect
+from signon import OpenIDConnectApplication
+
+
+class OpenIDLemonLDAP(LemonLDAPOpenIDConnect, OpenIDConnectApplication):
+    title = "mod_auth_openidc with LemonLDAP::NG"
+    debian = [*OpenIDConnectApplication.debian, *DEBIAN]
