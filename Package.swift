@@ -45,8 +45,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 // What is fuzzed. A test of every build runs it over the seeds; the fuzzer itself is built by `make fuzz` alone.
 let fuzzed: [Target.Dependency] = [
-    "Admin", "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Proxy", "HTTPWire", "Redis",
-    "Secrets",
+    "Admin", "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Learning", "Proxy", "HTTPWire",
+    "Redis", "Secrets",
     "Settings", "SettingsReading", httpTypes,
 ]
 let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
@@ -100,6 +100,8 @@ let package = Package(
         module("SettingsReading", ["Basics"]),
         module("ChallengeHandling", ["Basics", "Secrets", "SettingsReading", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
+        // What a server's answers and a browser's recording tell of its login.
+        module("Learning", ["Basics", "Secrets", "ChallengeHandling", "SettingsReading", httpTypes]),
         module(
             "Credentials", ["Basics", "Secrets", "ChallengeHandling", "CLinux", "System", crypto, cryptoExtras]),
         .target(
@@ -162,7 +164,7 @@ let package = Package(
             name: "CountersignDaemon",
             dependencies: [
                 "Admin", "Basics", "CLinux", "CVersion", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl",
-                "DemoUpstream", "EventLoop", "Proxy", "HTTPWire", "Kerberos", "Secrets", "Settings",
+                "DemoUpstream", "EventLoop", "Proxy", "HTTPWire", "Kerberos", "Learning", "Secrets", "Settings",
                 "SettingsReading", "SharedSessions", "System", "Systemd",
                 arguments, logging, httpTypes,
             ],
@@ -180,6 +182,7 @@ let package = Package(
         tests("Systemd"),
         tests("Redis"),
         tests("ChallengeHandling", ["Secrets", "TestSupport", httpTypes]),
+        tests("Learning", ["Secrets", "ChallengeHandling", "TestSupport", httpTypes]),
         tests(
             "Credentials",
             ["Secrets", "ChallengeHandling", "System", "TestSupport", httpTypes, crypto, cryptoExtras]),
@@ -276,7 +279,8 @@ if let part {
     if part == "unit" {
         // What needs no C library of the system.
         let kept = [
-            "Basics", "CLinux", "ChallengeHandling", "EventLoop", "HTTPWire", "Secrets", "SessionStoreModel",
+            "Basics", "CLinux", "ChallengeHandling", "EventLoop", "HTTPWire", "Learning", "Secrets",
+            "SessionStoreModel",
             "SettingsReading", "SharedSessionSimulation", "SharedSessions", "System", "TestSupport",
         ]
         package.products = []

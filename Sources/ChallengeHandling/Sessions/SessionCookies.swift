@@ -23,7 +23,7 @@ public final class SessionCookies: Sendable {
     public func contains(name: String) -> Bool { jar.withLock { $0.contains(name: name) } }
 
     /// Current cookies.
-    var snapshot: CookieJar { jar.withLock { $0 } }
+    package var snapshot: CookieJar { jar.withLock { $0 } }
 
     /// Number that grows with each change of the cookies.
     var version: UInt64 { changes.load(ordering: .acquiring) }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Testing
+
+@testable import Learning
+
+@Suite("What `learn` makes of a site's anonymous answers")
+struct LearnedPlanTests {
+    private func lines(
+        _ site: SiteScript, _ path: String, known: Set<String> = []
+    ) async throws -> [String] {
+        let findings = try await site.findings(path)
+        return try LearnedPlan(findings, kind: LearnedKind(findings), known: known).lines.map(\.text)
+    }
+
+    @Test("a form on the root page needs one line")
+    func formAtRoot() async throws {
+        let site = SiteScript(["/": .loginForm(), "/start": .loginForm(status: 403)])
+        #expect(try await lines(site, "/") == ["gateway: form"])
+        #expect(try await lines(site, "/start") == ["gateway: form"])
+    }
+
+    @Test("a redirect to the form is detected as such, so that open pages with a form pass")
+    func redirect() async throws {
+        let site = SiteScript([
+            "/": .page("hello"), "/admin/": .redirect(to: "/login?next=/admin/"), "/login?next=/admin/": .loginForm(),
+        ])
+        #expect(
+            try await lines(site, "/admin/") == [
+                "gateway: form", "detect: { status: 302, redirect-to: /login }", "prove-at: /admin/",
+            ])
+        let whole = SiteScript([
+            "/": .redirect(to: "/login"), "/admin/": .redirect(to: "/login"), "/login": .loginForm(),
+        ])
+        #expect(
+            try await lines(whole, "/admin/") == ["gateway: form", "detect: { status: 302, redirect-to: /login }"])
+    }
+
+    @Test("an API that refuses in JSON is learned with the login page that a link or a usual address leads to")
+    func refusal() async throws {
+        let linked = SiteScript([
+            "/": .page("<a href='/about'>a</a><a href='/in?do=login'>in</a>"), "/in?do=login": .loginForm(),
+            "/api": SideResponse(status: 403, fields: [.contentType: "application/json"]),
+        ])
+        let expected = [
+            "gateway: form", "detect: { status: 403, content-type: application/json }",
+            "login: { page: \"/in?do=login\" }", "prove-at: /api",
+        ]
+        #expect(try await lines(linked, "/api") == expected)
+        #expect(linked.requests.allSatisfy { $0.hasPrefix("GET ") })
+        let usual = SiteScript(["/": .page("hello"), "/login": .loginForm(), "/api": .refusal("")])
+        #expect(try await lines(usual, "/api").contains("login: { page: /login }"))
+    }
+
+    @Test("a page that says so in its title is detected by the title")
+    func title() async throws {
+        let site = SiteScript([
+            "/": .redirect(to: "/Main"),
+            "/Main": .page("<title>Login required - Wiki</title><a href=/Special:UserLogin>"),
+            "/Special:UserLogin": .loginForm(),
+        ])
+        #expect(
+            try await lines(site, "/Main") == [
+                "gateway: form", "detect: { body-contains: \"<title>Login required - Wiki\" }",
+                "login: { page: /Special:UserLogin }", "prove-at: /Main",
+            ])
+    }
+
+    @Test("a scheme of HTTP is the strongest that the credential serves")
+    func schemes() async throws {
+        let basic = SiteScript(["/": .refusal("Basic realm=\"a\"")])
+        #expect(try await lines(basic, "/") == ["scheme: basic"])
+        let both = SiteScript([
+            "/": .page("hello"), "/in": .refusal("Digest realm=\"a\", nonce=\"b\", Basic realm=\"a\""),
+        ])
+        #expect(try await lines(both, "/in") == ["scheme: digest", "prove-at: /in"])
+        let tickets = SiteScript(["/": .refusal("Negotiate, Basic realm=\"a\"")])
+        #expect(try await lines(tickets, "/") == ["scheme: basic"])
+        #expect(try await lines(tickets, "/", known: ["keytab", "principal"]) == ["scheme: negotiate"])
+    }
+
+    @Test("bearer tokens are learned from the resource's metadata")
+    func bearer() async throws {
+        let metadata =
+            "{\"resource\": \"https://www.example.com/\", \"authorization_servers\": [\"https://id.example.com\"]}"
+        let site = SiteScript([
+            "/": .refusal("Bearer resource_metadata=\"https://www.example.com/.well-known/oauth-protected-resource\""),
+            "/.well-known/oauth-protected-resource": SideResponse(status: 200, body: Array(metadata.utf8)),
+        ])
+        #expect(
+            try await lines(site, "/") == [
+                "scheme: bearer", "token: { grant: client-credentials, issuers: [https://id.example.com] }",
+            ])
+        let registry = SiteScript(["/": .refusal("Bearer realm=\"https://auth.example.com/token\",service=\"reg\"")])
+        #expect(
+            try await lines(registry, "/").last
+                == "token: { grant: registry, url: https://auth.example.com/token, audience: reg }")
+    }
+
+    @Test(
+        "what cannot be configured from the answers alone names the page and what to do",
+        arguments: [
+            (SideResponse.refusal("", body: "{\"error\": \"token\"}"), "/: 401: the answer does not say how to log in"),
+            (.refusal("Bearer"), "names no authorization server"),
+            (.refusal("", body: "{\"challenges\": {\"Pin\": {}}}"), "not where answers go"),
+            (.refusal("MFP-Challenge"), "mobilefirst"),
+            (.redirect(to: "https://sso.example.org/in"), "the login is at https://sso.example.org"),
+            (.page("hello"), "open to everybody"), (SideResponse(status: 404), "has no page there"),
+        ])
+    func defeats(_ answer: SideResponse, _ words: String) async throws {
+        let findings = try await SiteScript(["/": answer]).findings("/")
+        let error = #expect(throws: LearnDefeat.self) {
+            try LearnedPlan(findings, kind: LearnedKind(findings), known: [])
+        }
+        #expect("\(error.map { "\($0)" } ?? "")".contains(words))
+    }
+
+    @Test("a probe follows no redirect to another origin and at most six within one")
+    func redirects() async throws {
+        let away = SiteScript(["/": .redirect(to: "https://elsewhere.example/login")])
+        #expect(try await away.findings("/").asked.otherOrigin?.host == "elsewhere.example")
+        #expect(away.requests == ["GET /"])
+        let loop = SiteScript(["/": .redirect(to: "/")])
+        #expect(try await loop.findings("/").asked.responses.count == 7)
+    }
+}
