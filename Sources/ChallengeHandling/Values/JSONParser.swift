@@ -16,6 +16,8 @@ package struct JSONLimits: Sendable {
 
     /// Limits for texts from servers, callers, and a session store.
     package static let outside = JSONLimits(size: 65_536, elements: 10_000)
+    /// Limits for a browser's recording of requests.
+    package static let recording = JSONLimits(size: 32 * 1024 * 1024, elements: 2_000_000)
     /// Limits for texts of this machine: files, helpers, and the daemon itself.
     package static let local = JSONLimits(size: 16 * 1024 * 1024, elements: 1_000_000)
 }

@@ -29,6 +29,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "connections", run: fuzzConnections),
         FuzzTarget(name: "answers", run: fuzzAnswers),
         FuzzTarget(name: "exchanges", run: fuzzExchanges),
+        FuzzTarget(name: "recordings", run: fuzzRecordings),
     ]
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+package import ChallengeHandling
+package import Secrets
+
+/// The login in a recording: its request, what it is made of, and what later requests carry because of it.
+package struct RecordedLogin: Sendable, Equatable {
+    /// A parameter and the template of its value.
+    package struct Parameter: Sendable, Equatable {
+        /// The name.
+        package let name: String
+        /// The template; a constant has its braces doubled.
+        package let template: String
+    }
+
+    /// A value of the answer that later requests carry.
+    package struct Token: Sendable, Equatable {
+        /// The pointer to it in the answer.
+        package let pointer: String
+        /// The field that carries it, as the browser wrote it.
+        package let field: String
+        /// The text before it in that field.
+        package let prefix: String
+    }
+
+    /// The address that the login goes to.
+    package let url: WebURL
+    /// True if the parameters are JSON.
+    package let isJSON: Bool
+    /// The parameters in order.
+    package let parameters: [Parameter]
+    /// The name of the parameter with the password.
+    package let passwordName: String
+    /// The page with the form, if one of its inputs is the password.
+    package let page: WebURL?
+    /// True if hidden inputs of the page go along.
+    package let usesHiddenInputs: Bool
+    /// The token that later requests carry, if it is not a cookie.
+    package let token: Token?
+
+    /// The names of credential fields in the parameters.
+    package var fields: [String] {
+        ["username", "password"].filter { field in parameters.contains { $0.template == "{\(field)}" } }
+    }
+
+    /// Finds the last login at `origin` in a recording. `known` are fields of the credential, if there are any.
+    ///
+    /// Throws the reason and its page if the login cannot be configured.
+    package init(
+        _ recording: HARRecording, at origin: Origin, known: [String: Secret]
+    ) throws(LearnDefeat) {
+        let search = RecordedSearch(recording.entries, origin: origin, known: known)
+        let (index, password) = try search.login()
+        let entry = recording.entries[index]
+        let page = search.page(before: index, with: password)
+        let hidden = page.map { search.hiddenInputs(of: $0, with: password) } ?? []
+        url = entry.url
+        if case .json = entry.body { isJSON = true } else { isJSON = false }
+        passwordName = password
+        parameters = try search.parameters(of: entry, password: password, hidden: hidden)
+        usesHiddenInputs = entry.body.pairs.contains { hidden.contains($0.name) }
+        self.page = page?.url
+        token = search.token(after: index)
+        guard entry.status != 0, ![401, 403].contains(entry.status) else {
+            throw LearnDefeat(
+                "\(entry.method) \(entry.url.path): \(entry.status)",
+                "the recorded login was refused. Record one that works.")
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import HTTPTypes
+import Secrets
+import Testing
+
+@testable import Learning
+
+@Suite("A login in a browser's recording")
+struct RecordedLoginTests {
+    private static let origin = Origin(scheme: .https, host: "www.example.com")
+    private static let known = ["username": Secret("ann"), "password": Secret("Right-horse-7")]
+
+    /// An entry of a recording.
+    private struct Entry {
+        var method = "GET"
+        var url: String
+        var status = 200
+        var fields: [String: String] = [:]
+        var form: String?
+        var json: String?
+        var page = ""
+
+        var value: JSONValue {
+            var request: [String: JSONValue] = [
+                "method": .string(method), "url": .string(url.hasPrefix("/") ? "https://www.example.com\(url)" : url),
+                "headers": .array(fields.map { ["name": .string($0), "value": .string($1)] }),
+            ]
+            if let form {
+                request["postData"] = ["mimeType": "application/x-www-form-urlencoded", "text": .string(form)]
+            }
+            if let json { request["postData"] = ["mimeType": "application/json", "text": .string(json)] }
+            let response: JSONValue = [
+                "status": .integer(Int64(status)), "headers": [], "content": ["text": .string(page)],
+            ]
+            return ["request": .object(request), "response": response]
+        }
+    }
+
+    private func login(_ entries: Entry..., known: [String: Secret] = known) throws -> RecordedLogin {
+        let archive: JSONValue = ["log": ["entries": .array(entries.map(\.value))]]
+        return try RecordedLogin(HARRecording(parsing: archive.serialized()), at: Self.origin, known: known)
+    }
+
+    private func lines(_ login: RecordedLogin) throws -> [String] {
+        let asked = WebURL(origin: Self.origin, path: "/me")
+        let refusal = ExaminedResponse(status: 401, fields: [.contentType: "application/json"], url: asked)
+        let root = SiteVisit(address: WebURL(origin: Self.origin, path: "/"), responses: [])
+        return try LearnedPlan(
+            SiteFindings(asked: SiteVisit(address: asked, responses: [refusal]), root: root), recorded: login
+        ).lines.map(\.text)
+    }
+
+    @Test("a JSON login is learned with the token that later requests carry")
+    func token() throws {
+        let login = try login(
+            Entry(
+                method: "POST", url: "/v1/login", json: #"{"user":"ann","password":"Right-horse-7","keep":true}"#,
+                page: #"{"data":{"token":"abcdef-123456"}}"#),
+            Entry(url: "/me", fields: ["X-Session": "Token abcdef-123456"]))
+        #expect(
+            try lines(login) == [
+                "gateway: none", "detect: { status: 401, content-type: application/json }", "login:",
+                "  url: /v1/login", "  body: json", "  parameters: { password: \"{password}\", user: \"{username}\" }",
+                "  extract: { token: /data/token }", "inject: { x-session: \"Token {token}\" }",
+            ])
+        #expect(login.fields == ["username", "password"])
+    }
+
+    @Test("a form whose values are the page's hidden inputs is learned without them")
+    func hidden() throws {
+        let page =
+            "<form method=post><input type=hidden name=csrf value=x8f1><input name=u><input type=password name=p></form>"
+        let login = try login(
+            Entry(url: "/in", page: page),
+            Entry(method: "POST", url: "/check", status: 302, form: "csrf=x8f1&u=ann&p=Right-horse-7&go=Sign+%7Bin%7D"))
+        #expect(
+            try lines(login) == [
+                "gateway: none", "detect: { status: 401, content-type: application/json }", "login:",
+                "  page: /in", "  url: /check",
+                "  parameters: { u: \"{username}\", p: \"{password}\", go: \"Sign {{in}}\" }", "  fields: hidden",
+                "prove-at: /me",
+            ])
+    }
+
+    @Test("another user's recording is read by the names of its parameters, and the last login counts")
+    func names() throws {
+        let login = try login(
+            Entry(method: "POST", url: "/login", form: "email=bob%40b.example&passwd=first"),
+            Entry(method: "POST", url: "/login2", status: 302, form: "email=bob%40b.example&passwd=second"), known: [:])
+        #expect(login.url.path == "/login2" && login.passwordName == "passwd")
+        #expect(login.parameters.map(\.template) == ["{username}", "{password}"])
+    }
+
+    @Test("what a configuration cannot repeat is named, without the value")
+    func defeats() throws {
+        let cases: [([Entry], String)] = [
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&nonce=8f3a91c2")], "the parameter nonce"),
+            ([Entry(method: "POST", url: "https://sso.example/in", form: "p=Right-horse-7")], "another server"),
+            ([Entry(method: "POST", url: "/in", json: #"{"auth":{"password":"Right-horse-7"}}"#)], "nested JSON"),
+            ([Entry(method: "POST", url: "/in", status: 401, form: "p=Right-horse-7")], "was refused"),
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&p=again")], "is repeated"),
+            ([Entry(url: "/in")], "no request to https://www.example.com carries a password"),
+        ]
+        for (entries, words) in cases {
+            let archive: JSONValue = ["log": ["entries": .array(entries.map(\.value))]]
+            let recording = try HARRecording(parsing: archive.serialized())
+            let error = #expect(throws: LearnDefeat.self) {
+                try RecordedLogin(recording, at: Self.origin, known: Self.known)
+            }
+            let text = error.map { "\($0)" } ?? ""
+            #expect(text.contains(words) && !text.contains("Right-horse-7") && !text.contains("8f3a91c2"), "\(text)")
+        }
+    }
+
+    @Test("a file that is no recording is refused with its reason")
+    func faults() {
+        #expect(throws: HARRecording.Fault.invalidJSON) { try HARRecording(parsing: Array("{".utf8)) }
+        #expect(throws: HARRecording.Fault.notAnArchive) { try HARRecording(parsing: Array("{\"log\": 1}".utf8)) }
+        #expect(throws: HARRecording.Fault.empty) {
+            try HARRecording(parsing: Array("{\"log\": {\"entries\": []}}".utf8))
+        }
+        let large = [UInt8](repeating: 0x20, count: HARRecording.sizeLimit + 1)
+        #expect(throws: HARRecording.Fault.tooLarge) { try HARRecording(parsing: large) }
+    }
+}
