@@ -63,4 +63,5 @@ struct Failure: Error, CustomStringConvertible {
 }
 
 /// Exit codes of sysexits.h.
-let (EX_OK, EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG): (Int32, Int32, Int32, Int32, Int32) = (0, 64, 69, 77, 78)
+let (EX_OK, EX_USAGE, EX_DATA, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG): (Int32, Int32, Int32, Int32, Int32, Int32) =
+    (0, 64, 65, 69, 77, 78)

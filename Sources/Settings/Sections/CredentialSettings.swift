@@ -25,6 +25,9 @@ package struct CredentialSettings: Sendable, Equatable {
     package var sources: [CredentialSource] = CredentialSource.standard
     /// Fields that a person is asked for if no source has them, by credential.
     package var asked: [String: [String]] = [:]
+
+    /// Settings if `credentials` is absent.
+    package static let standard = CredentialSettings()
 }
 
 extension CredentialSource {

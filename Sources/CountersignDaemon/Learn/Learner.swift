@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ChallengeHandling
+internal import HTTPTypes
+internal import Learning
+internal import Secrets
+internal import System
+
+/// One run of `countersign learn`: look, ask, log in once, ask, be refused once.
+struct Learner {
+    let address: WebURL
+    let authorities: String?
+    let recording: HARRecording?
+    let credentials: LearnCredential
+    let consent: Consent
+    let spendsWrongAttempt: Bool
+
+    /// Returns a configuration whose login worked. Throws a failure that names the page that defeated it.
+    func run() throws -> ConfigurationBlock {
+        do {
+            return try learn()
+        } catch let defeat as LearnDefeat {
+            throw Failure("learn: \(defeat)", code: EX_UNAVAILABLE)
+        }
+    }
+
+    private func learn() throws -> ConfigurationBlock {
+        let base = WebURL(origin: address.origin, path: "/")
+        let empty = ConfigurationBlock(
+            name: credentials.name, url: base, authorities: authorities, challenge: [], fields: [])
+        let stored = try credentials.stored()
+        let recorded = try recording.map { recording throws(LearnDefeat) in
+            try RecordedLogin(recording, at: address.origin, known: stored)
+        }
+        let findings = try look(empty, page: recorded?.page)
+        let kind = LearnedKind(findings)
+        report("\(findings.asked.summary)")
+        report(recorded.map { "the recording has a login at \($0.url.path)" } ?? "this is \(kind)")
+        let plan =
+            if let recorded { try LearnedPlan(findings, recorded: recorded) } else {
+                try LearnedPlan(findings, kind: kind, known: Set(stored.keys))
+            }
+        guard address.origin.scheme == .https || address.origin.isLoopback else {
+            throw LearnDefeat(
+                findings.asked.summary, "no secret is sent over http to another machine. Use the https address.")
+        }
+        var block = ConfigurationBlock(
+            name: credentials.name, url: base, authorities: authorities, challenge: plan.lines, fields: plan.fields)
+        let trial = try LoginTrial(block.lines())
+        guard trial.isStarted(by: findings.asked.first) else {
+            throw LearnDefeat(findings.asked.summary, "no condition was found that starts a login by this answer.")
+        }
+        let credential = plan.fields.isEmpty ? nil : try credentials.complete(stored, fields: plan.fields)
+        guard consent.allows("Log in at \(address.origin) as the credential \(credentials.name)? It is one attempt.")
+        else {
+            throw Failure("no attempt was allowed, so nothing was sent (--yes allows it)", code: EX_NOPERM)
+        }
+        let outcome = try trial.run(credential, then: address, report: report)
+        try requireProof(outcome, trial, findings)
+        if plan.hasUnknownRefusal, let credential { try learnRefusal(&block, trial, credential, outcome) }
+        return block
+    }
+
+    /// Visits the site without a secret. `page` is the login page of a recording.
+    private func look(_ block: ConfigurationBlock, page: WebURL?) throws -> SiteFindings {
+        let (address, isRecorded) = (address, recording != nil)
+        let found = try LoginTrial.probe(block) { requests -> Result<SiteFindings, SideRequestError> in
+            do throws(SideRequestError) {
+                let visitor = SiteVisitor(requests: requests, now: SystemClock.wallClock)
+                guard isRecorded else {
+                    return .success(try await SiteProbe(visitor).run(address, base: block.url))
+                }
+                var findings = SiteFindings(
+                    asked: try await visitor.visit(address), root: try await visitor.visit(block.url))
+                if let page, findings.asked.form == nil { findings.loginPage = try await visitor.visit(page) }
+                return .success(findings)
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch found {
+        case .success(let findings): return findings
+        case .failure(let error):
+            throw Failure("learn: GET \(address.path) was not answered: \(error.reason)", code: EX_UNAVAILABLE)
+        }
+    }
+
+    /// Throws unless the login worked and the address shows another page with its session.
+    private func requireProof(_ outcome: LoginTrial.Outcome, _ trial: LoginTrial, _ findings: SiteFindings) throws {
+        switch outcome.result {
+        case .failure(let failure):
+            let page = outcome.exchanges.last { $0.hadBody } ?? outcome.exchanges.last
+            let text = page.map { "\($0.response.method.rawValue) \($0.response.url.path): \($0.response.status)" }
+            let isOfForm = failure.code == .rejected && recording == nil && findings.asked.first.status != 401
+            let advice =
+                isOfForm
+                ? " If the password is right, a script may send the form elsewhere: record a login (--har FILE)." : ""
+            throw LearnDefeat(text ?? "the login", "\(failure.code.rawValue): \(failure.detail)\(advice)")
+        case .success(let session):
+            guard let visit = outcome.visit else {
+                guard session.isVerified, !session.isEmpty else {
+                    throw LearnDefeat(findings.asked.summary, "the answers do not show that the login worked")
+                }
+                report("the login works")
+                return
+            }
+            report("with the session: \(visit.summary)")
+            if trial.isStarted(by: visit.first) || visit.form != nil {
+                throw LearnDefeat(visit.summary, "with the session of the login, the address asks for a login again")
+            }
+            guard visit.last.status < 400 else {
+                throw LearnDefeat(visit.summary, "with the session of the login, the address is refused")
+            }
+            report("the login works")
+        }
+    }
+
+    private func learnRefusal(
+        _ block: inout ConfigurationBlock, _ trial: LoginTrial, _ credential: Credential, _ right: LoginTrial.Outcome
+    ) throws {
+        guard spendsWrongAttempt, let wrong = LearnCredential.falsified(credential),
+            consent.allows("Send one wrong password, to learn how the server refuses it? It counts as an attempt.")
+        else {
+            report("how the server refuses a wrong password is not known; it was not tried")
+            return
+        }
+        let refused = try trial.run(wrong, then: address, report: report)
+        if case .failure(let failure) = refused.result, [.rejected, .accountLocked].contains(failure.code) {
+            report("a wrong password is recognised")
+            return
+        }
+        let answers = (right.exchanges.last { $0.hadBody }, refused.exchanges.last { $0.hadBody })
+        guard let accepted = answers.0?.response, let rejected = answers.1?.response,
+            let line = RefusalDifference(accepted: accepted, rejected: rejected).line
+        else {
+            throw LearnDefeat(
+                "the answer to a wrong password",
+                "nothing tells it from the answer to the right one, so the daemon would take every password. Set "
+                    + "`success` and `failed`.")
+        }
+        block.challenge.append(line)
+        report("a wrong password is recognised by `failed`")
+    }
+
+    private var report: @Sendable (String) -> Void { { Process.printError($0) } }
+}
