@@ -74,7 +74,7 @@ struct DoctorTests {
             ("tls-self-signed", "tls", "failed", "self-signed", "certificates below"),
             ("tls-pin", "certificate", "failed", "matches no `tls.pin`", "sha256//"),
             ("tls-version", "tls", "failed", "no version of TLS", "certificates below"),
-            ("basic", "challenge", "warning", "401, WWW-Authenticate: Basic", "check the challenge's scheme"),
+            ("basic", "challenge", "warning", "401, WWW-Authenticate: Basic", "countersign learn http://"),
             ("clock", "clock", "warning", "behind this machine's", "timedatectl"),
         ]
         try await withBank(configuration, startsDaemon: false) { bank in

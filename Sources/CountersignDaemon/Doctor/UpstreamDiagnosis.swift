@@ -150,11 +150,15 @@ struct UpstreamDiagnosis {
         }
         let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
         let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"
-        if [401, 403].contains(answer.status) {
+        let hasForm = HTMLPage(parsing: response.body ?? []).passwordForm != nil
+        if [401, 403].contains(answer.status) || hasForm {
+            let learning = "countersign learn \(url) finds out how this server logs in"
             return .warning(
-                part, "challenge", "\(summary); \(reason)",
-                "if this login is intended, check the challenge's scheme, realm, detect and location (countersign explain)"
-            )
+                part, "challenge", "\(summary)\(hasForm ? ", with a login form" : ""); \(reason)",
+                names.isEmpty
+                    ? learning
+                    : "if this login is intended, check the challenge's scheme, realm, detect and location (countersign "
+                        + "explain); \(learning)")
         }
         if answer.status >= 500 { return .warning(part, "challenge", summary, "check the server") }
         return .note(
