@@ -29,6 +29,8 @@ class Application:
     configuration = ""
     # What is asked: a page for users, and text that only a user's has.
     page = ("/", "")
+    # The address that `countersign learn` is given; `None`: that page.
+    learned_at = None
     # A page for everybody, and text of it; or the reason why there is none.
     open_page = "every page asks for the login"
     # What a check needs that the configuration cannot say, by the check's letter.
@@ -86,6 +88,10 @@ class Application:
     def ask(self, caller):
         """Asks for the page for users."""
         return caller.get(self.page[0])
+
+    def recording(self):
+        """The path of a browser's recording of a login, for `learn`; `None`: it needs none."""
+        return None
 
     def attempt(self, password):
         """What stands in the bytes to the server for each time that the password was sent."""

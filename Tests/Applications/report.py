@@ -32,6 +32,10 @@ class Result:
         application = kind(None)
         return Result(application.name, kind.title, kind.login, daemon.lines(application), daemon.configuration(application))
 
+    def learned(self, application):
+        """Shows what `learn` printed in place of the configuration that the application's file has."""
+        self.lines, self.configuration = daemon.lines(application), daemon.configuration(application)
+
     @property
     def is_whole(self):
         return bool(self.outcomes) and all(each.state != "failed" for each in self.outcomes.values())

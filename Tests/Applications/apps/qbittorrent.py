@@ -5,6 +5,7 @@ import base64
 import hashlib
 
 from application import Application
+from recording import Browser
 
 
 class QBittorrent(Application):
@@ -47,6 +48,13 @@ WebUI\\UseUPnP=false
 WebUI\\Username={self.username}
 """)
         self.serve("qbittorrent-nox", f"--profile={self.folder}", f"--webui-port={self.port}")
+
+    def recording(self):
+        browser = Browser(self.public_port)
+        browser.get("/")
+        browser.post("/api/v2/auth/login", form={"username": self.username, "password": self.password})
+        browser.get(self.page[0])
+        return browser.save(self.path("recording.har"))
 
     def end_sessions(self):
         self.restart()

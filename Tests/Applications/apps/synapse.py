@@ -4,6 +4,7 @@
 import sqlite3
 
 from application import Application
+from recording import Browser
 
 SETTINGS = """server_name: farm
 pid_file: {folder}/pid
@@ -53,6 +54,13 @@ challenges:
         self.serve(*synapse, answers="/_matrix/client/versions")
         self.run(self.python, "-m", "synapse._scripts.register_new_matrix_user", "-c", settings, "-u", self.username, "-p",
             self.password, "-a", f"http://127.0.0.1:{self.port}")
+
+    def recording(self):
+        browser = Browser(self.public_port)
+        login = {"type": "m.login.password", "user": self.username, "password": self.password}
+        answer = browser.post("/_matrix/client/v3/login", document=login)
+        browser.get(self.page[0], headers={"Authorization": f"Bearer {answer.json['access_token']}"})
+        return browser.save(self.path("recording.har"))
 
     def end_sessions(self):
         self.children.pop().stop()
