@@ -141,7 +141,7 @@ struct ExecSourceTests {
 
     @Test("a credential helper with endless output is killed")
     func endless() {
-        #expect(failure(source("yes"))?.contains("1 MiB") == true)
+        #expect(failure(source("yes"))?.contains("1024 KiB") == true)
         #expect(failure(source("yes >&2; true", timeout: .milliseconds(300)))?.contains("too long") == true)
     }
 

@@ -68,6 +68,40 @@ struct ChallengeProblemTests {
                     "5:58: challenges[0].credential.users: unknown key",
                 ]
             ),
+            (
+                "name: c, upstream: u, credential: x, gateway: form, login: { exec: h }, success: { cookie: a }",
+                [
+                    "5:74: challenges[0].login.exec: \"h\" is not an absolute path: it must begin with /",
+                    "5:88: challenges[0].success: means nothing beside a helper, which tells itself if the login worked",
+                ]
+            ),
+            (
+                "name: c, upstream: u, credential: x, gateway: form, login: { exec: /h, socket: /s }",
+                ["5:86: challenges[0].login.socket: cannot be combined with `exec`"]
+            ),
+            (
+                "name: c, upstream: u, credential: x, gateway: form, login: { socket: /s, url: /in, fields: hidden }",
+                [
+                    "5:85: challenges[0].login.url: means nothing beside a helper, which does the whole login",
+                    "5:98: challenges[0].login.fields: means nothing beside a helper, which does the whole login",
+                ]
+            ),
+            (
+                "name: c, upstream: u, credential: x, gateway: form, login: [{ socket: /s }, { url: /in }]",
+                ["5:66: challenges[0].login: a helper does the whole login: write it as the only step"]
+            ),
+            (
+                "name: c, upstream: u, credential: x, gateway: form, login: { socket: /\(String(repeating: "s", count: 107)) }",
+                [
+                    "5:76: challenges[0].login.socket: is longer than 107 bytes, the limit for the path of a socket"
+                ]
+            ),
+            (
+                "name: c, upstream: u, credential: x, gateway: none, login: { exec: /h }",
+                [
+                    "5:5: challenges[0]: the preset none needs `detect`: without it, the login page cannot be recognised"
+                ]
+            ),
             ("name: c, upstream: u, inject: {}", ["5:37: challenges[0].inject: is empty: nothing would be injected"]),
             ("name: c, upstream: u, inject: { A: \"{key}\" }", ["5:5: challenges[0].credential: is missing"]),
             (

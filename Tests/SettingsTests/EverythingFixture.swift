@@ -87,6 +87,17 @@ let everything = """
           field: X-Auth
           prefix: Token
       - { name: key, upstream: ledger, inject: { X-Api-Key: "{key}", X-Tenant: blue }, credential: ledger-key }
+      - name: scripted
+        upstream: ledger
+        gateway: form
+        credential: portal
+        login: { exec: [/usr/lib/countersign/browser-login, --no-sandbox], page: /sign-in, timeout: 20s }
+      - name: scripted-apart
+        upstream: ledger
+        gateway: none
+        credential: portal
+        detect: { body-contains: app.js }
+        login: { socket: /run/countersign-browser.sock, when: at-start }
     limits: { callers: 1, exchanges: 2, waiters: 3, head: 4KiB, replay: 2GiB }
     audit: none
     workers: 2

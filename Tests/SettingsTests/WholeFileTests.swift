@@ -65,7 +65,8 @@ struct WholeFileTests {
     @Test("every challenge becomes its value")
     func challenges() throws {
         let challenges = try #require(parsed(everything)).challenges
-        try #require(challenges.map(\.name) == ["bank-pin", "portal", "corp", "api", "key"])
+        try #require(
+            challenges.map(\.name) == ["bank-pin", "portal", "corp", "api", "key", "scripted", "scripted-apart"])
         let answer: JSONValue = ["pin": "{pin}", "rememberMe": true, "n": [1, .double(1.5), nil, "1"]]
         #expect(
             challenges[0]
@@ -99,6 +100,20 @@ struct WholeFileTests {
                     InjectedTemplate(name: try #require(.init("X-Tenant")), value: try TextTemplate("blue")),
                 ]))
         #expect(challenges[4].location == .upstream("ledger"))
+    }
+
+    @Test("a login by a helper becomes its value")
+    func helpers() throws {
+        let challenges = try #require(parsed(everything)).challenges
+        let program = LoginHelper(
+            .program(["/usr/lib/countersign/browser-login", "--no-sandbox"]), timeout: .seconds(20))
+        #expect(
+            (challenges[5].kind as? GatewaySettings)?.helper
+                == HelperLoginSettings(helper: program, page: .path("/sign-in")))
+        #expect(
+            (challenges[6].kind as? GatewaySettings)?.helper
+                == HelperLoginSettings(helper: LoginHelper(.socket("/run/countersign-browser.sock"))))
+        #expect(challenges[5].login == .onDemand && challenges[6].login == .atStart)
     }
 
     @Test("every step and matcher of a gateway becomes its value")
@@ -146,7 +161,7 @@ struct WholeFileTests {
                 "f:17:51: upstreams.bank.tls.key: warning: /k.pem: there is no such file",
                 "f:49:10: challenges[1].at[0]: warning: covers nothing at any upstream",
                 "f:49:42: challenges[1].at[1]: warning: covers nothing at any upstream",
-                "f:94:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
+                "f:105:14: sessions.tls.ca: warning: /ca.pem: there is no such file",
             ])
     }
 

@@ -116,6 +116,8 @@ package final class LoginMaterial: Sendable {
     package let digests: any MessageDigests
     /// Issues Kerberos tickets.
     package let tickets: any TicketProvider
+    /// Runs login helpers.
+    package let helpers: any LoginHelpers
     /// True if NTLM can authenticate connections.
     package let hasNTLM: Bool
     /// The program's own handlers.
@@ -131,8 +133,9 @@ package final class LoginMaterial: Sendable {
     /// Creates the material of a process.
     package init(
         digests: any MessageDigests, keys: any SigningKeys, tickets: any TicketProvider, hasNTLM: Bool,
-        ownHandlers: any OwnHandlerSource = NoOwnHandlers()
+        helpers: any LoginHelpers = NoLoginHelpers(), ownHandlers: any OwnHandlerSource = NoOwnHandlers()
     ) {
+        self.helpers = helpers
         self.digests = digests
         self.tickets = tickets
         self.hasNTLM = hasNTLM

@@ -167,14 +167,7 @@ public struct GatewayLogin: SessionLogin {
     /// Returns the session of the client's cookies and of extracted values.
     func session(_ client: GatewayClient, of use: CredentialUse) async throws(LoginFailure) -> Session {
         let jar = client.cookies(passing: rules.callerCookies, dropping: rules.passingCookies)
-        let injected: InjectedFields
-        do throws(TemplateError) {
-            let received = client.received(with: client.latest, for: base)
-            injected = try await InjectedFields(
-                rules.inject, use.credential.adding(client.extracted), received: received.value)
-        } catch {
-            throw error.loginFailure(challenge: client.name)
-        }
+        let injected = try await injectedFields(use.credential.adding(client.extracted), client)
         guard jar.hasOwn || !injected.isEmpty else {
             throw client.failure(
                 jar.isEmpty
@@ -185,6 +178,18 @@ public struct GatewayLogin: SessionLogin {
         var session = client.session(jar, fields: injected.constant)
         session.signer = injected.signer
         return session
+    }
+
+    /// Returns the fields of `inject`, made of `credential` and of what the client has received.
+    func injectedFields(
+        _ credential: Credential, _ client: GatewayClient
+    ) async throws(LoginFailure) -> InjectedFields {
+        do throws(TemplateError) {
+            let received = client.received(with: client.latest, for: base)
+            return try await InjectedFields(rules.inject, credential, received: received.value)
+        } catch {
+            throw error.loginFailure(challenge: client.name)
+        }
     }
 
     /// Throws if the credential lacks a field that a step needs.

@@ -6,12 +6,14 @@ internal import HTTPTypes
 extension GatewaySettings: ChallengeKind {
     /// True unless a login of its own description sends no field of a credential.
     package var needsCredential: Bool {
-        preset != .none || login.isEmpty || !sentFields.isEmpty
+        preset != .none || helper != nil || login.isEmpty || !sentFields.isEmpty
     }
 
     /// Fields of the credential in templates. Without templates, the fields of the presets.
     package var neededFields: Set<String> {
-        sentFields.isEmpty && preset != .none ? ["username", "password"] : sentFields
+        // A helper gets the whole credential, and fields of `inject` may be its own.
+        if helper != nil { return ["username", "password"] }
+        return sentFields.isEmpty && preset != .none ? ["username", "password"] : sentFields
     }
 
     /// Fields of the credential that some template has: not those that an answer supplies.
@@ -19,6 +21,9 @@ extension GatewaySettings: ChallengeKind {
         let extracted = login.flatMap { $0.extraction.parts.map(\.name) }
         return login.reduce(into: inject.fieldNames) { $0.formUnion($1.fieldNames) }.subtracting(extracted)
     }
+
+    /// Fields that the daemon's own steps need. The fields that a helper needs are not known.
+    package var requiredFields: Set<String> { helper == nil ? neededFields : [] }
 
     /// Absolute addresses of the steps.
     package var loginAddresses: [(url: WebURL, key: String)] {
@@ -37,6 +42,7 @@ extension GatewaySettings: ChallengeKind {
         terms.add("gateway", preset.rawValue)
         for (index, step) in login.enumerated() { step.add(to: &terms, as: "login[\(index)]") }
         terms.add("login.through", Set(through.map(\.description)).sorted())
+        helper?.add(to: &terms)
         terms.add("inject", inject.terms)
         if let passedCookies {
             terms.add("cookies.pass", passedCookies.isEmpty ? [""] : Set(passedCookies).sorted())
@@ -48,7 +54,7 @@ extension GatewaySettings: ChallengeKind {
         guard challenge.credential != nil || !needsCredential else { return nil }
         let credential = challenge.credential ?? ""
         let (rules, upstream, retry) = (rules, site.upstream, challenge.retryRejected)
-        let origin = upstream.url.origin
+        let (origin, helpers) = (upstream.url.origin, site.material.helpers)
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let base = challenge.loginAddress(at: upstream)
         let (proof, form) = (challenge.proofAddress(at: upstream), site.material.verifiedForms.form(of: key))
@@ -65,11 +71,16 @@ extension GatewaySettings: ChallengeKind {
             key: SessionKey(origin: origin, challenge: challenge.name, credential: credential),
             credentials: [challenge.credential].compactMap(\.self), logout: logout, codec: .injectedFields,
             confirmsSessions: true, isLoginPage: true,
-            makeLogin: { occasion in
+            makeLogin: { [helper] occasion in
                 let login = GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
                     target: occasion.challenge == nil ? occasion.target : nil, verifiedForm: form,
                     retryRejectedAfter: retry)
+                if let helper {
+                    return HelperLogin(
+                        gateway: login, helper: helper.helper, page: helper.page.flatMap { $0.resolved(at: base) },
+                        helpers: helpers)
+                }
                 return providers.map { SignOnLogin(login, on: $0, $1) } ?? login
             }
         ).sending(to: origins)
@@ -77,7 +88,7 @@ extension GatewaySettings: ChallengeKind {
 
     /// Configured origins of pages and forms.
     private var origins: Set<Origin> {
-        var origins: Set<Origin?> = [logout?.url.origin, logout?.page?.origin]
+        var origins: Set<Origin?> = [logout?.url.origin, logout?.page?.origin, helper?.page?.origin]
         origins.formUnion(through)
         for step in login {
             origins.insert(step.page?.origin)

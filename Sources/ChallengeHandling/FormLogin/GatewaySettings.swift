@@ -34,6 +34,8 @@ package struct GatewaySettings: Sendable, Equatable {
     package var inject: [InjectedTemplate] = []
     /// Names of the login's cookies that callers get too; nil: the well-known names of double-submit tokens.
     package var passedCookies: [String]?
+    /// Helper that logs in instead of steps.
+    package var helper: HelperLoginSettings?
 
     /// Creates a preset with changes.
     package init(
@@ -93,20 +95,26 @@ extension GatewaySettings {
     package static func read(_ fields: Fields, _ context: ChallengeContext) -> GatewaySettings? {
         let login = context.login
         let preset = fields[Keys.preset]
-        let steps = login.map { $0.isScalar ? [] : $0.listOrOne() } ?? []
+        let hasHelper = login.map(HelperLoginSettings.isNamed) ?? false
+        let steps = login.map { $0.isScalar || hasHelper ? [] : $0.listOrOne() } ?? []
         var settings = GatewaySettings(
             preset: preset ?? .none, detect: fields[Keys.detect] ?? [],
             login: steps.enumerated().compactMap { LoginStep.read($1, isFirst: $0 == 0) },
             success: fields[Keys.success] ?? [], failed: fields[Keys.failed] ?? [], logout: fields[Keys.logout])
         settings.inject = fields[Keys.inject] ?? []
         settings.passedCookies = fields[Keys.cookies]
+        if hasHelper, let login {
+            settings.helper = .read(login, evidence: [fields.written(Keys.success), fields.written(Keys.failed)])
+        }
         settings.checkExtraction(login)
         settings.checkProviders(login, at: context.upstream)
         guard preset == Preset.none else { return preset.map { _ in settings } }
         if fields.written(Keys.detect)?.listOrOne().isEmpty != false {
             fields.value.report("the preset none needs `detect`: without it, the login page cannot be recognised")
         }
-        if steps.isEmpty { fields.value.report("the preset none needs `login` with the address of the form") }
+        if steps.isEmpty, !hasHelper {
+            fields.value.report("the preset none needs `login` with the address of the form")
+        }
         if !steps.isEmpty, settings.login.contains(where: { $0.target == nil }) {
             login?.report("each step of the preset none needs a url")
         }

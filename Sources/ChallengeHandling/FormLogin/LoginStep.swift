@@ -111,7 +111,15 @@ extension LoginStep {
             Keys.when, Keys.through, Keys.page, Keys.target, Keys.method, Keys.parameters, Keys.fields, Keys.body,
             Keys.headers,
             Keys.timeout, Keys.success, Keys.failed, Keys.extract, Keys.expires,
-        ])
+        ] + HelperLoginSettings.keys)
+
+    /// Returns the value of `page`.
+    static func page(_ fields: Fields) -> AddressReference? { fields[Keys.page] }
+
+    /// Returns the value of `timeout` if it is written.
+    static func writtenTimeout(_ fields: Fields) -> Duration? {
+        fields.written(Keys.timeout).map { _ in fields[Keys.timeout] }
+    }
 
     /// Returns the value of `when` of the only or first step.
     static func time(_ login: Value) -> LoginTime? {

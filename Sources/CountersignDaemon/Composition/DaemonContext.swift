@@ -147,7 +147,22 @@ extension LoginMaterial {
     convenience init(ownHandlers: OwnHandlerMaterial = OwnHandlerMaterial()) {
         self.init(
             digests: CryptoDigests(), keys: RSASigningKeys(), tickets: SystemTicketProvider { try startThread($0) },
-            hasNTLM: CurlFeatures.installed.features.contains(.ntlm), ownHandlers: ownHandlers)
+            hasNTLM: CurlFeatures.installed.features.contains(.ntlm), helpers: .ofThisMachine,
+            ownHandlers: ownHandlers)
+    }
+}
+
+extension LoginHelpers where Self == SystemLoginHelpers {
+    /// Login helpers of this machine. The first line of their standard error is logged.
+    fileprivate static var ofThisMachine: SystemLoginHelpers {
+        let logger = Logger(label: "logins")
+        return SystemLoginHelpers(
+            environment: Process.environment,
+            onErrorOutput: { helper, line in
+                logger.warning(
+                    "the login helper wrote to its standard error",
+                    metadata: ["helper": "\(helper)", "text": "\(line)"])
+            })
     }
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Glibc
 internal import Synchronization
 internal import System
 
-/// One run of a credential helper, with a short input, limited output and a timeout.
+/// One run of a helper program, with a short input, limited output and a timeout.
 ///
 /// The helper starts by posix_spawn in its own process group, with default signals and without our descriptors.
 struct HelperProcess {
     /// The result of a run.
     struct Output {
-        /// The standard output, at most 1 MiB; a longer one is an error.
+        /// The standard output, at most `outputLimit`; a longer one is an error.
         var standardOutput: [UInt8]
         /// The first 4 KiB of the standard error.
         var standardError: [UInt8]
@@ -25,26 +26,36 @@ struct HelperProcess {
         let reason: String
         /// The reason without paths, for callers.
         let publicReason: String
+        /// True if the time limit passed, or the run was cancelled.
+        let isTimeout: Bool
 
-        init(reason: String, publicReason: String? = nil) {
+        init(reason: String, publicReason: String? = nil, isTimeout: Bool = false) {
+            self.isTimeout = isTimeout
             self.reason = reason
             self.publicReason = publicReason ?? reason
         }
     }
 
-    static let outputLimit = 1 << 20
     static let errorLimit = 4096
     private static let spawnLock = Mutex<Void>(())
 
     let command: [String]
     let environment: [String: String]
+    /// The size limit of the standard output in bytes.
+    var outputLimit = 1 << 20
+    /// A descriptor that becomes readable if the run is cancelled; a negative one never does.
+    var cancellation: Int32 = -1
 
     /// Runs the helper with `question` on its standard input.
     ///
     /// `question` has at most 4096 bytes, which a pipe holds before the helper reads.
     func run(_ question: [UInt8], timeout: Duration) throws(Failure) -> Output {
+        try run(question, until: .now + timeout)
+    }
+
+    /// Runs the helper until `deadline`.
+    func run(_ question: [UInt8], until deadline: ContinuousClock.Instant) throws(Failure) -> Output {
         guard question.count <= 4096 else { throw Failure(reason: "its input is too long") }
-        let deadline = ContinuousClock.now + timeout
         let run: Running
         do {
             // One at a time: a process started by another thread inherits a pipe that is not close-on-exec yet.
@@ -74,13 +85,19 @@ struct HelperProcess {
         from run: borrowing Running, until deadline: ContinuousClock.Instant
     ) throws(Failure) -> Output {
         var collected = Output(standardOutput: [], standardError: [])
-        collected.standardOutput.reserveCapacity(Self.outputLimit + Self.chunk)
+        collected.standardOutput.reserveCapacity(outputLimit + Self.chunk)
         var sources = [run.output.number, run.error.number]
+        var isCancelled = false
         while sources.contains(where: { $0 >= 0 }) {
             let left = deadline - .now
-            guard left > .zero else { throw Self.timedOut }
+            guard left > .zero, !isCancelled else {
+                wipe(&collected.standardOutput)
+                throw Self.timedOut
+            }
             do {
-                let ready = try DescriptorIO.waitUntilReadable(anyOf: sources, within: min(left, .seconds(3600)))
+                let ready = try DescriptorIO.waitUntilReadable(
+                    anyOf: sources + [cancellation], within: min(left, .seconds(3600)))
+                isCancelled = ready.last ?? false
                 for index in sources.indices where ready[index] {
                     var bytes = try DescriptorIO.read(from: sources[index], atMost: Self.chunk)
                     defer { wipe(&bytes) }
@@ -96,9 +113,9 @@ struct HelperProcess {
                 wipe(&collected.standardOutput)
                 throw Failure(reason: "its output could not be read (error \(error.code))")
             }
-            guard collected.standardOutput.count <= Self.outputLimit else {
+            guard collected.standardOutput.count <= outputLimit else {
                 wipe(&collected.standardOutput)
-                throw Failure(reason: "it wrote more than 1 MiB")
+                throw Failure(reason: "it wrote more than \(outputLimit >> 10) KiB")
             }
         }
         return collected
@@ -123,7 +140,7 @@ struct HelperProcess {
     }
 
     private static let chunk = 16 << 10
-    private static let timedOut = Failure(reason: "it took too long and was stopped")
+    private static let timedOut = Failure(reason: "it took too long and was stopped", isTimeout: true)
 }
 
 /// A started helper, with our ends of its pipes.
@@ -158,22 +175,10 @@ struct HelperErrors {
             bytes = bytes[..<(bytes.lastIndex(of: UInt8(ascii: "\n")) ?? bytes.startIndex)]
         }
         var text = String(decoding: bytes, as: UTF8.self)
-        for secret in secrets.sorted(by: { $0.count > $1.count }) where !secret.isEmpty {
-            text = Self.replacing(secret, in: text)
-        }
+        text = Redaction.text(text, without: secrets)
         lines = text.split(whereSeparator: \.isNewline).map { line in
             let printable = line.unicodeScalars.filter { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
             return String(String.UnicodeScalarView(printable.prefix(200)))
         }
-    }
-
-    private static func replacing(_ secret: String, in text: String) -> String {
-        var result = ""
-        var rest = text[...]
-        while let found = rest.firstRange(of: secret) {
-            result += rest[..<found.lowerBound] + "<redacted>"
-            rest = rest[found.upperBound...]
-        }
-        return result + rest
     }
 }

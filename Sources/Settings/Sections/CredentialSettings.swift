@@ -132,18 +132,6 @@ extension ValueForm where Content == [CredentialSource] {
         })
 }
 
-extension ValueForm where Content == [String] {
-    /// Absolute path of a program, and its arguments.
-    fileprivate static let command = ValueForm("program and arguments") { value in
-        let words = value.listOrOne()
-        guard let program = words.first?.filePath() else {
-            if words.isEmpty { value.report("does not name a program") }
-            return nil
-        }
-        return [program] + words.dropFirst().compactMap { $0.text() }
-    }
-}
-
 extension ValueForm where Content == [String: [String]] {
     /// Lists of fields by credential name.
     fileprivate static let askedFields = ValueForm("credential: fields") { value in

@@ -96,6 +96,16 @@ extension ValueForm where Content == String {
 extension ValueForm where Content == [String] {
     /// Words in a list, or in one text with spaces.
     package static let words = ValueForm("words", write: { YAMLNode(list: $0.map { .scalar($0) }) }) { $0.words() }
+
+    /// Absolute path of a program, and its arguments.
+    package static let command = ValueForm("program and arguments") { value in
+        let words = value.listOrOne()
+        guard let program = words.first?.filePath() else {
+            if words.isEmpty { value.report("does not name a program") }
+            return nil
+        }
+        return [program] + words.dropFirst().compactMap { $0.text() }
+    }
 }
 
 /// Text form of durations in the configuration.

@@ -60,6 +60,24 @@ struct FingerprintChangeTests {
         log: { level: info }
         """
 
+    @Test("a helper is part of the fingerprint, and a fingerprint without one is unchanged")
+    func helpers() throws {
+        let gateway = Self.configuration.replacing("success: { cookie: sid }", with: "")
+            .replacing("failed: { status: 403, because: locked }", with: "")
+        func page(_ login: String) throws -> String? {
+            let lines = gateway.split(separator: "\n").map { line in
+                line.contains("login: { when:") ? "    login: \(login)" : String(line)
+            }
+            return try text(lines.joined(separator: "\n"))["page"]
+        }
+        let one = try page("{ exec: [/h, -x] }")
+        #expect(one?.contains("login.exec=/h\nlogin.exec=-x\n") == true, "\(one ?? "")")
+        #expect(try one == page("{ exec: [/h, -x], timeout: 9s, when: at-start }"))
+        #expect(try one != page("{ exec: [/h] }") && one != page("{ socket: /h }"))
+        #expect(try page("{ socket: /h }") != page("{ socket: /h, page: /login }"))
+        #expect(try texts(replacing: "X-A: b", with: "X-A: b")["page"]?.contains("exec") == false)
+    }
+
     private func texts(replacing old: String, with new: String) throws -> [String: String] {
         #expect(Self.configuration.contains(old), "\(old)")
         return try text(Self.configuration.replacing(old, with: new))

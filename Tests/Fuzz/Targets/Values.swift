@@ -7,8 +7,8 @@ import Synchronization
 
 @testable import ChallengeHandling
 
-/// Values that come from servers and configurations. The first byte tells which: `j` JSON, `u` an address and a reference
-/// in two lines, `f` a form, `d` a date, `b` base 64, `t` a template.
+/// Values that come from servers, helpers and configurations. The first byte tells which: `j` JSON, `u` an address and a
+/// reference in two lines, `f` a form, `d` a date, `b` base 64, `t` a template, `h` the answer of a login helper.
 func fuzzValues(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -19,6 +19,7 @@ func fuzzValues(_ input: Span<UInt8>) throws(Violation) {
     case UInt8(ascii: "d"): try checkDate(rest.string)
     case UInt8(ascii: "b"): try checkBase64(rest.array)
     case UInt8(ascii: "t"): try checkTemplate(rest.string)
+    case UInt8(ascii: "h"): try checkHelperAnswer(rest.array)
     default: break
     }
 }
@@ -37,6 +38,33 @@ private func checkJSON(_ bytes: [UInt8]) throws(Violation) {
     let credential = Credential(name: "c", fields: fields)
     guard let answer = outcome(of: { try? await template.render(credential) }) ?? nil else { return }
     try require(JSONValue(parsing: answer.text.revealBytes()) != nil, "an answer that is no JSON")
+}
+
+private func checkHelperAnswer(_ bytes: [UInt8]) throws(Violation) {
+    guard let answer = try? HelperAnswer(parsing: bytes), case .session(let session) = answer else { return }
+    let (own, other) = ("a.example.com", "b.example.com")
+    let now: Int64 = 1_800_000_000_000
+    for cookie in session.cookies {
+        guard let line = cookie.setCookie(from: own, now: now) else { continue }
+        try require(line.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }, "a control in \(line)")
+        // Path, and at most domain, secure and age.
+        let parts = line.split(separator: ";", omittingEmptySubsequences: false)
+        try require((2...5).contains(parts.count) && parts[1].hasPrefix(" Path=/"), "an attribute too many: \(line)")
+        var jar = CookieJar()
+        guard jar.store(line, from: WebURL(origin: Origin(scheme: .https, host: own), path: "/"), now: now) else {
+            continue
+        }
+        try require(jar.names.isSubset(of: [cookie.name]), "another name than \(cookie.name)")
+        let strange = WebURL(origin: Origin(scheme: .https, host: "\(other).test"), path: "/")
+        try require(jar.header(for: strange, now: now) == nil, "\(line) goes elsewhere")
+        if !line.contains("; Domain=.") {
+            let sibling = WebURL(origin: Origin(scheme: .https, host: other), path: "/")
+            try require(jar.header(for: sibling, now: now) == nil, "\(line) goes to a sibling")
+        }
+    }
+    for (_, value) in session.fields {
+        try require(value.revealBytes().allSatisfy { $0 >= 0x20 && $0 < 0x7F }, "a control in a field")
+    }
 }
 
 private func depth(of value: JSONValue) -> Int {
