@@ -21,6 +21,9 @@ def configuration(application, binary):
     recording = application.recording()
     if recording is not None:
         command += ["--har", recording]
+    provider = getattr(application, "idp", None)
+    if provider is not None:
+        command += ["--through", provider]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=MOST_SECONDS, env={**os.environ, **environment}, errors="replace",
@@ -36,4 +39,6 @@ def configuration(application, binary):
     text = done.stdout[done.stdout.index("upstreams:"):]
     # Comments are for readers; the check of the lines counts none.
     text = re.sub(r"(?m)\s+# .*$", "", text)
-    return text.replace(f"http://127.0.0.1:{application.public_port}", f"https://{name}.example.com")
+    for written, real in application.addresses.items():
+        text = text.replace(real, written)
+    return text

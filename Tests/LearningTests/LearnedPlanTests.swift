@@ -118,6 +118,21 @@ struct LearnedPlanTests {
         #expect("\(error.map { "\($0)" } ?? "")".contains(words))
     }
 
+    @Test("a login at another server is learned only if that server is named")
+    func provider() async throws {
+        let site = SiteScript(["/": .page("hello"), "/app": .redirect(to: "https://id.example.org/in?x=1")])
+        let findings = try await site.findings("/app")
+        let origin = try #require(WebURL("https://id.example.org")).origin
+        let plan = try LearnedPlan(findings, kind: LearnedKind(findings), known: [], provider: origin)
+        #expect(
+            plan.lines.map(\.text) == ["gateway: form", "login: { through: https://id.example.org }", "prove-at: /app"])
+        #expect(throws: LearnDefeat.self) {
+            try LearnedPlan(
+                findings, kind: LearnedKind(findings), known: [],
+                provider: Origin(scheme: .https, host: "other.example"))
+        }
+    }
+
     @Test("a probe follows no redirect to another origin and at most six within one")
     func redirects() async throws {
         let away = SiteScript(["/": .redirect(to: "https://elsewhere.example/login")])

@@ -30,6 +30,11 @@ struct LearnCommand: ParsableCommand {
         help: ArgumentHelp("Take the sources of credentials from this configuration.", valueName: "file"))
     var config: String?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Log in at this identity provider, to which the server redirects.", valueName: "origin"))
+    var through: String?
+
     @Option(name: .long, help: ArgumentHelp("Authorities of the server's certificate.", valueName: "file"))
     var ca: String?
 
@@ -53,11 +58,19 @@ struct LearnCommand: ParsableCommand {
         if let fault = nameFault(name) { throw Failure(fault, code: EX_USAGE) }
         let credentials = LearnCredential(name: name, settings: try sources())
         let learner = Learner(
-            address: address, authorities: ca, recording: try har.map(recording), credentials: credentials,
+            address: address, authorities: ca, provider: try through.map(provider), recording: try har.map(recording),
+            credentials: credentials,
             consent: Consent(isGiven: yes),
             spendsWrongAttempt: !noWrongAttempt)
         let block = try learner.run()
         for line in block.lines(hasListener: config == nil) { Process.print(line) }
+    }
+
+    private func provider(_ text: String) throws -> Origin {
+        guard let url = WebURL(text), url.path == "/", url.query == nil else {
+            throw Failure("\"\(text)\" is not an origin, such as https://id.example.com", code: EX_USAGE)
+        }
+        return url.origin
     }
 
     private func recording(_ path: String) throws -> HARRecording {

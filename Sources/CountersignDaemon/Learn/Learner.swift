@@ -11,6 +11,8 @@ internal import System
 struct Learner {
     let address: WebURL
     let authorities: String?
+    /// The identity provider that may get the credential, if one is named.
+    let provider: Origin?
     let recording: HARRecording?
     let credentials: LearnCredential
     let consent: Consent
@@ -39,7 +41,7 @@ struct Learner {
         report(recorded.map { "the recording has a login at \($0.url.path)" } ?? "this is \(kind)")
         let plan =
             if let recorded { try LearnedPlan(findings, recorded: recorded) } else {
-                try LearnedPlan(findings, kind: kind, known: Set(stored.keys))
+                try LearnedPlan(findings, kind: kind, known: Set(stored.keys), provider: provider)
             }
         guard address.origin.scheme == .https || address.origin.isLoopback else {
             throw LearnDefeat(
@@ -52,12 +54,14 @@ struct Learner {
             throw LearnDefeat(findings.asked.summary, "no condition was found that starts a login by this answer.")
         }
         let credential = plan.fields.isEmpty ? nil : try credentials.complete(stored, fields: plan.fields)
-        guard consent.allows("Log in at \(address.origin) as the credential \(credentials.name)? It is one attempt.")
+        let receiver = findings.asked.otherOrigin ?? address.origin
+        guard consent.allows("Log in at \(receiver) as the credential \(credentials.name)? It is one attempt.")
         else {
             throw Failure("no attempt was allowed, so nothing was sent (--yes allows it)", code: EX_NOPERM)
         }
         let outcome = try trial.run(credential, then: address, report: report)
         try requireProof(outcome, trial, findings)
+        try addForgeryToken(to: &block, outcome)
         if plan.hasUnknownRefusal, let credential { try learnRefusal(&block, trial, credential, outcome) }
         return block
     }
@@ -114,6 +118,17 @@ struct Learner {
             }
             report("the login works")
         }
+    }
+
+    /// Adds the field against forged requests that the session's cookies are the values of.
+    private func addForgeryToken(to block: inout ConfigurationBlock, _ outcome: LoginTrial.Outcome) throws {
+        guard case .success(let session) = outcome.result, let cookies = session.cookies?.snapshot.names,
+            !block.challenge.contains(where: { $0.text.hasPrefix("inject:") }),
+            let line = ForgeryToken.line(for: cookies)
+        else { return }
+        block.challenge.append(line)
+        // The line changes no login, so only the configuration is checked again.
+        _ = try LoginTrial(block.lines())
     }
 
     private func learnRefusal(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 
 /// Lines of a challenge for a site, before its login was tried.
 package struct LearnedPlan: Sendable, Equatable {
@@ -38,16 +38,33 @@ package struct LearnDefeat: Error, Sendable, Equatable, CustomStringConvertible 
 }
 
 extension LearnedPlan {
-    /// Returns the shortest plan for a site. `known` are the fields of the credential, as far as they are known.
+    /// Returns the shortest plan for a site. `known` are the fields of the credential, as far as they are known. `provider` is the
+    /// identity provider that may get the credential.
     ///
     /// Throws if what the site asks for cannot be configured from its answers alone.
-    package init(_ findings: SiteFindings, kind: LearnedKind, known: Set<String>) throws(LearnDefeat) {
+    package init(_ findings: SiteFindings, kind: LearnedKind, known: Set<String>, provider: Origin? = nil)
+        throws(LearnDefeat)
+    {
         let page = findings.asked.summary
         switch kind {
         case .schemes(let offered):
             self = try Self.scheme(offered, findings, known)
         case .form:
             self = try FormPlan(findings).plan
+        case .otherOrigin(let origin) where origin == provider:
+            self.init(
+                lines: [
+                    ConfigurationLine("gateway: form", "the identity provider has a login form"),
+                    ConfigurationLine(
+                        "login: { through: \(ConfigurationLine.scalar(origin.description)) }",
+                        "identity provider that the server redirects to, and that gets the credential"),
+                ]
+                    + (findings.root.otherOrigin == origin
+                        ? []
+                        : [
+                            .proof(findings.asked.address, "shows that a login worked: without one it redirects")
+                        ]),
+                fields: ["username", "password"])
         case .bearer(let issuers) where !issuers.isEmpty:
             self.init(
                 lines: [
@@ -120,8 +137,8 @@ extension LearnedKind {
         case .open:
             "the address is open to everybody, so it shows no login. Name an address that needs the login."
         case .otherOrigin(let origin):
-            "the login is at \(origin), another server, to which no secret is sent. Learn that server's login by its own "
-                + "address, or record a login in a browser (`--har FILE`)."
+            "the login is at \(origin), another server, to which no secret is sent unless you name it: add --through \(origin) "
+                + "if that is your identity provider."
         case .securityChecks:
             "the answer lists security checks, but not where answers go. Set `security-check`, `answer` and `answer-url`."
         case .unavailable:
