@@ -2,6 +2,7 @@
 # Copyright the Countersign authors
 """An application of the farm: each file of `apps` defines one, and overrides what differs."""
 
+import base64
 import os
 import re
 
@@ -62,6 +63,20 @@ class Application:
         """The addresses in the configuration, and those that take their place."""
         return {f"https://{self.name}.example.com": f"http://127.0.0.1:{self.public_port}"}
 
+    @property
+    def sends_basic(self):
+        """A login that is described, but by Basic."""
+        return "{base64:username:password}" in self.configuration
+
+    @property
+    def carries_password(self):
+        """Each request carries it, so that the wire does not tell logins from requests."""
+        return self.is_scheme or "{base64:username:password}" in self.configuration.partition("inject:")[2]
+
+    def localized(self, text):
+        """The configuration for this machine, where it names something else than the application's address."""
+        return text
+
     def install(self):
         install.debian(self.debian, self.answers)
         if self.pypi:
@@ -95,7 +110,9 @@ class Application:
 
     def attempt(self, password):
         """What stands in the bytes to the server for each time that the password was sent."""
-        return rb"(?i)\r\nauthorization: " if self.is_scheme else re.escape(password.encode())
+        if self.is_scheme:
+            return rb"(?i)\r\nauthorization: "
+        return re.escape(base64.b64encode(f"{self.username}:{password}".encode()) if self.sends_basic else password.encode())
 
     # Helpers of the applications
 

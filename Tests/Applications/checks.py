@@ -92,7 +92,7 @@ class Checks:
 
     def _logins(self, daemon):
         """Logins since the tap was cleared: by the wire for a password that is sent once, else by the metrics."""
-        if self.application.is_scheme:
+        if self.application.carries_password:
             return daemon.logins()
         return self.tap.count(self.application.attempt(self.application.password))
 
@@ -132,7 +132,7 @@ class Checks:
         self._is_users(self.application.ask(caller))
         self.application.end_sessions()
         self.tap.clear()
-        before = daemon.logins() if self.application.is_scheme else 0
+        before = daemon.logins() if self.application.carries_password else 0
         self._is_users(self.application.ask(caller))
         logins = self._logins(daemon) - before
         assert logins == 1, f"{logins} logins"

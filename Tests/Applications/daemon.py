@@ -33,6 +33,7 @@ class Daemon:
         text = configuration(application, self.port)
         for written, real in application.addresses.items():
             text = text.replace(written, real)
+        text = application.localized(text)
         self.socket = os.path.join(folder, "admin.sock")
         text += f"\nadmin: {{ address: \"unix:{self.socket}\" }}\nlog: {{ level: debug, format: text }}\n"
         path = os.path.join(folder, "countersign.yaml")

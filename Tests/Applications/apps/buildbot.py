@@ -33,15 +33,17 @@ upstreams:
 challenges:
   - name: buildbot
     upstream: buildbot
-    scheme: basic
+    gateway: none
     credential: buildbot
-    prove-at: /auth/login
+    detect: { status: 403 }
+    login:
+      url: /auth/login
+      method: GET
+      headers: { Authorization: "Basic {base64:username:password}" }
+    prove-at: /api/v2/masters
 """
     page = ("/api/v2/masters", '"masters"')
     open_page = ("/", "Buildbot")
-    needs = dict.fromkeys(
-        ("cold", "burst", "write", "ended", "wrong"),
-        "needs a login by a scheme at one address, whose cookie is the session: `login: { url: /auth/login, scheme: basic }`")
 
     def prepare(self):
         program = os.path.join(os.path.dirname(self.python), "buildbot")
@@ -58,4 +60,7 @@ challenges:
         self.restart()
 
     def write(self, caller):
-        return caller.post("/api/v2/masters/1", document={"jsonrpc": "2.0", "method": "reconfig", "params": {}, "id": 1})
+        build = {"jsonrpc": "2.0", "method": "force", "params": {"builderid": "1", "reason": "Of the farm."}, "id": 1}
+        answer = caller.post("/api/v2/forceschedulers/force", document=build)
+        assert "Of the farm." in caller.get("/api/v2/buildsets").text, f"nothing was begun: {answer.text[:100]}"
+        return answer

@@ -29,7 +29,6 @@ challenges:
     credential: cacti
     detect: { form-fields: [login_username, login_password] }
     login:
-      page: /index.php
       url: form
       parameters: { login_username: "{username}", login_password: "{password}" }
       fields: hidden

@@ -22,18 +22,11 @@ upstreams:
 challenges:
   - name: changedetection
     upstream: changedetection
-    gateway: none
+    gateway: form
     credential: changedetection
-    detect: { status: 302, redirect-to: /login }
-    login:
-      page: /login
-      url: form
-      parameters: { password: "{password}" }
-      fields: hidden
-    prove-at: /
 """
     page = ("/", "form/add/quickwatch")
-    open_page = ("/login", "csrf_token")
+    open_page = ("/static/styles/styles.css", "body")
 
     def start(self):
         salt = b"salt-of-the-farm-salt-of-the-farm"[:32]

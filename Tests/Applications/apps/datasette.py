@@ -16,17 +16,13 @@ upstreams:
 challenges:
   - name: datasette
     upstream: datasette
-    gateway: none
+    gateway: form
     credential: datasette
     detect: { status: 403 }
-    login:
-      page: /-/login
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
+    login: { page: /-/login }
 """
     page = ("/", ">ann<")
-    open_page = ("/-/login", "csrftoken")
+    open_page = ("/-/static/app.css", "body")
     not_for = {"write": "its core is for readers"}
 
     def start(self):

@@ -22,19 +22,16 @@ challenges:
     upstream: deluge
     gateway: none
     credential: deluge
-    detect: { content-type: application/json, body-contains: Not authenticated }
+    detect: { json: { /error/code: "1" } }
     login:
       url: /json
       body: json
-      parameters: { id: "1", method: auth.login, params: "{password}" }
-    success: { cookie: _session_id }
+      parameters: { method: auth.login, params: ["{password}"], id: 1 }
+    failed: { json: { /result: "false" } }
 """
     # Asked for by POST.
     page = ("/json", '"error": null')
     open_page = ("/", "Deluge")
-    needs = dict.fromkeys(
-        ("cold", "burst", "write", "ended", "wrong"),
-        'needs lists in a step\'s JSON body, `params: ["{password}"]`, and a login that needs no page, as GET is 405')
 
     def start(self):
         digest = hashlib.sha1(b"salt" + self.password.encode()).hexdigest()

@@ -20,20 +20,19 @@ challenges:
     upstream: devpi
     gateway: none
     credential: devpi
-    detect: { status: [401, 403], content-type: application/json }
+    detect:
+      - { status: [401, 403], content-type: application/json }
+      - { json: { /result/authstatus/0: noauth } }
     login:
-      when: at-start
       url: /+login
       body: json
       parameters: { user: "{username}", password: "{password}" }
       extract: { token: /result/password }
       expires: /result/expiration
-    inject: { X-Devpi-Auth: "{username}:{token}" }
+    inject: { X-Devpi-Auth: "{base64:username:token}" }
 """
     page = ("/+api", '"ann"')
-    open_page = "the login comes before the first request, as everybody may read"
-    needs = dict.fromkeys(
-        ("cold", "burst", "write", "ended", "wrong"), 'needs base64 in a template: `X-Devpi-Auth: "{base64:{username}:{token}}"`')
+    open_page = ("/+status", "server-code")
 
     def prepare(self):
         words = ["--serverdir", self.path("server")]

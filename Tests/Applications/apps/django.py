@@ -18,18 +18,12 @@ upstreams:
 challenges:
   - name: django
     upstream: django
-    gateway: none
+    gateway: form
     credential: django
-    detect: { status: 302, redirect-to: /admin/login/ }
-    login:
-      page: /admin/login/
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
     prove-at: /admin/
 """
     page = ("/admin/", "<strong>ann</strong>")
-    open_page = ("/admin/login/", "csrfmiddlewaretoken")
+    open_page = ("/static/admin/css/base.css", "DJANGO")
 
     def prepare(self):
         self.run(self.python, "-m", "django", "startproject", "site_of_ann", ".")

@@ -20,14 +20,8 @@ upstreams:
 challenges:
   - name: dokuwiki
     upstream: dokuwiki
-    gateway: none
+    gateway: form
     credential: dokuwiki
-    detect: { form-fields: [u, p] }
-    login:
-      page: /doku.php?do=login
-      url: form
-      parameters: { u: "{username}", p: "{password}" }
-      fields: hidden
     prove-at: /doku.php?id=start
 """
     page = ("/doku.php?id=start", ">ann<")

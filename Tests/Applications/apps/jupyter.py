@@ -19,21 +19,15 @@ upstreams:
 challenges:
   - name: jupyter
     upstream: jupyter
-    gateway: none
+    gateway: form
     credential: jupyter
-    detect:
-      - { status: 302, redirect-to: /login }
-      - { status: 403, content-type: application/json }
-    login:
-      page: /login
-      url: form
-      parameters: { password: "{password}" }
-      fields: hidden
+    detect: { status: 403, content-type: application/json }
+    login: { page: /login }
+    inject: { X-XSRFToken: { value: "{cookie:_xsrf}", on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /api/me
 """
     page = ("/api/contents", '"directory"')
     open_page = ("/api", "version")
-    needs = {"write": 'needs a field from a cookie of the session, which callers never get: `inject: { X-XSRFToken: "{cookie:_xsrf}" }`'}
 
     def start(self):
         code = "import sys; from jupyter_server.auth import passwd; print(passwd(sys.argv[1], 'sha1'))"

@@ -37,21 +37,13 @@ upstreams:
 challenges:
   - name: jupyterhub
     upstream: jupyterhub
-    gateway: none
+    gateway: form
     credential: jupyterhub
-    detect:
-      - { status: 302, redirect-to: /hub/login }
-      - { status: 403, content-type: application/json }
-    login:
-      page: /hub/login
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
+    inject: { X-XSRFToken: { value: "{cookie:_xsrf}", on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /hub/home
 """
     page = ("/hub/home", "ann")
     open_page = ("/hub/api/", "version")
-    needs = {"write": 'needs a field from a cookie of the session, which callers never get: `inject: { X-XSRFToken: "{cookie:_xsrf}" }`'}
 
     def start(self):
         settings = self.file("jupyterhub_config.py", SETTINGS.format(port=self.port, **vars(type(self)) | {

@@ -27,14 +27,10 @@ upstreams:
 challenges:
   - name: mediawiki
     upstream: mediawiki
-    gateway: none
+    gateway: form
     credential: mediawiki
     detect: { body-contains: "<title>Login required" }
-    login:
-      page: /index.php?title=Special:UserLogin
-      url: form
-      parameters: { wpName: "{username}", wpPassword: "{password}" }
-      fields: hidden
+    login: { page: /index.php?title=Special:UserLogin }
     prove-at: /index.php?title=Main_Page
 """
     page = ("/index.php?title=Main_Page", ">Ann<")

@@ -28,17 +28,12 @@ challenges:
     login:
       page: /login
       url: /authenticate/login
-      parameters: { email: "{username}", password: "{password}" }
-      fields: hidden
+      parameters: { email: "{username}", password: "{password}", csrf_token: '{page:/csrfToken.: .([^"]+)/}' }
+    inject: { X-pgA-CSRFToken: { value: '{page:/csrfToken.: .([^"]+)/}', on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /browser/
 """
     page = ("/browser/", "pgAdmin 4")
     open_page = ("/misc/ping", "PING")
-    needs = {
-        **dict.fromkeys(
-            ("cold", "burst", "ended", "wrong"),
-            'needs a value from a page in a step: `parameters: { csrf_token: "{page:/csrfToken.: .([^\"]+)/}" }`'),
-        "write": 'needs a value from a page also in `inject: { X-pgA-CSRFToken: "{page:/…/}" }` for writes'}
 
     def start(self):
         packages = glob.glob(os.path.join(os.path.dirname(self.python), "../lib/python3*/site-packages/pgadmin4"))[0]

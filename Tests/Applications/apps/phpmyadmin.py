@@ -29,14 +29,8 @@ upstreams:
 challenges:
   - name: phpmyadmin
     upstream: phpmyadmin
-    gateway: none
+    gateway: form
     credential: phpmyadmin
-    detect: { form-fields: [pma_username, pma_password] }
-    login:
-      page: /index.php
-      url: form
-      parameters: { pma_username: "{username}", pma_password: "{password}" }
-      fields: hidden
 """
     page = ("/index.php?route=/server/databases", "information_schema")
     open_page = ("/robots.txt", "Disallow")

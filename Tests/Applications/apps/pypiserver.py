@@ -19,12 +19,18 @@ upstreams:
 challenges:
   - name: pypiserver
     upstream: pypiserver
-    scheme: basic
+    gateway: none
     credential: pypiserver
+    detect: { status: 401 }
+    login:
+      url: /simple/
+      method: GET
+      headers: { Authorization: "Basic {base64:username:password}" }
+    success: { status: 200 }
+    inject: { Authorization: "Basic {base64:username:password}" }
 """
     page = ("/simple/", "Simple Index")
     open_page = ("/", "pypiserver")
-    needs = {"wrong": "needs `failed` with `scheme`: 403 in answer to a password is a rejection"}
     not_for = {"ended": "it keeps no session"}
 
     def start(self):

@@ -22,18 +22,12 @@ upstreams:
 challenges:
   - name: redmine
     upstream: redmine
-    gateway: none
+    gateway: form
     credential: redmine
-    detect: { status: 302, redirect-to: /login }
-    login:
-      page: /login
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
     prove-at: /my/account
 """
     page = ("/my/account", "admin")
-    open_page = ("/login", "authenticity_token")
+    open_page = ("/robots.txt", "Disallow")
 
     @property
     def environment(self):

@@ -52,14 +52,8 @@ upstreams:
 challenges:
   - name: roundcube
     upstream: roundcube
-    gateway: none
+    gateway: form
     credential: roundcube
-    detect: { form-fields: [_user, _pass] }
-    login:
-      page: /
-      url: form
-      parameters: { _user: "{username}", _pass: "{password}" }
-      fields: hidden
 """
     page = ("/?_task=settings", "Preferences")
     open_page = ("/program/resources/blank.tiff", "")

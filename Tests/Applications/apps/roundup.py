@@ -20,14 +20,9 @@ upstreams:
 challenges:
   - name: roundup
     upstream: roundup
-    gateway: none
+    gateway: form
     credential: roundup
-    detect: { form-fields: [__login_name, __login_password] }
-    login:
-      page: /farm/
-      url: form
-      parameters: { __login_name: "{username}", __login_password: "{password}", "@action": Login }
-      fields: hidden
+    login: { page: /farm/ }
 """
     page = ("/farm/user1", "admin")
     open_page = ("/farm/@@file/style.css", "body")

@@ -18,14 +18,9 @@ upstreams:
 challenges:
   - name: simplesamlphp
     upstream: simplesamlphp
-    gateway: none
+    gateway: form
     credential: simplesamlphp
-    detect: { status: [302, 303], redirect-to: loginuserpass.php }
-    login:
-      page: /module.php/core/authenticate.php?as=farm
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
+    login: { page: /module.php/core/authenticate.php?as=farm }
 """
     page = ("/module.php/core/authenticate.php?as=farm", "ann")
     open_page = "its start page redirects"

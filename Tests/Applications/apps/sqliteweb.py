@@ -20,18 +20,12 @@ upstreams:
 challenges:
   - name: sqliteweb
     upstream: sqliteweb
-    gateway: none
+    gateway: form
     credential: sqliteweb
-    detect: { status: 302, redirect-to: /login/ }
-    login:
-      page: /login/
-      url: form
-      parameters: { password: "{password}" }
-      fields: hidden
 """
     page = ("/", "hens")
     not_for = {"ended": "its cookie is signed by a constant key and never ends"}
-    open_page = ("/login/", "password")
+    open_page = ("/static/css/bootstrap.min.css", "Bootstrap")
 
     def start(self):
         with sqlite3.connect(self.path("farm.db")) as database:

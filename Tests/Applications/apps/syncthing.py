@@ -8,7 +8,7 @@ from application import Application
 
 class Syncthing(Application):
     title = "Syncthing"
-    login = "Basic, with a token against forged requests"
+    login = "Basic once, then a cookie and a token against forged requests"
     debian = ["syncthing"]
     configuration = """
 upstreams:
@@ -18,12 +18,22 @@ upstreams:
 challenges:
   - name: syncthing
     upstream: syncthing
-    scheme: basic
+    gateway: none
     credential: syncthing
+    detect: { status: [401, 403] }
+    login:
+      url: /
+      method: GET
+      headers: { Authorization: "Basic {base64:username:password}" }
+    inject: { X-CSRF-Token-ABCDE: "{cookie:CSRF-Token-ABCDE}" }
 """
     page = ("/", "Syncthing")
-    not_for = {"ended": "each request carries the password"}
-    needs = {"write": 'needs a field from a cookie: `inject: { X-CSRF-Token-ID: "{cookie:CSRF-Token-ID}" }`, also with `scheme`'}
+
+    def localized(self, text):
+        # The first five letters of the device's name.
+        with open(self.path("home/config.xml")) as file:
+            found = re.search(r'<device id="(\w{5})', file.read())
+        return text.replace("ABCDE", found[1])
 
     def start(self):
         home = self.path("home")
@@ -37,6 +47,9 @@ challenges:
         text = text.replace("<listenAddress>default<", "<listenAddress>tcp://127.0.0.1:0<")
         self.file("home/config.xml", text)
         self.serve("syncthing", "serve", "--home", home, "--no-browser", "--no-restart", "--no-upgrade")
+
+    def end_sessions(self):
+        self.restart()
 
     def write(self, caller):
         return caller.post("/rest/system/ping")

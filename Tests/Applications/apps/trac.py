@@ -5,6 +5,7 @@ import os
 import sqlite3
 
 from application import Application
+from web import inputs
 
 
 class Trac(Application):
@@ -20,15 +21,17 @@ upstreams:
 challenges:
   - name: trac
     upstream: trac
-    scheme: basic
+    gateway: none
     credential: trac
-    prove-at: /farm/login
+    detect: { status: 403 }
+    login:
+      url: /farm/login
+      method: GET
+      headers: { Authorization: "Basic {base64:username:password}" }
+    prove-at: /farm/wiki/Hens?action=edit
 """
-    page = ("/farm/prefs", "logged in as")
+    page = ("/farm/wiki/Hens?action=edit", "logged in as")
     open_page = ("/farm/wiki", "Welcome to Trac")
-    needs = dict.fromkeys(
-        ("cold", "burst", "write", "ended", "wrong"),
-        "needs a login by a scheme at one address, whose cookie is the session: `login: { url: /login, scheme: basic }`")
 
     def prepare(self):
         self.run(self.python, "-m", "trac.admin.console", self.path("farm"), "initenv", "Farm", "sqlite:db/trac.db")
@@ -44,6 +47,7 @@ challenges:
             database.execute("DELETE FROM auth_cookie")
 
     def write(self, caller):
-        answer = caller.get("/farm/wiki/Hens?action=edit")
-        assert answer.status == 200, f"the answer is {answer}"
+        form = inputs(caller.get("/farm/wiki/Hens?action=edit").text, "version")
+        answer = caller.post("/farm/wiki/Hens", form=dict(form, text="Of the farm.", save="Submit changes"))
+        assert "Of the farm." in caller.get("/farm/wiki/Hens").text, f"nothing was written: {answer}"
         return answer

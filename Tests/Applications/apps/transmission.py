@@ -16,13 +16,18 @@ upstreams:
 challenges:
   - name: transmission
     upstream: transmission
-    scheme: basic
+    gateway: none
     credential: transmission
+    detect: { status: [401, 409] }
+    login:
+      url: /transmission/rpc
+      method: GET
+      headers: { Authorization: "Basic {base64:username:password}" }
+      extract: { id: "header:X-Transmission-Session-Id" }
+    inject: { X-Transmission-Session-Id: "{id}", Authorization: "Basic {base64:username:password}" }
 """
     page = ("/transmission/web/", "Transmission")
     not_for = {"ended": "it keeps no session"}
-    needs = {
-        "write": 'needs a challenge "take this value and ask again": 409, then the header `X-Transmission-Session-Id` of that answer'}
 
     def start(self):
         self.serve(

@@ -17,14 +17,8 @@ upstreams:
 challenges:
   - name: wagtail
     upstream: wagtail
-    gateway: none
+    gateway: form
     credential: wagtail
-    detect: { status: 302, redirect-to: /admin/login/ }
-    login:
-      page: /admin/login/
-      url: form
-      parameters: { username: "{username}", password: "{password}" }
-      fields: hidden
     prove-at: /admin/
 """
     page = ("/admin/", "ann")

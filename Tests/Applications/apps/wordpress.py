@@ -26,7 +26,7 @@ class WordPress(MariaDBApplication):
     title = "WordPress"
     login = "form"
     debian = ["wordpress", *MariaDBApplication.debian]
-    configuration = """
+    configuration = r"""
 upstreams:
   wordpress:
     url: https://wordpress.example.com/
@@ -34,19 +34,15 @@ upstreams:
 challenges:
   - name: wordpress
     upstream: wordpress
-    gateway: none
+    gateway: form
     credential: wordpress
-    detect: { status: 302, redirect-to: wp-login.php }
-    login:
-      page: /wp-login.php
-      url: form
-      parameters: { log: "{username}", pwd: "{password}" }
-      fields: hidden
+    # The login's redirect leads to the nonce of WordPress' API.
+    login: { page: /wp-login.php?redirect_to=/wp-admin/admin-ajax.php%3Faction%3Drest-nonce }
+    inject: { X-WP-Nonce: { value: '{page:/(\w+)/}', on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /wp-admin/profile.php
 """
     page = ("/wp-admin/profile.php", 'id="your-profile"')
     open_page = ("/index.php?rest_route=/", "Farm of Ann")
-    needs = {"write": 'needs a field from a page of the session: `inject: { X-WP-Nonce: "{page:/…/}" }`'}
 
     def start(self):
         self.serve_mariadb()

@@ -19,18 +19,13 @@ upstreams:
 challenges:
   - name: znc
     upstream: znc
-    gateway: none
+    gateway: form
     credential: znc
     detect: { status: 302, body-contains: "&quot;/&quot;" }
-    login:
-      page: /
-      url: form
-      parameters: { user: "{username}", pass: "{password}" }
-      fields: hidden
     prove-at: /mods/global/webadmin/listusers
 """
     page = ("/mods/global/webadmin/listusers", "ann")
-    open_page = ("/", "Login")
+    open_page = ("/robots.txt", "Disallow")
 
     def start(self):
         salt = "salt-of-the-farm"
@@ -56,7 +51,12 @@ LoadModule = webadmin
     </Pass>
 </User>
 """)
-        self.serve("znc", "--foreground", "--allow-root", "--datadir", self.path("data"))
+        # As root it waits half a minute.
+        user = ["setpriv", "--reuid=www-data", "--regid=www-data", "--clear-groups"] if self.is_root else []
+        if user:
+            self.folder_for_all("data")
+            self.run("chown", "-R", "www-data:www-data", self.path("data"))
+        self.serve(*user, "znc", "--foreground", "--datadir", self.path("data"))
 
     def end_sessions(self):
         self.restart()
