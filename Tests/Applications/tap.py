@@ -31,6 +31,9 @@ class Tap:
             return sum(len(re.findall(pattern, stream)) for stream in self.sent)
 
     def stop(self):
+        # By itself, `close` leaves the port open until the next caller, as another thread waits for one.
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         with self.lock:
             for each in self.open:

@@ -22,7 +22,7 @@ challenges:
     upstream: roundup
     gateway: form
     credential: roundup
-    login: { page: /farm/ }
+    prove-at: /farm/
 """
     page = ("/farm/user1", "admin")
     open_page = ("/farm/@@file/style.css", "body")

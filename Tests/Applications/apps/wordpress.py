@@ -36,9 +36,10 @@ challenges:
     upstream: wordpress
     gateway: form
     credential: wordpress
-    # The login's redirect leads to the nonce of WordPress' API.
-    login: { page: /wp-login.php?redirect_to=/wp-admin/admin-ajax.php%3Faction%3Drest-nonce }
-    inject: { X-WP-Nonce: { value: '{page:/(\w+)/}', on: [POST, PUT, PATCH, DELETE] } }
+    login:
+      - { page: /wp-login.php, url: form, parameters: { log: "{username}", pwd: "{password}" }, fields: hidden }
+      - { url: /wp-admin/admin-ajax.php?action=rest-nonce, method: GET, extract: { nonce: 'page:/(\w+)/' } }
+    inject: { X-WP-Nonce: { value: "{nonce}", on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /wp-admin/profile.php
 """
     page = ("/wp-admin/profile.php", 'id="your-profile"')
