@@ -20,11 +20,11 @@ challenges:
     credential: octoprint
     detect: { status: 403 }
     login:
-      page: /
-      url: /api/login
-      body: json
-      parameters: { user: "{username}", pass: "{password}" }
-      headers: { X-CSRF-Token: "{cookie:csrf_token_P443}" }
+      - { url: /, method: GET, extract: { csrf: "cookie:csrf_token_P443" } }
+      - url: /api/login
+        body: json
+        parameters: { user: "{username}", pass: "{password}" }
+        headers: { X-CSRF-Token: "{csrf}" }
     inject: { X-CSRF-Token: { value: "{cookie:csrf_token_P443}", on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /api/settings
 """

@@ -22,20 +22,19 @@ challenges:
     upstream: pgadmin
     gateway: none
     credential: pgadmin
-    detect:
-      - { status: 302, redirect-to: /login }
-      - { status: 401 }
+    detect: [{ status: 302, redirect-to: /login }, { status: 401 }]
     login:
-      page: /login
-      url: /authenticate/login
-      parameters: { email: "{username}", password: "{password}", csrf_token: '{page:/csrfToken.: .([^"]+)/}' }
-    inject: { X-pgA-CSRFToken: { value: '{page:/csrfToken.: .([^"]+)/}', on: [POST, PUT, PATCH, DELETE] } }
+      - { url: /login, method: GET, extract: { csrf: 'page:/csrfToken": "([^"]+)/' } }
+      - url: /authenticate/login
+        parameters: { email: "{username}", password: "{password}", csrf_token: "{csrf}" }
+    inject: { X-pgA-CSRFToken: { value: "{csrf}", on: [POST, PUT, PATCH, DELETE] } }
     prove-at: /browser/
 """
     page = ("/browser/", "pgAdmin 4")
     open_page = ("/misc/ping", "PING")
 
     def start(self):
+        # Sessions of several callers are bound to no User-Agent.
         packages = glob.glob(os.path.join(os.path.dirname(self.python), "../lib/python3*/site-packages/pgadmin4"))[0]
         settings = f"""
 SERVER_MODE = True
@@ -49,6 +48,7 @@ DEFAULT_SERVER = '127.0.0.1'
 DEFAULT_SERVER_PORT = {self.port}
 UPGRADE_CHECK_ENABLED = False
 MASTER_PASSWORD_REQUIRED = False
+ENHANCED_COOKIE_PROTECTION = False
 """
         self.file("config_system.py", settings)
         environment = {"PYTHONPATH": self.folder, "PGADMIN_SETUP_EMAIL": self.username, "PGADMIN_SETUP_PASSWORD": self.password}
@@ -58,7 +58,9 @@ MASTER_PASSWORD_REQUIRED = False
         self.serve(self.python, os.path.join(packages, "pgAdmin4.py"), environment=environment, answers="/misc/ping")
 
     def end_sessions(self):
+        # It also keeps them in memory.
         self.run("find", self.path("sessions"), "-type", "f", "-delete")
+        self.restart()
 
     def write(self, caller):
         answer = caller.post("/browser/server_group/obj/", document={"name": "Hens"})
