@@ -26,6 +26,8 @@ class Application:
     password = "Right-horse-7"
     wrong_password = "Wrong-horse-7"
     fields = ["username", "password"]
+    # Those with values of their own.
+    more_fields = {}
     # `upstreams` and `challenges`, as they stand in a configuration for https://NAME.example.com.
     configuration = ""
     # What is asked: a page for users, and text that only a user's has.

@@ -40,8 +40,9 @@ class Daemon:
         with open(path, "w") as file:
             file.write(text)
         variable = "COUNTERSIGN_" + re.sub(r"\W", "_", name).upper()
-        values = {"username": application.username, "password": password or application.password}
-        self.environment = {f"{variable}__{field.upper()}": values[field] for field in application.fields}
+        values = {"username": application.username, "password": password or application.password, **application.more_fields}
+        self.environment = {
+            f"{variable}__{field.upper().replace('-', '_')}": values[field] for field in [*application.fields, *application.more_fields]}
         self.environment.update(STATE_DIRECTORY=f"{folder}/state", RUNTIME_DIRECTORY=f"{folder}/run")
         self.command = [os.path.abspath(binary), "serve", "--config", path]
 
