@@ -64,6 +64,7 @@ extension YAMLNode {
             for element in elements {
                 guard case .scalar(let text, let isPlain) = element.content, let inline = element.inlineText,
                     !isPlain || element.isNull || ScalarText.isPlain(text, inFlow: true)
+                        || !ScalarText.isPlain(text, inFlow: false)
                 else { return nil }
                 texts.append(inline)
             }

@@ -141,8 +141,12 @@ struct FormAnswerEvaluator {
         _ address: WebURL, _ step: String, _ isEnough: Bool, following redirects: GatewayClient.Redirects = .all,
         _ client: inout GatewayClient
     ) async throws(LoginFailure) -> GatewayClient.Page? {
+        let latest = client.latest
         do throws(LoginFailure) {
-            return try await client.fetch(address, step, following: redirects)
+            let page = try await client.fetch(address, step, following: redirects)
+            // A check is no part of the login: values are taken from the response before.
+            if step == "check" { client.restore(latest: latest) }
+            return page
         } catch {
             guard isEnough else { throw error }
             return nil

@@ -114,6 +114,9 @@ struct GatewayClient {
         return response
     }
 
+    /// Makes `latest` the last response again.
+    mutating func restore(latest: ExaminedResponse?) { self.latest = latest }
+
     /// Returns the values that the server has sent, with `response` as the last one, for a request to `url`.
     func received(with response: ExaminedResponse?, for url: WebURL) -> ReceivedValues {
         ReceivedValues(cookies: jar, url: url, response: response, now: conversation.now())

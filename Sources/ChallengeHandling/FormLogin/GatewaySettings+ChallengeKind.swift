@@ -136,7 +136,11 @@ extension GatewaySettings {
         if login.count == 1, let preset = rules.steps.first, let step = login.first {
             rules.steps = [self.step(step, over: preset)]
         } else if !login.isEmpty {
-            rules.steps = login.map { step($0, over: GatewayStep(target: .form)) }
+            // Any login page can be the first of several.
+            let first = preset == .form ? rules.steps.first : nil
+            rules.steps = login.enumerated().map { index, step in
+                self.step(step, over: index == 0 ? first ?? GatewayStep(target: .form) : GatewayStep(target: .form))
+            }
         }
         if !success.isEmpty { rules.success = success }
         rules.failed = failed + rules.failed

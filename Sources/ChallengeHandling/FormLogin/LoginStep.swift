@@ -241,6 +241,6 @@ extension LoginStep {
         terms.add("\(key).body", body.rawValue)
         terms.add("\(key).json", document.map { String(decoding: $0.source.serialized(), as: UTF8.self) })
         terms.add("\(key).headers", headers.map { ($0.name.canonicalName, $0.value.source) })
-        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.source.text) })
+        terms.add("\(key).extract", extraction.parts.map { ($0.name, $0.source.term) })
     }
 }

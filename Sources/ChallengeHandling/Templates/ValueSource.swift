@@ -62,6 +62,9 @@ public enum ValueSource: Sendable, Hashable {
         }
     }
 
+    /// The source as it is written in `extract`, where a JSON pointer stands alone.
+    var term: String { if case .json(let pointer) = self { pointer.source } else { text } }
+
     /// The source as it is written in a template, without braces.
     var text: String {
         switch self {

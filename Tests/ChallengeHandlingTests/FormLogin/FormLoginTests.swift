@@ -19,7 +19,12 @@ struct FormLoginTests {
         #expect(try rig.cookies(of: session) == "JSESSIONID=2")
         #expect(try rig.cookies(of: session, at: "https://portal.example.com/other") == nil)
         #expect(session.expiresAt == nil)
-        #expect(rig.steps == ["page: 200", "form: 303", "redirect: 200"])
+        #expect(
+            rig.steps == [
+                "page: 200", "the login page is /app/home, by form-action j_security_check", "form: 303",
+                "redirect: 200",
+                "the login worked: its redirect leads to /app/home, which shows no login page any more",
+            ])
     }
 
     @Test(

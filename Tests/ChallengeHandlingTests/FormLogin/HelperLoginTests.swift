@@ -95,7 +95,7 @@ struct HelperLoginTests {
     @Test("a helper's fields fill the templates of `inject`, and no other field is taken")
     func fields() async throws {
         var rules = Self.rules
-        rules.inject = [.init(name: "Authorization", value: try TextTemplate("Bearer {token}"))]
+        rules.inject = [.init(name: .authorization, value: try TextTemplate("Bearer {token}"))]
         let rig = Portal.rig([
             shown(),
             ScriptedStep(.get, Portal.address, .success(SideResponse(status: 200))) {

@@ -264,19 +264,24 @@ struct ResourceCheckTests {
 
     // MARK: A session that ends meanwhile
 
+    /// A challenge for the PIN in the server's session of that name.
+    private static func asked(in session: String) -> String {
+        wrapped(#"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"\#(session)"},"PinCodeAttempts":{}}}"#)
+    }
+
     /// The steps of a login whose server begins another session after the answer, and then asks for the PIN again.
     private static func sessionEndingOnce(_ last: SideResponse) -> [ScriptedStep] {
-        func challenge(_ instance: String) -> SideResponse {
-            let text = #"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"\#(instance)"},"PinCodeAttempts":{}}}"#
-            return SideResponse(status: 401, fields: composite, body: Array(wrapped(text).utf8))
-        }
+        let again = SideResponse(status: 401, fields: composite, body: Array(asked(in: "two").utf8))
         return [
-            ScriptedStep(.get, resource, .success(challenge("one"))),
-            ScriptedStep(.get, resource, .success(challenge("two"))) { $0.fields[instance] == "one" },
+            ScriptedStep(.get, resource, .success(again)) { $0.fields[instance] == "one" },
             ScriptedStep(.get, resource, .success(last)) {
                 $0.fields[instance] == "two" && $0.fields[.authorization]?.contains("1234") == true
             },
         ]
+    }
+
+    private func endingLogin() throws -> ResourceCheckLogin {
+        try login(try response(401, Self.composite, Self.asked(in: "one")))
     }
 
     private func acceptPin(_ rig: LoginRig) async {
@@ -289,25 +294,24 @@ struct ResourceCheckTests {
         let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
         let rig = LoginRig(Self.sessionEndingOnce(SideResponse(status: 200, body: Array(success.utf8))))
         await acceptPin(rig)
-        #expect(try await rig.logIn(try login(nil)).fields.map(\.name) == [Self.instance])
+        #expect(try await rig.logIn(try endingLogin()).fields.map(\.name) == [Self.instance])
         #expect(rig.latches.all.isEmpty)
     }
 
     @Test("a PIN that was never accepted is given once, even if the server begins another session")
     func sessionEndsForUnknownPin() async throws {
-        let rig = LoginRig(Array(Self.sessionEndingOnce(SideResponse(status: 200)).prefix(2)))
-        #expect(await rig.lose(try login(nil)).code == .rejected)
+        let rig = LoginRig(Array(Self.sessionEndingOnce(SideResponse(status: 200)).prefix(1)))
+        #expect(await rig.lose(try endingLogin()).code == .rejected)
         #expect(rig.latches.all.count == 1)
     }
 
     @Test("a PIN that was accepted before is latched when a server of ever new sessions asks for it a third time")
     func sessionEndsTwice() async throws {
-        let text = #"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"three"},"PinCodeAttempts":{}}}"#
-        let rig = LoginRig(
-            Self.sessionEndingOnce(
-                SideResponse(status: 401, fields: Self.composite, body: Array(Self.wrapped(text).utf8))))
+        let third = SideResponse(
+            status: 401, fields: Self.composite, body: Array(Self.asked(in: "three").utf8))
+        let rig = LoginRig(Self.sessionEndingOnce(third))
         await acceptPin(rig)
-        #expect(await rig.lose(try login(nil)).code == .rejected)
+        #expect(await rig.lose(try endingLogin()).code == .rejected)
         #expect(rig.latches.all.count == 1)
     }
 
