@@ -32,6 +32,7 @@ challenges:
       url: form
       parameters: { login_username: "{username}", login_password: "{password}" }
       fields: hidden
+    prove-at: /host.php
 """
     username = "admin"
     page = ("/host.php", "Devices")

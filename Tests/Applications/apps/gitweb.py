@@ -34,7 +34,8 @@ challenges:
         self.file("gitweb.conf", f"$projectroot = '{self.path('repositories')}';\n", 0o644)
         self.file("static/style.css", "body {}\n", 0o644)
         self.file("static/login.html", """<html><body><form method="post" action="/dologin">
-<input name="httpd_username"><input type="password" name="httpd_password"><input type="submit" name="login" value="Login"></form></body></html>
+<input name="httpd_username"><input type="password" name="httpd_password">
+<input type="submit" name="login" value="Login"></form></body></html>
 """, 0o644)
         self.folder_for_all("static")
         self.serve_with("first-secret-of-the-farm")

@@ -28,8 +28,8 @@ challenges:
     def start(self):
         path = self.file("orthanc.json", json.dumps({
             "Name": "Farm", "StorageDirectory": self.path("data"), "IndexDirectory": self.path("data"), "HttpPort": self.port,
-            "DicomPort": processes.free_port(), "DicomServerEnabled": False, "AuthenticationEnabled": True, "HttpBindAddresses": ["127.0.0.1"],
-            "RegisteredUsers": {self.username: self.password}}))
+            "DicomPort": processes.free_port(), "DicomServerEnabled": False, "HttpBindAddresses": ["127.0.0.1"],
+            "AuthenticationEnabled": True, "RegisteredUsers": {self.username: self.password}}))
         self.serve("/usr/sbin/Orthanc", path)
 
     def write(self, caller):

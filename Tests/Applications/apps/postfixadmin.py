@@ -35,7 +35,7 @@ challenges:
     prove-at: /main.php
 """
     page = ("/main.php", "ann@example.com")
-    open_page = ("/css/bootstrap.css", "Bootstrap")
+    open_page = ("/css/bootstrap.css", "Sticky footer")
 
     def prepare(self):
         pages = self.path("pages")
