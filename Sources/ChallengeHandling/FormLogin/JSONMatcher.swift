@@ -19,7 +19,7 @@ public struct JSONMatcher: Sendable, Hashable {
         guard let value = pointer.value(in: json), value != .null else { return false }
         guard let text else { return true }
         switch value {
-        case .string(let found): return Array(found.utf8).containsWord(lowercased: Array(text.lowercased().utf8))
+        case .string(let found): return found.containsText(text)
         case .bool, .integer, .double: return String(decoding: value.serialized(), as: UTF8.self) == text
         case .array, .object, .null: return false
         }

@@ -226,7 +226,7 @@ struct ResponseInspection {
 
 extension String {
     /// Returns whether the string contains `text`, ignoring the case of ASCII letters.
-    fileprivate func containsText(_ text: String) -> Bool {
+    func containsText(_ text: String) -> Bool {
         Array(utf8).containsWord(lowercased: Array(text.lowercased().utf8))
     }
 }

@@ -87,18 +87,7 @@ package enum FormEncoding {
     }
 
     private static func decoded(_ text: some Collection<UInt8>) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text)[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "+") {
-                bytes.append(UInt8(ascii: " "))
-            } else if byte == UInt8(ascii: "%"), let decoded = Hex.byte(rest.first, rest.dropFirst().first) {
-                bytes.append(decoded)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self).map(TextRuns.broken)
+        let plusAsBlank = text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+        return String(validating: percentDecoded(plusAsBlank), as: UTF8.self).map(TextRuns.broken)
     }
 }
