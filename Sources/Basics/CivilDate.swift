@@ -112,6 +112,25 @@ package struct CivilTime: Sendable, Hashable {
     }
 }
 
+extension CivilTime {
+    /// The moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+    package var httpDate: String {
+        let day = "\(CivilDate.weekdayNames[Int(date.weekday)]), \(date.day.padded(to: 2))"
+        let month = "\(CivilDate.monthNames[Int(date.month - 1)]) \(date.year.padded(to: 4))"
+        return "\(day) \(month) \(clock) GMT"
+    }
+
+    /// The moment as RFC 3339 writes it, in UTC: `1994-11-06T08:49:37Z` (§5.6).
+    package var internetDate: String { "\(day)T\(clock)Z" }
+
+    /// The same, with milliseconds: `1994-11-06T08:49:37.000Z`.
+    package var internetDateWithMilliseconds: String { "\(day)T\(clock).\(millisecond.padded(to: 3))Z" }
+
+    private var day: String { "\(date.year.padded(to: 4))-\(date.month.padded(to: 2))-\(date.day.padded(to: 2))" }
+
+    private var clock: String { "\(hour.padded(to: 2)):\(minute.padded(to: 2)):\(second.padded(to: 2))" }
+}
+
 extension Int64 {
     /// Decimal digits, with zeros in front up to `width`: `7` is `07` for a width of 2.
     package func padded(to width: Int) -> String {

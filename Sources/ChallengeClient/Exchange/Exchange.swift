@@ -80,7 +80,7 @@ package final class Exchange {
         let route = client.routes.route(method: request.method, target: target)
         sessions.begin(at: route)
         body.begin(
-            request, keeping: client.plan.replay, canBeChallenged: route.canBeChallenged, spool: runtime.services.replay
+            request, keeping: client.plan.replay, mayNeedAgain: route.mayNeedBodies, spool: runtime.services.replay
         )
         // A body too long to be held waits for 100, so that a challenge comes before it.
         let asks = body.isTooLong && !request.isUpgrade && client.expectations.isHonored(at: runtime.loop.now)
@@ -189,7 +189,7 @@ package final class Exchange {
         if machine.hasOutcomes { reportOutcomes() }
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
-        if sessions.end() { body.forgetDigests() }
+        if sessions.end() { body.forgetReadings() }
         finding = Finding()
     }
 
@@ -225,7 +225,7 @@ package final class Exchange {
         // Read once: each access to the property copies it.
         let request = request
         if request.hasBody, fields.hasSigners, !request.keepsCredentials,
-            body.beginReading(for: fields.bodyDigests(for: target.text))
+            body.beginReading(by: fields.bodyReaders(for: target.text))
         {
             machine.bodyIsUnread()
             // By the timer only: a caller delivering more of the body must not find the exchange over.
@@ -260,10 +260,10 @@ package final class Exchange {
     private func sign(
         by fields: SessionFields, of client: UpstreamClient, into head: FieldSink
     ) -> ExchangeError? {
-        let digests = body.digests.map { SigningRequest.Body.digests($0) } ?? .unread
+        let read = body.readings.map { SigningRequest.Body.read($0) } ?? .unread
         do throws(LoginFailure) {
             sessions.checks = try fields.sign(
-                signing(at: client, body: request.hasBody ? digests : .none, fields: head)
+                signing(at: client, body: request.hasBody ? read : .none, fields: head)
             ) { head.append(name: $0.rawName.utf8.span, value: $1) }
             return nil
         } catch {
@@ -276,8 +276,8 @@ package final class Exchange {
         at client: UpstreamClient, body: SigningRequest.Body, fields: (any SigningFields)? = nil
     ) -> SigningRequest {
         SigningRequest(
-            method: request.methodName, origin: client.plan.base.origin, target: target.text, body: body, fields: fields
-        )
+            method: request.methodName, origin: client.plan.base.origin, target: target.text, body: body,
+            now: runtime.wallClock(), fields: fields)
     }
 
     /// Continues to read the body for the digest that is needed before sending.

@@ -9,7 +9,7 @@ internal import HTTPWire
 struct ExchangeBody: ~Copyable {
     private var buffer = ReplayBuffer(tiers: .none, isEmpty: true)
     private var trailers = TrailerLines()
-    private var reading = BodyReading()
+    private var progress = BodyProgress()
     /// True if the last request had a body, so that `buffer` needs a reset.
     private var isUsed = false
     /// True if the body is known to exceed the replay limit.
@@ -17,7 +17,7 @@ struct ExchangeBody: ~Copyable {
 
     /// Begins with the body of another request.
     mutating func begin(
-        _ request: ExchangeRequest, keeping tiers: ReplayTiers, canBeChallenged: Bool, spool: ReplaySpool?
+        _ request: ExchangeRequest, keeping tiers: ReplayTiers, mayNeedAgain: Bool, spool: ReplaySpool?
     ) {
         trailers.removeAll()
         guard request.hasBody else {
@@ -27,7 +27,7 @@ struct ExchangeBody: ~Copyable {
             return
         }
         isUsed = true
-        let keeping = tiers.keeping(bodyOf: request, canBeChallenged: canBeChallenged, spool: spool)
+        let keeping = tiers.keeping(bodyOf: request, mayNeedAgain: mayNeedAgain, spool: spool)
         isTooLong = keeping.isTooLong
         buffer.reset(tiers: keeping.tiers, spool: spool, isEmpty: false)
     }
@@ -65,8 +65,8 @@ struct ExchangeBody: ~Copyable {
     /// Releases the body after the exchange. A file goes at once, as a kept connection may be idle for minutes.
     mutating func discard() { buffer.discard() }
 
-    /// Forgets the digests.
-    mutating func forgetDigests() { reading = BodyReading() }
+    /// Forgets what was read for signatures.
+    mutating func forgetReadings() { progress = BodyProgress() }
 
     /// Supplies the next bytes. `appendTrailer` gets the trailers before the end is reported.
     mutating func supply(
@@ -86,33 +86,33 @@ struct ExchangeBody: ~Copyable {
         }
     }
 
-    // MARK: Digests
+    // MARK: Signatures
 
-    /// The digests of the whole body, once read.
-    var digests: [BodyDigest]? { reading.digests }
+    /// The whole body in the forms that signatures need, once read.
+    var readings: [BodyReading]? { progress.readings }
 
-    /// Begins to read the body for `digests`, if they are not known. Returns true if reading is needed.
+    /// Begins to read the body by `readers`, if their forms are not known. Returns true if reading is needed.
     ///
     /// A body known to be too long is not read: the request fails at once, while the caller still has all of its body.
-    mutating func beginReading(for digests: [any RunningDigest]) -> Bool {
-        let isKnown = digests.allSatisfy { digest in
-            reading.digests?.contains { $0.algorithm == digest.algorithm } == true
+    mutating func beginReading(by readers: [any BodyReader]) -> Bool {
+        let isKnown = readers.allSatisfy { reader in
+            progress.readings?.contains { $0.form == reader.form } == true
         }
         guard !isKnown, !isTooLong else { return false }
-        reading.begin(digests, of: &buffer)
+        progress.begin(readers, of: &buffer)
         return true
     }
 
-    /// Reads more of the body for its digests.
-    mutating func readMore() -> BodyReading.Step { reading.read(&buffer) }
+    /// Reads more of the body for signatures.
+    mutating func readMore() -> BodyProgress.Step { progress.read(&buffer) }
 }
 
-/// The digests of a request's body, computed before it is sent (`auth-int` of Digest).
-package struct BodyReading {
+/// The progress of reading a request's body for signatures, before it is sent (`auth-int` of Digest).
+package struct BodyProgress {
     private enum State {
         case unread
-        case reading([any RunningDigest])
-        case read([BodyDigest])
+        case reading([any BodyReader])
+        case read([BodyReading])
         case lost
     }
 
@@ -133,17 +133,17 @@ package struct BodyReading {
 
     private var state = State.unread
 
-    /// The digests, once the body was read.
-    var digests: [BodyDigest]? { if case .read(let digests) = state { digests } else { nil } }
+    /// The readings, once the body was read.
+    var readings: [BodyReading]? { if case .read(let readings) = state { readings } else { nil } }
 
-    /// Starts reading `body` from its first byte for `digests`.
-    mutating func begin(_ digests: [any RunningDigest], of body: inout ReplayBuffer) {
-        state = body.beginReading() ? .reading(digests) : .lost
+    /// Starts reading `body` from its first byte by `readers`.
+    mutating func begin(_ readers: [any BodyReader], of body: inout ReplayBuffer) {
+        state = body.beginReading() ? .reading(readers) : .lost
     }
 
     /// Reads more of the body.
     mutating func read(_ body: inout ReplayBuffer) -> Step {
-        guard case .reading(let digests) = state else { return .lost }
+        guard case .reading(let readers) = state else { return .lost }
         var rest = Self.share
         while rest > 0 {
             let bytes = body.readBytes(upTo: 16_384)
@@ -154,10 +154,10 @@ package struct BodyReading {
             if bytes.isEmpty {
                 guard body.isExhausted else { return .needsInput }
                 body.endReading()
-                state = .read(digests.map { BodyDigest(algorithm: $0.algorithm, bytes: $0.finish()) })
+                state = .read(readers.map { BodyReading($0.form, $0.finish()) })
                 return .done
             }
-            for digest in digests { digest.update(bytes[...]) }
+            for reader in readers { reader.update(bytes[...]) }
             rest -= bytes.count
         }
         return .more

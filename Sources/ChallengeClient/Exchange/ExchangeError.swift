@@ -92,7 +92,7 @@ package struct ExchangeError: Error, Sendable, Equatable {
 
     /// Creates the error for a failed login.
     init(_ failure: LoginFailure) {
-        self.init(.login(failure), detail: failure.detail)
+        self.init(failure.code == .bodyTooLong ? .bodyNotReplayable : .login(failure), detail: failure.detail)
     }
 }
 

@@ -124,7 +124,7 @@ package struct ExchangeMachine: ~Copyable {
     }
 
     /// Continues after a part of the body was read for its digest.
-    package mutating func bodyRead(_ step: BodyReading.Step) -> ReadAction {
+    package mutating func bodyRead(_ step: BodyProgress.Step) -> ReadAction {
         guard case .reading = state else { return misused("bodyRead", .wait) }
         switch step {
         case .more: return .readMore

@@ -29,8 +29,8 @@ package final class RouteSessions {
 
     /// The logins, in the order in which they examine responses.
     package let slots: [Slot]
-    /// True if any login answers challenges, instead of only adding fields.
-    let canBeChallenged: Bool
+    /// True if bodies may be needed again: a login answers challenges, or a signature depends on the body.
+    let mayNeedBodies: Bool
     /// The responses that any login examines.
     let filter: ResponseFilter
     /// The group of connections for its requests.
@@ -57,7 +57,7 @@ package final class RouteSessions {
     init(slots: [Slot]) {
         self.slots = slots
         connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
-        canBeChallenged = slots.contains { $0.login.trigger.detector != nil }
+        mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
         filter = slots.compactMap(\.login.trigger.detector).reduce(.statusesOfChallenges) { $0.union($1.filter) }
         noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
         fields = noFields

@@ -104,8 +104,8 @@ package final class SessionFields {
     /// True if answers are examined for updates.
     var examinesAnswers: Bool { hasSigners || hasCookies }
 
-    /// Returns the digests of the body that are needed to sign its request for `target`.
-    func bodyDigests(for target: String) -> [any RunningDigest] { signers.compactMap { $0.bodyDigest(for: target) } }
+    /// Returns the readers of the body that are needed to sign its request for `target`.
+    func bodyReaders(for target: String) -> [any BodyReader] { signers.compactMap { $0.bodyReader(for: target) } }
 
     /// Calls `write` with each field made for one request. Returns the checks of its answer.
     func sign(

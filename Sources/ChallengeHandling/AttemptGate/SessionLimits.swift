@@ -41,7 +41,7 @@ public struct SessionLimits: Sendable {
             return max(jittered, named ?? 0)
         case .accountLocked, .attemptsKept:
             return max(named ?? 0, min(longestPause, 5 * firstPause))
-        case .latched, .rejected, .noCredential:
+        case .bodyTooLong, .latched, .rejected, .noCredential, .unsignable:
             return nil
         }
     }
@@ -59,7 +59,7 @@ public struct SessionLimits: Sendable {
         case .failed, .timedOut, .upstreamTLS: first = max(firstPause, named)
         case .accountLocked, .attemptsKept: first = max(named, 5 * firstPause)
         case .rejected: return (Self.rejectionPause, Self.rejectionPause)
-        case .latched, .noCredential: return nil
+        case .bodyTooLong, .latched, .noCredential, .unsignable: return nil
         }
         return (first, max(first, longestPause))
     }

@@ -90,7 +90,7 @@ public final class DigestSigner: RequestSigner {
     public func makeView() -> any SignerView { DigestSignerView(self) }
 
     /// Returns a running digest for the body, if the server protects bodies.
-    public func bodyDigest(for target: String) -> (any RunningDigest)? {
+    public func bodyReader(for target: String) -> (any BodyReader)? {
         guard challenge.protection == .integrity, isMeant(target) else { return nil }
         return digests.running(challenge.algorithm)
     }
@@ -164,12 +164,8 @@ extension DigestSigner {
     /// Returns the digest that protects `body`; `nil` if bodies are not protected.
     private func digest(of body: SigningRequest.Body) throws(LoginFailure) -> [UInt8]? {
         guard challenge.protection == .integrity else { return nil }
-        switch body {
-        case .none: return nil
-        case .digests(let digests):
-            if let digest = digests.first(where: { $0.algorithm == challenge.algorithm }) { return digest.bytes }
-        case .unread: break
-        }
+        if case .none = body { return nil }
+        if let digest = body.bytes(.digest(challenge.algorithm)) { return digest }
         throw LoginFailure(
             .failed, challenge: challengeName,
             detail:

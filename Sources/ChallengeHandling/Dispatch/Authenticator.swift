@@ -59,6 +59,8 @@ public struct Authenticator: Sendable {
     public let isOfUpstream: Bool
     /// True if the challenge is a login page in front of the whole server, which replaces other challenges.
     public let isLoginPage: Bool
+    /// True if the fields of its sessions may depend on the body of a request.
+    public var signsBodies = false
     /// Settings that change the meaning of the login, as one text; empty without a configuration.
     package var terms = ""
     /// Reason why callers of this group get no session; such a login never runs. Nil otherwise.

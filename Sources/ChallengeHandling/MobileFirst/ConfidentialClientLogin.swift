@@ -75,7 +75,7 @@ public struct ConfidentialClientLogin: SessionLogin {
     /// Returns the token request. Identifier and secret go into Basic (RFC 7617 §2) unencoded: MobileFirst does not
     /// form-encode them first.
     private func request(for use: CredentialUse) throws(LoginFailure) -> SideRequest {
-        var pair = try field("client-id", of: use).revealBytes()
+        var pair = try use.field("client-id").revealBytes()
         guard !pair.contains(UInt8(ascii: ":")) else {
             throw LoginFailure(
                 .noCredential, challenge: key.challenge,
@@ -84,20 +84,12 @@ public struct ConfidentialClientLogin: SessionLogin {
                     + "carry.")
         }
         pair.append(UInt8(ascii: ":"))
-        pair += try field("client-secret", of: use).revealBytes()
+        pair += try use.field("client-secret").revealBytes()
         var fields: [(name: String, value: Secret)] = [("grant_type", Secret("client_credentials"))]
         if !scope.isEmpty { fields.append(("scope", Secret("\(scope)"))) }
         var request = SideRequest.form(tokenURL, fields)
         request.fields[.authorization] = "Basic \(Base64.encode(pair))"
         return request
-    }
-
-    private func field(_ name: String, of use: CredentialUse) throws(LoginFailure) -> Secret {
-        guard let value = use.credential[name] else {
-            throw TemplateError.fieldMissing(field: name, credential: key.credential)
-                .loginFailure(challenge: key.challenge)
-        }
-        return value
     }
 }
 

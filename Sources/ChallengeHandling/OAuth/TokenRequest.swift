@@ -90,11 +90,7 @@ struct ClientProof {
 extension CredentialUse {
     /// Returns the field of that name. Throws `no-credential` if it is missing.
     func field(_ name: String) throws(LoginFailure) -> Secret {
-        guard let value = credential[name] else {
-            throw TemplateError.fieldMissing(field: name, credential: credential.name)
-                .loginFailure(challenge: key.challenge)
-        }
-        return value
+        try credential.required(name, for: key.challenge)
     }
 
     /// Returns `template` filled with the credential's fields.

@@ -27,9 +27,20 @@ public protocol MessageDigests: Sendable {
     func running(_ algorithm: DigestAlgorithm) -> any RunningDigest
     /// Returns the authentication code of `bytes` with `key` (HMAC, RFC 2104).
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
+    /// Returns the authentication code of borrowed bytes, without leaving a copy in memory.
+    func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: Span<UInt8>) -> [UInt8]
 }
 
 extension MessageDigests {
+    /// Returns the authentication code of a copy, which is overwritten afterwards.
+    public func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: Span<UInt8>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(bytes.count)
+        for index in bytes.indices { copy.append(bytes[index]) }
+        defer { _ = Secret(taking: &copy) }
+        return authenticationCode(algorithm, key: key, of: copy)
+    }
+
     /// Returns the digest of a copy, which is overwritten afterwards.
     public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
         var copy: [UInt8] = []
@@ -41,11 +52,7 @@ extension MessageDigests {
 }
 
 /// Incremental digest, for use by one thread at a time.
-public protocol RunningDigest: AnyObject {
+public protocol RunningDigest: BodyReader {
     /// Hash function.
     var algorithm: DigestAlgorithm { get }
-    /// Adds the next bytes.
-    func update(_ bytes: ArraySlice<UInt8>)
-    /// Returns the digest of all added bytes. No call may follow.
-    func finish() -> [UInt8]
 }

@@ -121,8 +121,8 @@ final class RealmSigner: RequestSigner {
 
     func makeView() -> any SignerView { View(self) }
 
-    func bodyDigest(for target: String) -> (any RunningDigest)? {
-        guard let digest = session.signer?.bodyDigest(for: target) else { return nil }
+    func bodyReader(for target: String) -> (any BodyReader)? {
+        guard let digest = session.signer?.bodyReader(for: target) else { return nil }
         return isMeant(spaces.membership(of: realm, at: target)) ? digest : nil
     }
 

@@ -87,3 +87,11 @@ public struct CredentialUse: Sendable {
         return own.overflow ? nil : max(own.partialValue, serverWait ?? own.partialValue)
     }
 }
+
+extension Credential {
+    /// Returns the field of that name; throws `no-credential` if it is missing or empty.
+    func required(_ field: String, for challenge: String) throws(LoginFailure) -> Secret {
+        if let value = self[field], !value.isEmpty { return value }
+        throw TemplateError.fieldMissing(field: field, credential: name).loginFailure(challenge: challenge)
+    }
+}

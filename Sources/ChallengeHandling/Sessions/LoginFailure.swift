@@ -13,10 +13,14 @@ public struct LoginFailure: Error, Sendable, Equatable {
         case failed = "login-failed"
         /// The credential was rejected before and has not changed, so nothing was sent.
         case latched = "login-latched"
+        /// The request's body is longer than what is kept, and a signature depends on all of it.
+        case bodyTooLong = "body-not-replayable"
         /// No source has the credential, or the credential lacks a field.
         case noCredential = "no-credential"
         /// The server rejected the credential just now; the latch is closed.
         case rejected = "login-rejected"
+        /// The request is one that cannot be signed.
+        case unsignable = "bad-request"
         /// The server did not answer in time. Unknown; no latch closes.
         case timedOut = "login-timeout"
         /// The TLS handshake with the server failed. Unknown; no latch closes.

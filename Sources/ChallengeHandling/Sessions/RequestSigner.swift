@@ -14,10 +14,10 @@ public protocol RequestSigner: AnyObject, Sendable {
     ///
     /// Throws if no fields can be made, which ends the exchange.
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields
-    /// Returns the digest that must process the body of a request for `target` before `sign`.
+    /// Returns the reader that must process the body of a request for `target` before `sign`.
     ///
     /// Nil if the fields do not depend on the body.
-    func bodyDigest(for target: String) -> (any RunningDigest)?
+    func bodyReader(for target: String) -> (any BodyReader)?
     /// Returns a view for one worker, used in place of `sign`.
     func makeView() -> any SignerView
     /// Learns from the final response to a signed request for `target`; `fields` includes at least `learnsFrom`.
@@ -46,7 +46,7 @@ extension RequestSigner {
     public var image: SignerImage? { nil }
 
     /// Returns nil by default: the body is not signed.
-    public func bodyDigest(for target: String) -> (any RunningDigest)? { nil }
+    public func bodyReader(for target: String) -> (any BodyReader)? { nil }
 }
 
 /// Fields that a signer made for one request.
@@ -142,106 +142,5 @@ public struct SignerCodec: Sendable {
     /// Returns the signer of `image`; nil if none can be recreated with `credential`.
     public func signer(of image: SignerImage, for credential: Credential?) -> (any RequestSigner)? {
         decode(image, credential)
-    }
-}
-
-/// Request that is about to be sent, passed to its signer. Valid during the call only.
-public struct SigningRequest {
-    /// Knowledge about a request's body.
-    public enum Body: Sendable {
-        /// There is no body.
-        case none
-        /// There is a body, which has not been read.
-        case unread
-        /// The requested digests of the complete body.
-        case digests([BodyDigest])
-    }
-
-    /// Method.
-    public var method: String
-    /// Server that receives the request.
-    public var origin: Origin
-    /// Request target, as sent.
-    public var target: String
-    /// Knowledge about the body.
-    public var body: Body
-    /// Fields as sent, without those of this signer and later ones, and without framing fields.
-    ///
-    /// Nil if another program writes the fields (auth requests), or for a login's own request.
-    public var fields: (any SigningFields)?
-    /// Value of the `Cookie` field, where another program writes the fields.
-    package var cookies: [UInt8]?
-
-    /// Creates a request, by default without a body.
-    public init(
-        method: String, origin: Origin, target: String, body: Body = .none, fields: (any SigningFields)? = nil
-    ) {
-        self.method = method
-        self.origin = origin
-        self.target = target
-        self.body = body
-        self.fields = fields
-    }
-}
-
-extension SigningRequest {
-    /// Value of the `Cookie` field; empty if there is none.
-    var cookieLine: [UInt8] {
-        guard let fields else { return cookies ?? [] }
-        var line: [UInt8] = []
-        fields.forEach { name, value in
-            guard Self.isCookie(name) else { return }
-            line.reserveCapacity(value.count)
-            for index in value.indices { line.append(value[index]) }
-        }
-        return line
-    }
-
-    private static let cookieName = Array("cookie".utf8)
-
-    private static func isCookie(_ name: Span<UInt8>) -> Bool {
-        guard name.count == cookieName.count else { return false }
-        for index in name.indices where name[index] | 0x20 != cookieName[index] { return false }
-        return true
-    }
-}
-
-/// Fields of a request that is about to be signed, without a copy.
-public protocol SigningFields: AnyObject {
-    /// Calls `body` with each field, in the order of sending; the spans must not escape.
-    func forEach(_ body: (_ name: Span<UInt8>, _ value: Span<UInt8>) -> Void)
-}
-
-extension SigningFields {
-    /// Returns the values of the fields of that name, in order.
-    public func values(of name: HTTPField.Name) -> [String] {
-        var values: [String] = []
-        let wanted = Array(name.canonicalName.utf8)
-        forEach { name, value in
-            guard name.count == wanted.count else { return }
-            for index in name.indices {
-                let byte = name[index]
-                let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
-                guard wanted[index] == (isCapital ? byte | 0x20 : byte) else { return }
-            }
-            var bytes: [UInt8] = []
-            for index in value.indices { bytes.append(value[index]) }
-            values.append(String(decoding: bytes, as: UTF8.self))
-        }
-        return values
-    }
-}
-
-/// Digest of a request's body.
-public struct BodyDigest: Sendable, Equatable {
-    /// Digest algorithm.
-    public var algorithm: DigestAlgorithm
-    /// Bytes of the digest.
-    public var bytes: [UInt8]
-
-    /// Creates a digest.
-    public init(algorithm: DigestAlgorithm, bytes: [UInt8]) {
-        self.algorithm = algorithm
-        self.bytes = bytes
     }
 }

@@ -64,6 +64,30 @@ public struct CryptoDigests: MessageDigests {
         }
     }
 
+    /// Returns the message authentication code of borrowed bytes.
+    public func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: Span<UInt8>) -> [UInt8] {
+        switch algorithm {
+        case .md5: return code(Insecure.MD5.self, key, bytes)
+        case .sha1: return code(Insecure.SHA1.self, key, bytes)
+        case .sha256: return code(SHA256.self, key, bytes)
+        case .sha512: return code(SHA512.self, key, bytes)
+        case .sha512t256:
+            var copy = bytes.indices.map { bytes[$0] }
+            defer { _ = Secret(taking: &copy) }
+            return SHA512t256.authenticationCode(key: key, of: copy)
+        }
+    }
+
+    private func code<Hash: HashFunction>(_: Hash.Type, _ key: Secret, _ bytes: Span<UInt8>) -> [UInt8] {
+        key.withBytes { key in
+            unsafe key.withUnsafeBytes { key in
+                var code = unsafe HMAC<Hash>(key: SymmetricKey(data: key))
+                unsafe bytes.withUnsafeBytes { unsafe code.update(data: $0) }
+                return Array(code.finalize())
+            }
+        }
+    }
+
     private func code<Hash: HashFunction>(_: Hash.Type, _ key: Secret, _ bytes: [UInt8]) -> [UInt8] {
         key.withBytes { key in
             unsafe key.withUnsafeBytes { key in

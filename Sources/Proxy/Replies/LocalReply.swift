@@ -237,11 +237,13 @@ extension LocalReply.Code {
         switch failure.code {
         case .accountLocked: self = .accountLocked
         case .attemptsKept: self = .attemptsKept
+        case .bodyTooLong: self = .bodyNotReplayable
         case .failed: self = .loginFailed
         case .latched: self = .loginLatched
         case .noCredential: self = .noCredential
         case .rejected: self = .loginRejected
         case .timedOut: self = .loginTimeout
+        case .unsignable: self = .badRequest
         case .upstreamTLS: self = .upstreamTLS
         }
     }

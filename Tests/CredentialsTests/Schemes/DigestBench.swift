@@ -38,14 +38,14 @@ struct DigestBench {
     }
 
     /// The digest of `body`, taken in pieces of `size` bytes.
-    func digest(of body: [UInt8], in size: Int = 7) throws -> BodyDigest {
-        let digest = try #require(signer.bodyDigest(for: "/dir/index.html"))
+    func digest(of body: [UInt8], in size: Int = 7) throws -> BodyReading {
+        let digest = try #require(signer.bodyReader(for: "/dir/index.html"))
         var rest = body[...]
         while !rest.isEmpty {
             digest.update(rest.prefix(size))
             rest = rest.dropFirst(size)
         }
-        return BodyDigest(algorithm: digest.algorithm, bytes: digest.finish())
+        return BodyReading(digest.form, digest.finish())
     }
 
     /// The same, read as the parameters of a challenge are.

@@ -100,7 +100,7 @@ struct DigestVectorTests {
         let field = Self.example.replacing("auth, auth-int", with: "auth-int") + ", algorithm=\(name)"
         let bench = try DigestBench(field, clientNonce: Self.clientNonce)
         let body = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
-        let written = try bench.written("POST", body: .digests([bench.digest(of: body)]))
+        let written = try bench.written("POST", body: .read([bench.digest(of: body)]))
         #expect(written?.contains("response=\"\(expected)\"") == true, "\(written ?? "")")
         #expect(try bench.digest(of: body, in: 64) == bench.digest(of: body, in: 1000))
     }
@@ -108,7 +108,7 @@ struct DigestVectorTests {
     @Test("a Digest answer needs no body if body protection is optional")
     func bodyNotAsked() throws {
         let bench = try DigestBench(Self.example, clientNonce: Self.clientNonce)
-        #expect(bench.signer.bodyDigest(for: "/dir/index.html") == nil)
+        #expect(bench.signer.bodyReader(for: "/dir/index.html") == nil)
         #expect(try bench.written("POST", body: .unread)?.contains("qop=auth,") == true)
     }
 

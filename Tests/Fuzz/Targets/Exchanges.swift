@@ -122,7 +122,7 @@ private struct ExchangePlay: ~Copyable {
     }
 
     private mutating func read() throws(Violation) {
-        let steps: [BodyReading.Step] = [.done, .more, .needsInput, .lost]
+        let steps: [BodyProgress.Step] = [.done, .more, .needsInput, .lost]
         let step = steps[below(4)]
         if machine.bodyRead(step) == .refuse { try perform(machine.failed(.bodyNotReplayable)) }
     }
