@@ -15,7 +15,7 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, credential: x",
                 [
-                    "5:5: challenges[0]: has no kind: add one of `security-check`, `gateway`, `scheme`, `inject`, `handler`"
+                    "5:5: challenges[0]: has no kind: add one of `security-check`, `gateway`, `scheme`, `inject`, `sign`, `handler`"
                 ]
             ),
             (

@@ -17,6 +17,9 @@ struct SchemaTests {
             challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }"),
             challenge("name: c, upstream: u, gateway: form, credential: c, inject: { X-A: { value: v, on: POST } }"),
             challenge("name: c, upstream: u, security-check: P, credential: c, answer: { pin: \"{pin}\" }"),
+            challenge(
+                "name: c, upstream: u, credential: c, sign: { aws: { region: r, service: s, assume-role: { role: a, url: "
+                    + "\"https://s.example/\" } } }"),
         ]
         let asked = texts.reduce(into: Set<String>()) { asked, text in
             let reading = Reading(file: "f", environment: [:], handlers: ["h"])

@@ -97,6 +97,7 @@ package enum ChallengeKinds {
         GatewaySettings.self,
         SchemeSettings.self,
         InjectionSettings.self,
+        SignSettings.self,
         OwnHandlerSettings.self,
     ]
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+
+/// Path and query in the one form that a signature covers, whichever of its spellings is sent.
+enum AWSCanonicalPath {
+    /// Returns the path of a request to `service`; `/` if it is empty.
+    static func path(_ path: ArraySlice<UInt8>, for service: AWSService) -> [UInt8] {
+        if path.isEmpty { return [slash] }
+        // Any other service encodes the path as it is sent, percent signs too.
+        return service.isStore ? encoded(path, keeping: slash) : raw(normalized(path))
+    }
+
+    /// Returns the parameters in order of their names, then values.
+    static func query(_ query: ArraySlice<UInt8>) -> [UInt8] {
+        if query.isEmpty { return [] }
+        var parameters = query.split(separator: UInt8(ascii: "&")).map { parameter in
+            let mark = parameter.firstIndex(of: equals) ?? parameter.endIndex
+            return (
+                name: encoded(parameter[..<mark], keeping: nil, plusIsSpace: true),
+                value: encoded(parameter[mark...].dropFirst(), keeping: nil, plusIsSpace: true)
+            )
+        }
+        if parameters.count > 1 {
+            parameters.sort {
+                $0.name == $1.name
+                    ? $0.value.lexicographicallyPrecedes($1.value) : $0.name.lexicographicallyPrecedes($1.name)
+            }
+        }
+        var text: [UInt8] = []
+        text.reserveCapacity(query.count + parameters.count)
+        for parameter in parameters {
+            if !text.isEmpty { text.append(UInt8(ascii: "&")) }
+            text += parameter.name
+            text.append(equals)
+            text += parameter.value
+        }
+        return text
+    }
+
+    private static let slash = UInt8(ascii: "/")
+    private static let equals = UInt8(ascii: "=")
+
+    /// Returns `text` with all but the unreserved bytes of RFC 3986 §2.3 as `%XX`; what is encoded already stays so.
+    private static func encoded(
+        _ text: ArraySlice<UInt8>, keeping kept: UInt8?, plusIsSpace: Bool = false
+    ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var index = text.startIndex
+        while index < text.endIndex {
+            let byte = text[index]
+            index += 1
+            if isUnreserved(byte) || byte == kept {
+                bytes.append(byte)
+            } else if byte == UInt8(ascii: "%"), index + 1 < text.endIndex,
+                let decoded = Hex.byte(text[index], text[index + 1])
+            {
+                index += 2
+                if isUnreserved(decoded) { bytes.append(decoded) } else { bytes += Hex.percentEncoded(decoded) }
+            } else {
+                bytes += Hex.percentEncoded(plusIsSpace && byte == UInt8(ascii: "+") ? 0x20 : byte)
+            }
+        }
+        return bytes
+    }
+
+    /// Returns a path with all but slashes and the unreserved bytes as `%XX`.
+    private static func raw(_ path: [UInt8]) -> [UInt8] {
+        if path.allSatisfy({ isUnreserved($0) || $0 == slash }) { return path }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(path.count * 2)
+        for byte in path {
+            if isUnreserved(byte) || byte == slash { bytes.append(byte) } else { bytes += Hex.percentEncoded(byte) }
+        }
+        return bytes
+    }
+
+    /// Returns the path without empty and dot segments (RFC 3986 §5.2.4).
+    private static func normalized(_ path: ArraySlice<UInt8>) -> [UInt8] {
+        var kept: [ArraySlice<UInt8>] = []
+        for segment in path.split(separator: slash) where !segment.elementsEqual(".".utf8) {
+            if segment.elementsEqual("..".utf8) { _ = kept.popLast() } else { kept.append(segment) }
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(path.count + 1)
+        for segment in kept {
+            bytes.append(slash)
+            bytes += segment
+        }
+        if kept.isEmpty || path.last == slash { bytes.append(slash) }
+        return bytes
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
+            || byte == UInt8(ascii: "~")
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+internal import HTTPTypes
+internal import Secrets
+
+/// Signer of requests with Signature Version 4.
+///
+/// Source: "AWS Signature Version 4 for API requests", AWS Identity and Access Management User Guide.
+final class AWSSigner: RequestSigner {
+    let keys: AWSKeys
+    let service: AWSService
+    /// True if bodies are not part of the signature, where the service allows it.
+    let leavesBodiesUnsigned: Bool
+    let challenge: String
+    let digests: any MessageDigests
+    let clock: AWSClock
+
+    init(
+        _ keys: AWSKeys, _ service: AWSService, leavesBodiesUnsigned: Bool = false, challenge: String,
+        digests: any MessageDigests, clock: AWSClock = AWSClock()
+    ) {
+        self.keys = keys
+        self.service = service
+        self.leavesBodiesUnsigned = leavesBodiesUnsigned && service.isStore
+        self.challenge = challenge
+        self.digests = digests
+        self.clock = clock
+    }
+
+    private static let date = HTTPField.Name("X-Amz-Date").map { [$0] } ?? []
+    private static let token = HTTPField.Name("X-Amz-Security-Token").map { [$0] } ?? []
+
+    /// Names of the fields, among them that of a token which the caller may have sent.
+    var names: [HTTPField.Name] { [.authorization] + Self.date + Self.token }
+
+    /// Empty: responses change nothing.
+    var learnsFrom: [HTTPField.Name]? { [] }
+
+    /// Does nothing.
+    func learn(status: Int, fields: HTTPFields, target: String) {}
+
+    /// Returns a running SHA-256 of the body, if bodies are signed.
+    func bodyReader(for target: String) -> (any BodyReader)? {
+        leavesBodiesUnsigned || Self.isSigned(target) ? nil : digests.running(.sha256)
+    }
+
+    /// Returns the signature of a request.
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        try SignedFields(request, by: makeView())
+    }
+
+    /// Returns a view that keeps the key of the day.
+    func makeView() -> any SignerView { AWSSignerView(self) }
+
+    /// Returns whether the caller has signed the target itself, by a query that the server takes in place of fields.
+    static func isSigned(_ target: String) -> Bool {
+        target.utf8.contains(UInt8(ascii: "?")) && target.contains("X-Amz-Signature=")
+    }
+}
+
+/// One worker's view of a signer, with the key of the day and buffers for the next request.
+private final class AWSSignerView: SignerView {
+    private let signer: AWSSigner
+    private var second = Int64.min
+    private var time = AWSTime(0)
+    private var day = ""
+    private var key = Secret("")
+    private var text = SecretBuilder(capacity: 1024)
+    private var field = SecretBuilder(capacity: 512)
+
+    init(_ signer: AWSSigner) { self.signer = signer }
+
+    func sign(
+        _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
+    ) throws(LoginFailure) -> (any AnswerCheck)? {
+        if AWSSigner.isSigned(request.target) { return nil }
+        turnClock(to: signer.clock.serverTime(at: request.now))
+        var canonical = AWSCanonicalRequest(request)
+        let body = try AWSBodyDigest.digest(of: request, canonical, for: signer)
+        var added: [(name: StaticString, value: [UInt8])] = [("X-Amz-Date", Array(time.text.utf8))]
+        if signer.service.isStore, canonical.ownDigest == nil { added.append(("X-Amz-Content-Sha256", body)) }
+        if let token = signer.keys.token { added.append(("X-Amz-Security-Token", token.revealBytes())) }
+        for field in added { canonical.add("\(field.name)".lowercased(), field.value) }
+        writeAuthorization(of: request, canonical, body: body)
+        for field in added {
+            guard let name = HTTPField.Name("\(field.name)") else { continue }
+            write(name, field.value.span)
+        }
+        field.withBytes { write(.authorization, $0) }
+        return nil
+    }
+
+    private func turnClock(to now: Int64) {
+        let second = now.flooredDivision(by: 1000).quotient
+        guard second != self.second else { return }
+        self.second = second
+        time = AWSTime(now)
+        guard time.day != day else { return }
+        day = time.day
+        key = signer.keys.signingKey(day, signer.service, signer.digests)
+    }
+
+    /// Writes the value of `Authorization` to `field`.
+    private func writeAuthorization(of request: SigningRequest, _ canonical: AWSCanonicalRequest, body: [UInt8]) {
+        let scope = "\(day)/\(signer.service.region)/\(signer.service.name)/aws4_request"
+        let names = canonical.signedNames
+        text.removeAll()
+        canonical.write(request, signer.service, signedNames: names, body: body, to: &text)
+        let digest = text.withBytes { signer.digests.digest(.sha256, of: $0) }
+        text.removeAll()
+        text.append("AWS4-HMAC-SHA256\n\(time.text)\n\(scope)\n")
+        text.append(hexadecimal: digest)
+        let signature = text.withBytes { signer.digests.authenticationCode(.sha256, key: key, of: $0) }
+        field.removeAll()
+        field.append("AWS4-HMAC-SHA256 Credential=")
+        field.append(signer.keys.id)
+        field.append("/\(scope), SignedHeaders=")
+        field.append(names)
+        field.append(", Signature=")
+        field.append(hexadecimal: signature)
+    }
+}
