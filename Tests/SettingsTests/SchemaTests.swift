@@ -20,6 +20,7 @@ struct SchemaTests {
             challenge(
                 "name: c, upstream: u, credential: c, sign: { aws: { region: r, service: s, assume-role: { role: a, url: "
                     + "\"https://s.example/\" } } }"),
+            challenge("name: c, upstream: u, credential: c, sign: { hmac: sha256, over: \"{method}\", field: X-S }"),
         ]
         let asked = texts.reduce(into: Set<String>()) { asked, text in
             let reading = Reading(file: "f", environment: [:], handlers: ["h"])

@@ -37,6 +37,16 @@ struct SignatureSettingsTests {
         #expect(settings.loginAddresses.map(\.key) == ["sign.aws.assume-role.url"])
     }
 
+    @Test("an own scheme needs a text and a field for the signature")
+    func hmac() throws {
+        let settings = try #require(
+            try signature(
+                "hmac: sha256, over: \"{method}{key}{body}\", field: X-S, fields: { X-T: \"{timestamp} {id}\" }")
+                as? HMACSignature)
+        #expect(settings.neededFields == ["id", "key", "secret"])
+        #expect(settings.fields.map(\.name.rawName) == ["X-T", "X-S"])
+    }
+
     @Test(
         "what cannot be signed is told",
         arguments: [
@@ -45,6 +55,16 @@ struct SignatureSettingsTests {
             ("aws: { region: r, service: sqs, payload: unsigned }", "belongs to the service s3"),
             ("aws: { region: r, service: s3, registry: \"https://e.example/\" }", "belongs to the services ecr"),
             ("aws: { region: r, service: s, assume-role: { role: a } }", "sign.aws.assume-role.url: is missing"),
+            ("hmac: sha256, over: x", "has no field for the signature"),
+            ("hmac: sha3, over: x, field: F", "sha3"),
+            ("hmac: sha256, over: \"{signature}\", field: F", "which is made of this text"),
+            ("hmac: sha256, over: \"{cookie:a}\", field: F", "of a request only {header:NAME} is known here"),
+            ("hmac: sha256, over: \"{totp}\", field: F", "{totp}"),
+            ("hmac: sha256, over: x, field: F, fields: { f: a }", "is also in"),
+            ("hmac: sha256, over: x, field: Host", "belongs to the connection"),
+            ("hmac: sha256, over: x, field: F, aws: { region: r, service: s }", "has several kinds of signatures"),
+            ("aws: { region: r, service: s }, over: x", "belongs to `hmac`, not to `aws`"),
+            ("over: x", "has no kind of signature"),
         ])
     func problem(keys: String, expected: String) {
         #expect(found(keys).contains { $0.contains(expected) }, "\(found(keys))")

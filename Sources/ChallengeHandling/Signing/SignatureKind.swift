@@ -49,5 +49,6 @@ package enum SignatureKinds {
     /// Kinds, in the order in which messages name them.
     package static let all: [any SignatureKind.Type] = [
         AWSSignature.self,
+        HMACSignature.self,
     ]
 }
