@@ -2,7 +2,7 @@
 # Copyright the Countersign authors
 """What must hold, asked of the results of one run. What was not measured in it is not judged."""
 
-from contestants import TWO_WORKERS
+from contestants import ENVOY_SIGNING, TWO_WORKERS
 from scenarios import CROWD, MANY, ONE, SPOOLED, TLS
 
 MEGABYTE = 1_000_000
@@ -38,6 +38,9 @@ def _measured(results, plan):
     for kind, most in (("cookies", 1.15), ("digest", 1.4), ("realms", 1.15)):
         share = _ratio(results.get("sessions", {}), MANY.name, "cpu", "token", kind)
         yield f"CPU per request on a session of {kind}, to that on a token", "≤", most, share
+    sessions = results.get("sessions", {})
+    yield "CPU per signed request (AWS), to that with a fixed field", "≤", 1.6, _ratio(sessions, MANY.name, "cpu", "fixed", "signed")
+    yield "CPU per signed request (AWS), to Envoy's", "≤", 0.6, _ratio(sessions, MANY.name, "cpu", ENVOY_SIGNING, "signed")
     down = f"{plan.transfer_mib} MiB down"
     yield f"{down}, MB per second of CPU, to nginx's", "≥", 1.0, _ratio(transfers, down, "per_cpu_second", "nginx")
     idle = results.get("idle_kib", {}).get("countersign")

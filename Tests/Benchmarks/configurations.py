@@ -7,6 +7,8 @@ import os
 
 TOKEN = "bench-" + "x" * 58
 AUTHORIZATION = f"Bearer {TOKEN}"
+# What a fixed field holds, and the key that signs.
+SECRET = "bench-secret"
 # What a login by a page sets: a session as long as the token, and the server that has it.
 COOKIES = (f"SESSION={TOKEN}", "ROUTE=.node1")
 # What a request without a session is asked for, one for each kind of session.
@@ -70,6 +72,14 @@ def upstream(folder, ports, certificate, key):
         {challenging(ports["digest"], CHALLENGES[2])}
         {challenging(ports["realms"], CHALLENGES[1])}
         server {{
+            listen 127.0.0.1:{ports["fixed"]} backlog=8192; default_type application/json;
+            location / {{ if ($http_authorization != "Bearer {SECRET}") {{ return 401; }} return 200 '{ANSWER}'; }}
+        }}
+        server {{
+            listen 127.0.0.1:{ports["signed"]} backlog=8192; default_type application/json;
+            location / {{ if ($http_authorization !~ "^AWS4-HMAC-SHA256 ") {{ return 401; }} return 200 '{ANSWER}'; }}
+        }}
+        server {{
             listen 127.0.0.1:{ports["h2"]} ssl http2 backlog=4096; {tls} http2_max_concurrent_streams 1024;
             # As long as the server's own default, but enough for all of a body.
             http2_body_preread_size 1m;
@@ -117,12 +127,12 @@ def countersign(folder, ports, upstreams, authority, token_port=None, workers=1)
     """The daemon as a confidential client: it meets the challenge, fetches the token, and keeps the session.
 
     `token_port`: a server of tokens elsewhere than at the upstream. The kind `cookies` is a session of cookies, `digest` one of
-    Digest, and `realms` one of two that the server tells apart by their realms.
+    Digest, `realms` one of two that the server tells apart by their realms, `fixed` one field, and `signed` the signatures of AWS.
     """
     listeners = "".join(f'  - {{ address: "127.0.0.1:{port}", upstream: {kind} }}\n' for kind, port in ports.items())
     entries = challenges = ""
     for kind in ports:
-        is_plain = kind in ("plain", "spooled", "bodies", "cookies", "digest", "realms")
+        is_plain = kind in ("plain", "spooled", "bodies", "cookies", "digest", "realms", "fixed", "signed")
         version = "2" if kind == "h2" else "1.1"
         tls = "" if is_plain else f"    tls: {{ ca: {authority} }}\n"
         url = f"http{'' if is_plain else 's'}://127.0.0.1:{upstreams[kind]}/"
@@ -136,6 +146,12 @@ def countersign(folder, ports, upstreams, authority, token_port=None, workers=1)
             continue
         if kind == "digest":
             challenges += "  - { name: digest, upstream: digest, scheme: digest, credential: bench }\n"
+            continue
+        if kind == "fixed":
+            challenges += '  - { name: fixed, upstream: fixed, inject: { Authorization: "Bearer {password}" }, credential: bench }\n'
+            continue
+        if kind == "signed":
+            challenges += "  - { name: signed, upstream: signed, sign: { aws: { region: r, service: s3 } }, credential: bench }\n"
             continue
         if kind == "realms":
             for realm in ("bench", "other"):
@@ -163,5 +179,6 @@ def countersign_environment(folder):
     return {
         "PATH": os.environ.get("PATH", ""), "STATE_DIRECTORY": f"{folder}/state", "RUNTIME_DIRECTORY": f"{folder}/run",
         "COUNTERSIGN_BENCH__CLIENT_ID": "bench", "COUNTERSIGN_BENCH__CLIENT_SECRET": "bench-secret",
-        "COUNTERSIGN_BENCH__USERNAME": "bench", "COUNTERSIGN_BENCH__PASSWORD": "bench-password",
+        "COUNTERSIGN_BENCH__USERNAME": "bench", "COUNTERSIGN_BENCH__PASSWORD": SECRET,
+        "COUNTERSIGN_BENCH__ACCESS_KEY_ID": "AKIDEXAMPLE", "COUNTERSIGN_BENCH__SECRET_ACCESS_KEY": SECRET,
     }

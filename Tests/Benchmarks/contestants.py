@@ -19,7 +19,9 @@ from processes import Server, free_port, wait_until
 # The upstreams: HTTP/1.1, the same by TLS, HTTP/2 by TLS, that of HTTP/1.1 for requests that are kept whole, and the one of long bodies.
 KINDS = ("plain", "tls", "h2", "spooled", "bodies")
 # The kinds of session, each at a server of its own; the first is the token's.
-SESSIONS = ("plain", "cookies", "digest", "realms")
+SESSIONS = ("plain", "cookies", "digest", "realms", "fixed", "signed")
+# Envoy, where it signs requests too.
+ENVOY_SIGNING = "envoy, signed"
 # The daemon again, with a worker for each of two cores.
 TWO_WORKERS = "two workers"
 
@@ -88,8 +90,11 @@ def stage(folder, programs, behind, name=None, token_port=None):
 
 
 @contextlib.contextmanager
-def sessions(folder, binary, behind):
-    """The daemon, as a contestant for each kind of session that it holds: `token`, then the others by their names."""
+def sessions(folder, binary, behind, envoy=None):
+    """The daemon, as a contestant for each kind of session that it holds: `token`, then the others by their names.
+
+    With `envoy`, that program as well, where it signs requests.
+    """
     with contextlib.ExitStack() as ends:
         own = _own_folder(folder, "countersign")
         ports = {kind: free_port() for kind in SESSIONS}
@@ -97,7 +102,16 @@ def sessions(folder, binary, behind):
             file.write(configurations.countersign(own, ports, behind["ports"], behind["authority"]))
         command = [binary, "serve", "--config", f"{own}/configuration"]
         server = _start(ends, "countersign", command, own, ports["plain"], configurations.countersign_environment(own))
-        yield [Contestant(session_name(kind), server, {"plain": port}) for kind, port in ports.items()]
+        kinds = [Contestant(session_name(kind), server, {"plain": port}) for kind, port in ports.items()]
+        if envoy:
+            own, port = _own_folder(folder, "envoy"), free_port()
+            with open(f"{own}/envoy.json", "w") as file:
+                file.write(others.signing_envoy(port, behind["ports"]["signed"]))
+            command = [envoy, "-c", f"{own}/envoy.json", "--concurrency", "1", "--disable-hot-restart", "-l", "error"]
+            environment = {"PATH": os.environ.get("PATH", ""), "HOME": own, **others.SIGNING_ENVIRONMENT}
+            kinds.append(
+                Contestant(ENVOY_SIGNING, _start(ends, "envoy", command, own, port, environment), {"plain": port}))
+        yield kinds
 
 
 def session_name(kind):
@@ -108,7 +122,8 @@ def session_name(kind):
 def alone(ends, folder, binary, upstream_port, wrap, more_environment):
     """The daemon before one upstream of HTTP/1.1, started by another program or with more in its environment.
 
-    Its listeners are those of a session with a token, of one made of cookies, of Digest, and of realms that are told apart.
+    Its listeners are those of a session with a token, of one made of cookies, of Digest, of realms that are told apart, of a
+    fixed field, and of requests that are signed.
     """
     own = _own_folder(folder, "countersign")
     ports = {kind: free_port() for kind in SESSIONS}

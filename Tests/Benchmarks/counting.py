@@ -92,7 +92,8 @@ class Upstream:
             return streams.response_head("200 OK", 0, lines)
         cookies = (streams.field(head, "cookie") or "").split("; ")
         authorization = streams.field(head, "authorization") or ""
-        is_known = authorization == configurations.AUTHORIZATION or authorization.startswith(("Basic ", "Digest "))
+        is_known = authorization == configurations.AUTHORIZATION or authorization.startswith(
+            ("AWS4-", "Basic ", "Digest ", f"Bearer {configurations.SECRET}"))
         if not is_known and not {*configurations.COOKIES} <= {*cookies}:
             lines = "".join(f"WWW-Authenticate: {challenge}\r\n" for challenge in configurations.CHALLENGES)
             return streams.response_head("401 Unauthorized", 0, lines)

@@ -4,7 +4,7 @@
 
 import json
 
-from configurations import AUTHORIZATION, MOST_CONNECTIONS, TLS_NAME
+from configurations import AUTHORIZATION, MOST_CONNECTIONS, SECRET, TLS_NAME
 
 
 def haproxy(ports, upstreams, authority):
@@ -47,11 +47,22 @@ def envoy(ports, upstreams, authority):
     }, indent=1)
 
 
+# The key that Envoy signs with; it asks no server for another.
+SIGNING_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "r", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+def signing_envoy(port, upstream):
+    """Envoy that signs requests for S3, in place of a token."""
+    listener = _listener("signed", port, signing=True)
+    return json.dumps({"static_resources": {"listeners": [listener], "clusters": [_cluster("signed", upstream, None)]}}, indent=1)
+
+
 def _typed(name, **fields):
     return {"@type": f"type.googleapis.com/{name}", **fields}
 
 
-def _listener(kind, port):
+def _listener(kind, port, signing=False):
     injector = _typed(
         "envoy.extensions.filters.http.credential_injector.v3.CredentialInjector", overwrite=True,
         credential={
@@ -59,12 +70,15 @@ def _listener(kind, port):
             "typed_config": _typed(
                 "envoy.extensions.http.injected_credentials.generic.v3.Generic", credential={"name": "token"}),
         })
+    signer = _typed(
+        "envoy.extensions.filters.http.aws_request_signing.v3.AwsRequestSigning", service_name="s3", region="r")
     manager = _typed(
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", stat_prefix=kind,
         route_config={"virtual_hosts": [{
             "name": kind, "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": kind, "timeout": "0s"}}],
         }]},
         http_filters=[
+            {"name": "envoy.filters.http.aws_request_signing", "typed_config": signer} if signing else
             {"name": "envoy.filters.http.credential_injector", "typed_config": injector},
             {"name": "envoy.filters.http.router",
              "typed_config": _typed("envoy.extensions.filters.http.router.v3.Router")},

@@ -36,7 +36,7 @@ def markdown(document, plan):
     if results.get("sessions"):
         lines += ["## Kinds of session, of one daemon", ""]
         for scenario, entry in results["sessions"].items():
-            lines += _table(scenario, measure.MEASURES, entry, [contestants.session_name(kind) for kind in contestants.SESSIONS])
+            lines += _table(scenario, measure.MEASURES, entry, [*map(contestants.session_name, contestants.SESSIONS), contestants.ENVOY_SIGNING])
     if results.get("transfers"):
         lines += ["## Long bodies, every mebibyte compared", ""]
         for scenario, entry in results["transfers"].items():
