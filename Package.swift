@@ -144,7 +144,8 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Basics", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", "System",
+                "Basics", "ChallengeClient", "ChallengeHandling", "HTTPWire", "Curl", "EventLoop", "CLinux", "Secrets",
+                "System",
                 logging,
             ]),
         module(

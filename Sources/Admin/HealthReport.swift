@@ -40,6 +40,8 @@ package struct HealthReport: Sendable {
     package var isAlive = true
     /// The results of the upstreams' checks, by name.
     package var checks: [String: CheckReading] = [:]
+    /// Reasons for which tokens of callers are missing, by credential; `nil` if no listener has tokens.
+    package var missingCallerTokens: [String: String]?
     /// The state of session sharing; `nil` if it is not configured.
     package var sharing: SharingStatistics?
     /// True if exchanges are accepted: listeners accept, and no drain runs.
@@ -264,6 +266,13 @@ extension HealthReport {
             name: "listeners", state: isAccepting ? "accepting" : "closed",
             problem: isAccepting ? nil : "the daemon is shutting down")
         var checks = [listeners]
+        if let missing = missingCallerTokens {
+            let problems = missing.sorted { $0.key < $1.key }.map { "the token of \($0.key) is not known: \($0.value)" }
+            checks.append(
+                HealthCheck(
+                    name: "callers", state: problems.isEmpty ? "known" : "unknown",
+                    problem: problems.isEmpty ? nil : problems.joined(separator: "; ")))
+        }
         for upstream in upstreams {
             checks.append(check(of: upstream))
             // One check for all scopes of a login: their names are the upstream's choice.

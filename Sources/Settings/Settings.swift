@@ -34,9 +34,15 @@ package struct Settings: Sendable, Equatable {
         upstreams.first { $0.name == name }
     }
 
-    /// Fields that each credential needs for the challenges that use it, by the credential's name.
+    /// Names of the credentials whose tokens name callers.
+    package var callerCredentials: Set<String> {
+        Set(listeners.flatMap { $0.callers.tokens?.credentials ?? [] })
+    }
+
+    /// Fields that each credential needs for the callers and challenges that use it, by the credential's name.
     package var neededFields: [String: [String]] {
         var fields: [String: [String]] = [:]
+        for name in callerCredentials { fields[name] = ["token"] }
         for challenge in challenges {
             // The user name comes first. A one-time password is computed from its seed.
             let needed = challenge.kind.neededFields.map { $0 == "totp" ? "totp-seed" : $0 }.sorted { left, right in

@@ -59,7 +59,7 @@ struct ExplainUserTests {
         #expect(credential(try await explain("/x", user: "root").1)?.string == "admin")
         let nobody = try await explain("/x", user: "4002").1
         #expect(credential(nobody) == .null)
-        #expect(handler(nobody)?["kind"]?.string?.contains("no credential for this user") == true)
+        #expect(handler(nobody)?["kind"]?.string?.contains("no credential for this caller") == true)
         // For nobody in particular it tells them all.
         #expect(handler(try await explain("/x", user: nil).1)?["by_user"]?["4001"]?.string == "ann")
     }

@@ -64,7 +64,7 @@ struct IdentityTests {
             }
             // Nobody is named who is neither of the two.
             let others = try await bank.expect("/", status: 403, code: "caller-not-allowed")
-            #expect(others.text.contains("by user"))
+            #expect(others.text.contains("by caller"))
             let lines = server.output.split(separator: "\n").filter { $0.hasPrefix("arrived ") }
             #expect(lines.count == 60)
         }

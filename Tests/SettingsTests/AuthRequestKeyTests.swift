@@ -59,7 +59,7 @@ struct AuthRequestKeyTests {
         }
         let problem = """
             listeners[0].auth-requests: this listener gives out sessions: over TCP, set `users` to the user that the other \
-            proxy runs as, or use a Unix socket
+            proxy runs as, or `callers` to a token of that proxy, or use a Unix socket
             """
         for address in ["127.0.0.1:8081", "[::1]:8081", "localhost:8081"] {
             #expect(errors(listener(address)).map { String($0.drop { $0 != " " }.dropFirst()) } == [problem])

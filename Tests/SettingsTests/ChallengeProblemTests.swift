@@ -64,7 +64,7 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, scheme: basic, credential: { users: { ann: x } }",
                 [
-                    "5:56: challenges[0].credential.by-user: is missing",
+                    "5:56: challenges[0].credential: has neither by-user nor by-caller: add one of them, or write the name of a credential",
                     "5:58: challenges[0].credential.users: unknown key",
                 ]
             ),

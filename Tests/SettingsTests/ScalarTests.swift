@@ -106,7 +106,7 @@ struct ScalarTests {
             ("credentials: { ask: { a: [] } }", "credentials.ask.a: does not name a field", 26),
             (
                 "credentials: { ask: { a: p } }",
-                "credentials.ask.a: warning: no challenge uses a credential of this name", 26
+                "credentials.ask.a: warning: nothing uses a credential of this name", 26
             ),
             ("credentials: { ask: [a] }", "credentials.ask: must be a mapping of names, but this is a list", 21),
             ("limit: {}", "limit: unknown key; did you mean \"limits\"?", 1),

@@ -15,6 +15,7 @@ struct SchemaTests {
             everything, everything.replacing("audit: none", with: "audit: none\naccess-log: { format: json }"),
             challenge("name: c, upstream: u, handler: h"),
             challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }"),
+            frame(listener: "callers: { field: X-T, credentials: [c], limit: 1 }"),
             challenge("name: c, upstream: u, gateway: form, credential: c, inject: { X-A: { value: v, on: POST } }"),
             challenge("name: c, upstream: u, security-check: P, credential: c, answer: { pin: \"{pin}\" }"),
             challenge(

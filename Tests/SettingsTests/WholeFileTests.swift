@@ -28,7 +28,7 @@ struct WholeFileTests {
                     ], browsers: .origins(["https://app.example", "http://app.example"])))
         #expect(
             settings.listeners.map(\.address.description).dropFirst() == ["unix:/run/c.sock?mode=0660", "systemd:http"])
-        #expect(settings.listeners.map(\.callers) == [nil, 7, nil])
+        #expect(settings.listeners.map(\.callers.limit) == [nil, 7, nil])
         #expect(settings.admin.addresses.map(\.description) == ["unix:/run/admin.sock", "[::1]:9180"])
         var connections = ConnectionSettings()
         connections.version = .http1

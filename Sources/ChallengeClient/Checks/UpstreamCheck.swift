@@ -169,7 +169,7 @@ extension UpstreamCheck: ExchangeCaller {
     /// Does nothing, because there is no body to send.
     package func exchangeWantsBody() {}
     /// `nil`, because a check has no caller.
-    package var callerUser: UInt32? { nil }
+    package var identity: CallerIdentity? { nil }
 }
 
 extension ExchangeError {

@@ -74,7 +74,7 @@ extension Exchange {
     /// This exchange's request as the cause of a login. Asks the kernel for the caller's uid.
     private var loginCause: LoginCause {
         if request.isCheck { return LoginCause(.check) }
-        return LoginCause(.request, exchange: id, user: caller?.callerUser)
+        return LoginCause(.request, exchange: id, caller: caller?.identity)
     }
 
     /// Continues after the awaited login or confirmation.

@@ -42,8 +42,8 @@ package protocol ExchangeCaller: AnyObject {
     func exchangeBroke(_ error: ExchangeError)
     /// Asks for the request's body, again if there is room for more. A caller that waits for 100 gets one.
     func exchangeWantsBody()
-    /// The caller's uid, asked of the kernel on first use; `nil` if unavailable.
-    var callerUser: UInt32? { get }
+    /// The caller's identity, asked of the kernel on first use; `nil` if unavailable.
+    var identity: CallerIdentity? { get }
 }
 
 extension ExchangeCaller {

@@ -317,5 +317,5 @@ extension ClientExchange: ExchangeCaller {
     func exchangeDelivers(trailersOf transfer: Transfer) {}
 
     /// `nil`, because the caller is the program itself.
-    var callerUser: UInt32? { nil }
+    var identity: CallerIdentity? { nil }
 }

@@ -55,14 +55,14 @@ package struct LoginCause: Sendable, Equatable {
     package let kind: Kind
     /// The request that led to the login.
     package let exchange: ExchangeID?
-    /// The uid of its caller, if the kernel reports one.
-    package let user: UInt32?
+    /// The identity of its caller, if known.
+    package let caller: CallerIdentity?
 
     /// Creates a cause.
-    package init(_ kind: Kind, exchange: ExchangeID? = nil, user: UInt32? = nil) {
+    package init(_ kind: Kind, exchange: ExchangeID? = nil, caller: CallerIdentity? = nil) {
         self.kind = kind
         self.exchange = exchange
-        self.user = user
+        self.caller = caller
     }
 
     /// True if a valid session is to be replaced.

@@ -77,9 +77,9 @@ package final class UpstreamClient {
 
     // MARK: Callers
 
-    /// Returns the client for a caller of that uid; `nil` for a caller without one.
-    package func client(for user: UInt32?) -> UpstreamClient {
-        guard let number = plan.identity(of: user) else { return self }
+    /// Returns the client for that caller; `nil` stands for an unknown one.
+    package func client(for caller: CallerIdentity?) -> UpstreamClient {
+        guard let number = plan.index(of: caller) else { return self }
         if let known = identities[number] { return known }
         let made = UpstreamClient(plan: plan.identities[number], runtime: runtime)
         identities[number] = made

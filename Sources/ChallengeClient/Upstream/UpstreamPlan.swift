@@ -55,8 +55,8 @@ package struct UpstreamPlan: Sendable {
     let learned = LearnedScopes()
     /// The upstream's variants for callers whose challenges use other credentials.
     package let identities: [UpstreamPlan]
-    /// The index of a variant, by uid.
-    private let identityOfUser: [UInt32: Int]
+    /// The index of a variant, by caller.
+    private let indexOfCaller: [CallerIdentity: Int]
     /// The base path without the slash at its end, as bytes.
     package let basePath: [UInt8]
 
@@ -66,11 +66,11 @@ package struct UpstreamPlan: Sendable {
         timeouts: Timeouts = Timeouts(), replay: ReplayTiers = .standard,
         forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: Authenticators = Authenticators(), loginOrigins: Set<Origin> = [],
-        identities: [(users: Set<UInt32>, plan: UpstreamPlan)] = []
+        identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)] = []
     ) {
         self.identities = identities.map(\.plan)
-        identityOfUser = Dictionary(
-            identities.enumerated().flatMap { number, identity in identity.users.map { ($0, number) } },
+        indexOfCaller = Dictionary(
+            identities.enumerated().flatMap { number, identity in identity.callers.map { ($0, number) } },
             uniquingKeysWith: { first, _ in first })
         self.name = name
         self.base = base
@@ -84,14 +84,14 @@ package struct UpstreamPlan: Sendable {
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
 
-    /// True if the caller's uid decides which credentials are used.
+    /// True if the caller decides which credentials are used.
     package var dependsOnCaller: Bool { !identities.isEmpty }
 
-    /// Returns the index in `identities` of that user's variant; `nil` for this plan itself.
-    func identity(of user: UInt32?) -> Int? { user.flatMap { identityOfUser[$0] } }
+    /// Returns the index in `identities` of that caller's variant; `nil` for this plan itself.
+    func index(of caller: CallerIdentity?) -> Int? { caller.flatMap { indexOfCaller[$0] } }
 
-    /// Returns the variant for that user; `nil` stands for a caller without uid.
-    package func plan(for user: UInt32?) -> UpstreamPlan { identity(of: user).map { identities[$0] } ?? self }
+    /// Returns the variant for that caller; `nil` stands for an unknown one.
+    package func plan(for caller: CallerIdentity?) -> UpstreamPlan { index(of: caller).map { identities[$0] } ?? self }
 
     /// This plan and its variants.
     package var forEverybody: [UpstreamPlan] { [self] + identities }

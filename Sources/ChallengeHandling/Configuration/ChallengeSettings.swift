@@ -11,8 +11,8 @@ package struct ChallengeSettings: Sendable {
     package var location: ChallengeLocation
     /// Name of the credential; nil if none is needed.
     package var credential: String?
-    /// Per-user credentials (`credential: { by-user: … }`); nil if every caller uses `credential`.
-    package var credentialsByUser: CredentialsByUser?
+    /// Credentials by caller (`by-user`, `by-caller`); nil if every caller uses `credential`.
+    package var credentialsByCaller: CredentialsByCaller?
     /// Kind, with its settings.
     package var kind: any ChallengeKind
     /// Time at which the session is established.
@@ -25,13 +25,13 @@ package struct ChallengeSettings: Sendable {
     /// Creates a challenge.
     package init(
         name: String, location: ChallengeLocation, credential: String? = nil,
-        credentialsByUser: CredentialsByUser? = nil,
+        credentialsByCaller: CredentialsByCaller? = nil,
         kind: any ChallengeKind, login: LoginTime = .onDemand, retryRejected: Duration? = nil, proofPath: String? = nil
     ) {
         self.name = name
         self.location = location
         self.credential = credential
-        self.credentialsByUser = credentialsByUser
+        self.credentialsByCaller = credentialsByCaller
         self.kind = kind
         self.login = login
         self.retryRejected = retryRejected
@@ -43,7 +43,7 @@ extension ChallengeSettings: Equatable {
     /// Returns whether all settings are equal.
     package static func == (left: ChallengeSettings, right: ChallengeSettings) -> Bool {
         left.name == right.name && left.location == right.location && left.credential == right.credential
-            && left.credentialsByUser == right.credentialsByUser && left.kind.isEqual(to: right.kind)
+            && left.credentialsByCaller == right.credentialsByCaller && left.kind.isEqual(to: right.kind)
             && left.login == right.login && left.retryRejected == right.retryRejected
             && left.proofPath == right.proofPath
     }
@@ -52,18 +52,18 @@ extension ChallengeSettings: Equatable {
 extension ChallengeSettings {
     /// Unique names of the credentials that the challenge may use, in file order.
     package var credentialNames: [String] {
-        let named = credentialsByUser.map { $0.named.map(\.credential) + [$0.others].compactMap(\.self) } ?? []
+        let named = credentialsByCaller.map { $0.named.map(\.credential) + [$0.others].compactMap(\.self) } ?? []
         var seen: Set<String> = []
         return ([credential].compactMap(\.self) + named).filter { seen.insert($0).inserted }
     }
 
     /// True if the callers that these settings are for have no credential.
-    package var lacksCredential: Bool { credential == CredentialsByUser.noCredential }
+    package var lacksCredential: Bool { credential == CredentialsByCaller.noCredential }
 
     /// Message to callers without a credential.
     package var refusal: String {
-        "The challenge \(name) has credentials by user, but none for this caller's user. Add the user under "
-            + "`by-user`, or \"*\" for all others."
+        "The challenge \(name) has credentials by caller, but none for this one. Add the caller under `by-user` or "
+            + "`by-caller`, or \"*\" for all others."
     }
 
     /// Returns the address of `prove-at` at `upstream`; nil if none is configured.
@@ -77,7 +77,7 @@ extension ChallengeSettings {
     package func terms(at upstream: ProtectedUpstream) -> LoginTerms {
         var terms = LoginTerms()
         terms.add("kind", type(of: kind).key)
-        if credentialsByUser == nil { terms.add("credential", credential) }
+        if credentialsByCaller == nil { terms.add("credential", credential) }
         kind.add(to: &terms, at: upstream)
         return terms
     }
@@ -168,7 +168,7 @@ extension ChallengeSettings {
         let proofPath = fields[Keys.proof]
         guard let name, let location, let kind else { return nil }
         let settings = ChallengeSettings(
-            name: name, location: location, credential: credential?.name, credentialsByUser: credential?.byUser,
+            name: name, location: location, credential: credential?.name, credentialsByCaller: credential?.byCaller,
             kind: kind,
             login: loginTime, retryRejected: retryRejected, proofPath: proofPath)
         kind.check(settings, login: login)

@@ -10,7 +10,7 @@ package struct ConfiguredCheck: Sendable {
     /// The credential of the answer; `nil` if the handler finds it itself.
     package let credential: String?
     /// True if the caller determines the credential.
-    let choosesByUser: Bool
+    let choosesByCaller: Bool
     /// True if the check is passed at the start.
     let isKept: Bool
     /// True if the daemon logs out of the check.
@@ -24,13 +24,13 @@ package struct ConfiguredCheck: Sendable {
 
     /// Creates a check.
     package init(
-        _ handler: HandledCheck, credential: String? = nil, choosesByUser: Bool = false,
+        _ handler: HandledCheck, credential: String? = nil, choosesByCaller: Bool = false,
         isKept: Bool = false, logsOut: Bool = false, answerURL: WebURL? = nil, proof: WebURL? = nil,
         refusal: String? = nil
     ) {
         self.handler = handler
         self.credential = credential
-        self.choosesByUser = choosesByUser
+        self.choosesByCaller = choosesByCaller
         self.isKept = isKept
         self.logsOut = logsOut
         self.answerURL = answerURL
@@ -46,7 +46,7 @@ package struct ConfiguredCheck: Sendable {
 
 extension [ConfiguredCheck] {
     /// The credentials of the checks, if some depend on the caller; otherwise empty.
-    var identity: String { filter(\.choosesByUser).compactMap(\.credential).joined(separator: "+") }
+    var identity: String { filter(\.choosesByCaller).compactMap(\.credential).joined(separator: "+") }
 
     /// Returns `login`, or its refusal for callers without a credential.
     func guarding(_ login: Authenticator) -> Authenticator {

@@ -92,7 +92,7 @@ package struct SecurityCheckSettings: ChallengeKind {
             key: LatchKey(origin: server, challenge: challenge.name, credential: credential),
             answer: answer, keepAttempts: keepAttempts, retryRejectedAfter: challenge.retryRejected)
         return ConfiguredCheck(
-            HandledCheck(handler), credential: credential, choosesByUser: challenge.credentialsByUser != nil,
+            HandledCheck(handler), credential: credential, choosesByCaller: challenge.credentialsByCaller != nil,
             isKept: challenge.login == .atStart, logsOut: logsOut,
             answerURL: answerURL?.resolved(at: site.upstream.url), proof: challenge.proofAddress(at: site.upstream),
             refusal: challenge.lacksCredential ? challenge.refusal : nil)

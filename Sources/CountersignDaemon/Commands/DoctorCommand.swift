@@ -112,6 +112,7 @@ struct DoctorCommand: ParsableCommand {
             )
             return
         }
+        add(callers(settings, context), to: &report)
         if let sessions = settings.sessions {
             let found = Blocking.run { () -> [Diagnosis]? in
                 guard let loop = try? await CommandLoop.start(services: context.services) else { return nil }
@@ -135,6 +136,19 @@ struct DoctorCommand: ParsableCommand {
                 ],
                 to: &report)
             add(try logins(of: plan, settings, context), to: &report)
+        }
+    }
+
+    /// Returns which tokens of callers are known, without the tokens.
+    private func callers(_ settings: Settings, _ context: DaemonContext) -> [Diagnosis] {
+        let names = settings.callerCredentials
+        guard !names.isEmpty else { return [] }
+        let faults = Blocking.run { await context.callerTokens.faults(of: names) }
+        return names.sorted().map { name in
+            guard let fault = faults[name] else { return .good("local", "callers", "the token of \(name) is known") }
+            return .failed(
+                "local", "callers", "the token of \(name) is not known: \(fault)",
+                "until then, the daemon refuses this caller", code: EX_CONFIG)
         }
     }
 

@@ -4,6 +4,7 @@
 internal import ArgumentParser
 internal import ChallengeClient
 internal import ChallengeHandling
+internal import HTTPTypes
 internal import Proxy
 internal import Settings
 
@@ -13,7 +14,7 @@ struct ExplainCommand: ParsableCommand {
         discussion: """
             Prints the listener, the route and the upstream of a local URL, and the challenge handlers that apply there, in \
             order, each with the name of its credential. Sends nothing and reads no secret. If `users` or `by-user` \
-            distinguish callers, choose one by --user. If the daemon is running, also prints which credentials it does not send \
+            distinguish callers, choose one by --user; if tokens do, by --caller. If the daemon is running, also prints which credentials it does not send \
             now, and why.
             """)
 
@@ -31,6 +32,13 @@ struct ExplainCommand: ParsableCommand {
             "The user who sends the request, by name or number. Default: no particular user.", valueName: "user"))
     var user: String?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "The caller who sends the request with a token, by the name of the token's credential. Default: no particular caller.",
+            valueName: "credential"))
+    var caller: String?
+
     @Flag(name: .long, help: "Print one JSON object.")
     var json = false
 
@@ -39,10 +47,11 @@ struct ExplainCommand: ParsableCommand {
         guard let address = WebURL(url) else {
             throw Failure("\(url): not an http or https URL", code: EX_USAGE)
         }
-        let caller = try user.map(Self.number)
+        let user = try user.map(Self.number)
         var explanation: Explanation
         do throws(CompositionError) {
-            explanation = try Explanation(of: address, method: method, user: caller, settings: settings)
+            explanation = try Explanation(
+                of: address, method: method, user: user, caller: caller, settings: settings)
         } catch {
             throw Failure(error.description, code: EX_CONFIG)
         }
@@ -82,14 +91,16 @@ struct Explanation {
         let challenge: String
         let kind: String
         let credential: String?
-        /// Per-user credentials; `nil` if every caller uses `credential`.
-        let byUser: CredentialsByUser?
+        /// Credentials by caller; `nil` if every caller uses `credential`.
+        let byCaller: CredentialsByCaller?
     }
 
     /// The listener's address; `nil` if no listener has the address of the URL.
     private(set) var listener: String?
     /// True if the listener answers auth requests: another proxy asks it, and sends the request itself.
     private(set) var answersAuthRequests = false
+    /// The tokens by which the listener knows callers; `nil` if it needs none.
+    private(set) var tokens: CallerTokenSettings?
     /// The route's index in the configuration; `nil` for the listener's own upstream.
     private(set) var route: Int?
     /// The upstream's name; `nil` if the request is refused for `reason`.
@@ -102,6 +113,8 @@ struct Explanation {
     private(set) var handlers: [Handler] = []
     /// The caller's uid; `nil` for no particular user.
     let user: UInt32?
+    /// The name of the caller's token; `nil` for no particular caller.
+    let caller: String?
     /// Refusals by the running daemon's attempt gate, in its own words, by challenge.
     private(set) var refusals: [(challenge: String, words: String)] = []
 
@@ -116,17 +129,26 @@ struct Explanation {
         }
     }
 
-    /// The explanation of a request, sent by the user with the uid `user` if given.
+    /// The explanation of a request, sent by the user with the uid `user`, or with the token of `caller`, if given.
     init(
-        of url: WebURL, method: String, user: UInt32? = nil, settings: Settings
+        of url: WebURL, method: String, user: UInt32? = nil, caller: String? = nil, settings: Settings
     ) throws(CompositionError) {
         self.user = user
+        self.caller = caller
         guard let found = Self.listener(for: url, settings) else {
             reason = "no listener has this address"
             return
         }
         listener = "\(found.address)"
         answersAuthRequests = found.answersAuthRequests
+        tokens = found.callers.tokens
+        if let caller, tokens?.credentials.contains(caller) != true {
+            reason =
+                tokens == nil
+                ? "the listener knows no caller by a token"
+                : "the listener's `callers` do not include this one (401, caller-not-known)"
+            return
+        }
         let composition = ProxyComposition(settings: settings, material: LoginMaterial())
         let plan = try composition.plan(found)
         guard plan.hosts.accepts(host: url.origin.host) || Self.isHostFree(found) else {
@@ -153,9 +175,12 @@ struct Explanation {
             // The files of `tls` are not read: perhaps only the daemon's user can.
             let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
             let callers = try CallerIdentities(of: settings, in: composition.settings)
-            let own = user.flatMap { user in callers.named.first { $0.users.contains(user) }?.settings }
+            // A listener with tokens knows its callers by nothing else.
+            let identity: CallerIdentity? =
+                tokens == nil ? user.map { .user($0) } : caller.map { .token($0) }
+            let own = identity.flatMap { one in callers.named.first { $0.callers.contains(one) }?.settings }
             let rest = Array(url.path.utf8.dropFirst(destination.stripped))
-            guard ChallengesByPath.agree(on: rest.span, at: upstreamPlan.plan(for: user)) else {
+            guard ChallengesByPath.agree(on: rest.span, at: upstreamPlan.plan(for: identity)) else {
                 reason = Self.ambiguity
                 return
             }
@@ -166,7 +191,7 @@ struct Explanation {
             self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
             handlers = Self.handlers(
                 at: Location(target), logins: upstreamPlan.logins, challenges: (own ?? callers.others).challenges,
-                isOneUser: user != nil)
+                isOneCaller: identity != nil)
         }
     }
 
@@ -198,22 +223,22 @@ struct Explanation {
     }
 
     private static func handlers(
-        at location: Location, logins: Authenticators, challenges: [ChallengeSettings], isOneUser: Bool
+        at location: Location, logins: Authenticators, challenges: [ChallengeSettings], isOneCaller: Bool
     ) -> [Handler] {
         var handlers: [Handler] = []
         func add(_ challenge: String, _ kind: String, _ credential: String?) {
             let settings = challenges.first { $0.name == challenge }
-            let byUser = settings?.credentialsByUser
-            if isOneUser, byUser != nil {
+            let byCaller = settings?.credentialsByCaller
+            if isOneCaller, byCaller != nil {
                 let own = settings?.lacksCredential == true ? nil : settings?.credential
-                let kind = own == nil ? "\(kind), no credential for this user (403, caller-not-allowed)" : kind
-                handlers.append(Handler(challenge: challenge, kind: kind, credential: own, byUser: nil))
+                let kind = own == nil ? "\(kind), no credential for this caller (403, caller-not-allowed)" : kind
+                handlers.append(Handler(challenge: challenge, kind: kind, credential: own, byCaller: nil))
                 return
             }
             handlers.append(
                 Handler(
-                    challenge: challenge, kind: kind, credential: byUser == nil ? credential : byUser?.others,
-                    byUser: byUser))
+                    challenge: challenge, kind: kind, credential: byCaller == nil ? credential : byCaller?.others,
+                    byCaller: byCaller))
         }
         for login in logins.matching(location) {
             let kind = login.trigger.detector?.kind ?? "inject"
@@ -228,9 +253,11 @@ extension Explanation {
     /// The explanation as text.
     var lines: [String] {
         var lines = user.map { ["user      \($0)"] } ?? []
+        if let caller { lines.append("caller    \(caller)") }
         lines.append(
             "listener  \(listener ?? "none")\(answersAuthRequests ? ", an auth-request listener: the asking proxy sends the request itself" : "")"
         )
+        if let tokens { lines.append("callers   by token in \(tokens.text)") }
         if let upstream {
             lines.append("route     \(route.map { "routes[\($0)]" } ?? "the listener's upstream")")
             lines.append("upstream  \(upstream)")
@@ -251,6 +278,12 @@ extension Explanation {
     var json: JSONValue {
         [
             "user": user.map { .integer(Int64($0)) } ?? .null,
+            "caller": caller.map { .string($0) } ?? .null,
+            "callers": tokens.map {
+                [
+                    "field": .string($0.field.rawName), "credentials": .array($0.credentials.map { .string($0) }),
+                ]
+            } ?? .null,
             "listener": listener.map { .string($0) } ?? .null,
             "auth_requests": .bool(answersAuthRequests),
             "route": route.map { .integer(Int64($0)) } ?? .null,
@@ -267,10 +300,10 @@ extension Explanation {
                     if let refusal = refusals.first(where: { $0.challenge == name }) {
                         object["refused"] = .string(refusal.words)
                     }
-                    if let byUser = $0.byUser {
-                        object["by_user"] = .object(
+                    for (key, entries) in $0.entriesByKind where !entries.isEmpty {
+                        object[key] = .object(
                             Dictionary(
-                                byUser.named.map { ("\($0.user)", .string($0.credential)) },
+                                entries.map { ("\($0.caller)", .string($0.credential)) },
                                 uniquingKeysWith: { first, _ in first }))
                     }
                     return .object(object)
@@ -282,8 +315,19 @@ extension Explanation {
 extension Explanation.Handler {
     /// The credential, as the text after the kind.
     fileprivate var credentialText: String {
-        guard let byUser else { return credential.map { ", credential \($0)" } ?? "" }
-        let named = byUser.named.map { "\($0.user) \($0.credential)" }
-        return ", credential by user: \((named + ["others \(byUser.others ?? "none")"]).joined(separator: ", "))"
+        guard let byCaller else { return credential.map { ", credential \($0)" } ?? "" }
+        let named = byCaller.named.map { "\($0.caller) \($0.credential)" }
+        let isByUser = entriesByKind[1].entries.isEmpty
+        return ", credential by \(isByUser ? "user" : "caller"): "
+            + (named + ["others \(byCaller.others ?? "none")"]).joined(separator: ", ")
+    }
+
+    /// The credentials of users, and those of callers with tokens, by their keys in JSON.
+    fileprivate var entriesByKind: [(key: String, entries: [CredentialsByCaller.Entry])] {
+        let named = byCaller?.named ?? []
+        func isUser(_ entry: CredentialsByCaller.Entry) -> Bool {
+            if case .user = entry.caller { true } else { false }
+        }
+        return [("by_user", named.filter(isUser)), ("by_caller", named.filter { !isUser($0) })]
     }
 }

@@ -1,57 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import ChallengeHandling
 internal import Glibc
 internal import Settings
 
-/// Groups of callers with different credentials at an upstream (`by-user`).
+/// Groups of callers with different credentials at an upstream (`by-user`, `by-caller`).
 ///
 /// Each group has settings in which every challenge has exactly one credential.
 struct CallerIdentities {
-    /// Users for whom all challenges use the same credentials.
+    /// Callers for whom all challenges use the same credentials.
     struct Identity {
-        var users: Set<UInt32>
+        var callers: Set<CallerIdentity>
         var settings: Settings
     }
 
-    /// Settings of the users without an identity of their own.
+    /// Settings of the callers without an identity of their own.
     let others: Settings
-    /// Users with credentials of their own.
+    /// Callers with credentials of their own.
     let named: [Identity]
 
     /// The identities at `upstream`. Throws if a user does not exist on this machine or has two credentials.
     init(of upstream: UpstreamSettings, in settings: Settings) throws(CompositionError) {
-        var choices: [(challenge: String, byUser: [UInt32: String], others: String)] = []
-        var users: [UInt32] = []
+        var choices: [(challenge: String, byCaller: [CallerIdentity: String], others: String)] = []
+        var callers: [CallerIdentity] = []
         for challenge in settings.challenges where challenge.reaches(upstream) {
-            guard let byUser = challenge.credentialsByUser else { continue }
-            var credentials: [UInt32: String] = [:]
-            for entry in byUser.named {
-                let uid = try UserNumbers.uid(of: entry.user, for: "challenge \(challenge.name)")
-                if let known = credentials.updateValue(entry.credential, forKey: uid), known != entry.credential {
+            guard let byCaller = challenge.credentialsByCaller else { continue }
+            var credentials: [CallerIdentity: String] = [:]
+            for entry in byCaller.named {
+                let caller = try Self.identity(of: entry.caller, for: "challenge \(challenge.name)")
+                if let known = credentials.updateValue(entry.credential, forKey: caller), known != entry.credential {
                     throw CompositionError(
-                        "challenge \(challenge.name): by-user names user \(uid) twice, with \(known) and \(entry.credential)"
+                        "challenge \(challenge.name): by-user names user \(entry.caller) twice, with \(known) and \(entry.credential)"
                     )
                 }
-                if !users.contains(uid) { users.append(uid) }
+                if !callers.contains(caller) { callers.append(caller) }
             }
-            choices.append((challenge.name, credentials, byUser.others ?? CredentialsByUser.noCredential))
+            choices.append((challenge.name, credentials, byCaller.others ?? CredentialsByCaller.noCredential))
         }
         let common = choices.map(\.others)
-        var groups: [(credentials: [String], users: Set<UInt32>)] = []
-        for user in users {
-            let own = choices.map { $0.byUser[user] ?? $0.others }
+        var groups: [(credentials: [String], callers: Set<CallerIdentity>)] = []
+        for caller in callers {
+            let own = choices.map { $0.byCaller[caller] ?? $0.others }
             if own == common { continue }
             if let index = groups.firstIndex(where: { $0.credentials == own }) {
-                groups[index].users.insert(user)
+                groups[index].callers.insert(caller)
             } else {
-                groups.append((own, [user]))
+                groups.append((own, [caller]))
             }
         }
         let names = choices.map(\.challenge)
         others = settings.choosing(common, for: names)
-        named = groups.map { Identity(users: $0.users, settings: settings.choosing($0.credentials, for: names)) }
+        named = groups.map { Identity(callers: $0.callers, settings: settings.choosing($0.credentials, for: names)) }
+    }
+
+    private static func identity(
+        of caller: CallerReference, for key: String
+    ) throws(CompositionError) -> CallerIdentity {
+        switch caller {
+        case .token(let name): .token(name)
+        case .user(let user): .user(try UserNumbers.uid(of: user, for: key))
+        }
     }
 }
 

@@ -25,6 +25,8 @@ final class DaemonContext: Sendable {
     let attempts: SealedAttemptStore
     /// The sources of credentials.
     let sources: CredentialComposition
+    /// The tokens that name callers.
+    let callerTokens: CallerTokenLookup
     /// State that survives a restart.
     let state: SealedStateStore
     /// Counters of logins.
@@ -66,6 +68,7 @@ final class DaemonContext: Sendable {
             settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(digests: CryptoDigests(), attempts: gate, now: SystemClock.wallClock),
             state: directory, needed: settings.neededFields)
+        callerTokens = CallerTokenLookup(sources: sources)
         conversations = ConversationLog(next: observer, now: SystemClock.wallClock)
         loginMeter = LoginMeter(next: conversations)
         let credentialVersions = CredentialVersions(digest: attempts.digest)

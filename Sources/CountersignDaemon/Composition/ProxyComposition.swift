@@ -19,6 +19,8 @@ struct ProxyComposition {
     let material: LoginMaterial
     /// Sockets that the service manager opened, by name.
     var inherited: [String: [Int32]] = [:]
+    /// Tokens of callers, which the daemon looks up.
+    var callerTokens = CallerTokens()
 
     /// Returns the plan; `admin` answers requests of the admin listeners. Throws if the settings do not fit this machine.
     func plan(
@@ -56,7 +58,7 @@ struct ProxyComposition {
     ) throws(CompositionError) -> UpstreamPlan {
         let callers = try CallerIdentities(of: upstream, in: settings)
         let identities = callers.named.map { identity in
-            (users: identity.users, plan: plan(upstream, connections, identity.settings, []))
+            (callers: identity.callers, plan: plan(upstream, connections, identity.settings, []))
         }
         var common = plan(upstream, connections, callers.others, identities)
         // One health check serves all callers.
@@ -66,7 +68,7 @@ struct ProxyComposition {
 
     private func plan(
         _ upstream: UpstreamSettings, _ connections: ConnectionSettings, _ settings: Settings,
-        _ identities: [(users: Set<UInt32>, plan: UpstreamPlan)]
+        _ identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)]
     ) -> UpstreamPlan {
         let (logins, origins) = LoginSite(upstream.protected, settings.challenges, material).authenticators()
         return UpstreamPlan(
@@ -92,7 +94,10 @@ struct ProxyComposition {
                 names: listener.hosts + listener.routes.compactMap(\.host) + Self.hosts(of: listener.address)),
             users: try UserNumbers.uids(listener.users), browsers: listener.browsers,
             headLimits: HeadLimits(line: min(8_192, settings.limits.head), head: settings.limits.head),
-            callers: listener.callers)
+            callers: listener.callers.limit,
+            tokens: listener.callers.tokens.map {
+                CallerTokenRule(field: CallerField($0.field.rawName), credentials: $0.credentials, tokens: callerTokens)
+            })
     }
 
     private func points(_ address: ListenAddress) throws(CompositionError) -> [ListenPoint] {

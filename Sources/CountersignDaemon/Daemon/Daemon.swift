@@ -21,6 +21,9 @@ final class Daemon {
     /// Timeout of the replies to exchanges that are turned away.
     private static let closingTimeout = Duration.seconds(2)
 
+    /// Timeout of the first look-up of callers' tokens. Callers are refused until theirs is known.
+    private static let tokenTimeout = Duration.seconds(5)
+
     /// Timeout of all logouts together.
     private static let logoutTimeout = Duration.seconds(5)
 
@@ -81,7 +84,10 @@ final class Daemon {
             CredentialWatch(
                 sources: context.sources, credentialVersions: credentialVersions, roster: context.services.roster,
                 otherNames: { context.latchedCredentials },
-                refreshOthers: { await context.sharingKeys?.refresh(from: context.sources) },
+                refreshOthers: {
+                    await context.sharingKeys?.refresh(from: context.sources)
+                    await context.callerTokens.refresh()
+                },
                 replaceOutdated: { status.replaceOutdated($0) })
         }
         persister = SessionPersister(context: context, notifier: notifier, logger: logger)
@@ -93,6 +99,7 @@ final class Daemon {
         publish(first, settings)
         persister.restore(stored)
         try context.share(settings)
+        loadCallerTokens(settings)
         try proxy.apply(first)
         status.setAccepting(true)
         warnOfFileShortage(settings.limits)
@@ -128,7 +135,8 @@ final class Daemon {
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
         let composition = ProxyComposition(
-            settings: settings, material: context.material, inherited: inherited)
+            settings: settings, material: context.material, inherited: inherited,
+            callerTokens: context.callerTokens.tokens)
         return try composition.plan(
             admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
     }
@@ -147,6 +155,12 @@ final class Daemon {
         logger.warning("limits.callers cannot be reached", metadata: ["reason": "\(shortage)"])
     }
 
+    /// Looks up the tokens of callers that are new in `settings`, and waits for them.
+    private func loadCallerTokens(_ settings: Settings) {
+        context.callerTokens.load(
+            settings.callerCredentials, on: context.services.roster.loop, within: Self.tokenTimeout)
+    }
+
     // MARK: Signals
 
     private func runPeriodicTasks(_ watchdog: Watchdog?) {
@@ -154,6 +168,7 @@ final class Daemon {
         status.sample()
         proxy.logRepetitions()
         logins.logRepetitions(now: SystemClock.wallClock())
+        context.callerTokens.refreshIfDue(on: context.services.roster.loop)
         // Responses change the contents of a session (cookies, a nonce count) without an event of the gate.
         persister.scheduleWrite()
         let period = watchdog?.beat ?? WorkerPulse.period
@@ -200,6 +215,8 @@ final class Daemon {
         proxy.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
         warnOfFileShortage(loaded.limits)
         context.reload(loaded)
+        // From the new sources.
+        loadCallerTokens(loaded)
         watch?.forgetFiles()
         status.maintainSessions()
         for key in loaded.keysNeedingRestart(since: settings) {

@@ -122,6 +122,9 @@ final class DaemonStatus: Sendable {
             }
         }
         guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else {
+            if let (name, fault) = context.callerTokens.faults?.min(by: { $0.key < $1.key }) {
+                return "Callers are refused: the token of \(name) is not known: \(fault)"
+            }
             guard let sharing = context.services.sharing?.statistics, !sharing.isStoreReachable else { return nil }
             return "The session store is away, this node logs in on its own: \(sharing.reason)"
         }
@@ -172,6 +175,7 @@ final class DaemonStatus: Sendable {
             latches: context.presentLatches(now: now), figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = context.services.checks.all
+        report.missingCallerTokens = context.callerTokens.faults
         report.sharing = context.services.sharing?.statistics
         return report
     }

@@ -172,7 +172,11 @@ final class LoginLog: LoginObserver {
         if !key.credential.isEmpty { metadata["credential"] = "\(key.credential)" }
         if !key.scope.isEmpty { metadata["scope"] = "\(key.scope)" }
         if let cause { metadata["by"] = "\(cause.kind.rawValue)" }
-        if let user = cause?.user { metadata["caller_uid"] = .stringConvertible(user) }
+        switch cause?.caller {
+        case .user(let user): metadata["caller_uid"] = .stringConvertible(user)
+        case .token(let name): metadata["caller_name"] = "\(name)"
+        case nil: break
+        }
         if let exchange = cause?.exchange { metadata["exchange_id"] = "\(exchange)" }
         return metadata
     }

@@ -14,13 +14,21 @@ struct ListenerDiagnosis {
 
     func run() -> [Diagnosis] {
         settings.listeners.map { diagnosis($0.address, mayAsk: Self.mayAsk($0)) }
+            + settings.listeners.compactMap(Self.callers)
             + AdminAddresses.of(settings).map { diagnosis($0, mayAsk: true) }
+    }
+
+    /// Returns who may call a listener with tokens; `nil` for others.
+    private static func callers(_ listener: ListenerSettings) -> Diagnosis? {
+        guard let tokens = listener.callers.tokens else { return nil }
+        return .note(part, "callers", "\(listener.address): only callers with a token in \(tokens.text)")
     }
 
     /// True if the listener accepts requests of this user. Others would be logged by the daemon as refused.
     private static func mayAsk(_ listener: ListenerSettings) -> Bool {
         let own = listener.users.map { (try? UserNumbers.uids($0)) ?? [] }
         let routes = listener.routes.map { (try? UserNumbers.uids($0.users)) ?? nil }
+        if listener.callers.tokens != nil { return false }
         if let own, !own.contains(getuid()) { return false }
         guard listener.upstream == nil, !routes.isEmpty else { return true }
         return routes.contains { $0?.contains(getuid()) ?? true }

@@ -63,7 +63,7 @@ enum AccessFormat: Sendable {
     // MARK: Common
 
     private static func common(_ record: AccessRecord) -> String {
-        var text = "\(record.caller ?? "unix:") - \(record.user.map { "\($0)" } ?? "-") "
+        var text = "\(record.caller ?? "unix:") - \(record.name ?? record.user.map { "\($0)" } ?? "-") "
         text += "[\(LogTime(milliseconds: record.time).commonText)] "
         if record.method.isEmpty {
             text += "\"-\""
@@ -103,6 +103,7 @@ enum AccessFormat: Sendable {
         add("exchange_id", record.exchangeID)
         add("listener", record.listener)
         add("caller", record.caller)
+        add("caller_name", record.name)
         if let user = record.user { text += ",\"caller_uid\":\(user)" }
         if !record.method.isEmpty {
             add("method", record.method)

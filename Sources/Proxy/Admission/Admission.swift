@@ -240,13 +240,22 @@ extension Admission {
     /// is the only check for them.
     static func refusal(ofAskingBy caller: AcceptedCaller) -> LocalReply? {
         let plan = caller.listener
+        if plan.tokens != nil {
+            guard caller.named == nil else { return nil }
+            return LocalReply(
+                .callerNotAllowed,
+                detail: """
+                    Listener \(plan.name) serves callers with a token, and HAProxy's protocol has no field for one. Use a listener \
+                    with `users`, or a Unix socket.
+                    """)
+        }
         guard !caller.isUnixSocket else { return nil }
         guard plan.users != nil else {
             return LocalReply(
                 .callerNotAllowed,
                 detail: """
                     Listener \(plan.name) is an auth-request listener, which hands out sessions. Over TCP it answers only callers under \
-                    its `users`.
+                    its `users`, or with a token of its `callers`.
                     """)
         }
         return nil

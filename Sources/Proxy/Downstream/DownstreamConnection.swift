@@ -196,6 +196,11 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     private func begin() {
         accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: true)
+        if let refusal = withRequest({ caller.identify($0, in: $1) }) {
+            // A caller who is not known does not keep the connection.
+            machine.endAfterRequest()
+            return currentService().refuse(refusal)
+        }
         if let own = ownAnswer() { return deliver(own) }
         currentService().begin()
     }

@@ -12,6 +12,8 @@ enum ForwardedRequest {
         var policy = ForwardingPolicy()
         /// True if the caller's own `Authorization` is forwarded, and no session's.
         var keepsCredentials = false
+        /// The field with the caller's token for this proxy, which is not forwarded.
+        var tokenField: CallerField?
         /// The caller's socket, by which the kernel knows the address; read only if the upstream is to know.
         var socket: Int32 = -1
     }
@@ -41,6 +43,7 @@ enum ForwardedRequest {
         var run = FieldRun()
         for index in head.fields.indices {
             let line = head.fields[index]
+            if let field = terms.tokenField, field.matches(line, in: bytes) { continue }
             if line.isHopByHop {
                 // Announces fields after the body (RFC 9110 §6.6.2).
                 guard line.kind == .trailer, !line.isNominated, head.body == .chunked else { continue }

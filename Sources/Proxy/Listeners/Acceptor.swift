@@ -9,7 +9,11 @@ internal import System
 /// A listening socket on one worker. All workers share the socket, and the first to accept gets the caller.
 final class Acceptor: ReadinessHandler {
     /// The plan of the listener. Replaced by a reload; connections read it for each request.
-    var plan: ListenerPlan
+    var plan: ListenerPlan {
+        didSet { tokens = CallerTokenSnapshot() }
+    }
+    /// The tokens of callers as this worker read them last.
+    var tokens = CallerTokenSnapshot()
     /// True if the socket still accepts. Connections of a closed one end after their response.
     private(set) var isOpen = true
     /// The connection quotas of the listener, on all workers.

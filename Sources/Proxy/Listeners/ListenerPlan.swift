@@ -28,6 +28,8 @@ package final class ListenerPlan: Sendable {
     package let hosts: HostPolicy
     /// The allowed uids; `nil` for all.
     package let users: Set<UInt32>?
+    /// The tokens of which each request needs one; `nil` if callers need none.
+    package let tokens: CallerTokenRule?
     /// The limit of connected callers; `nil` if only `limits.callers` applies.
     package let callers: Int?
     /// True if decisions about requests need the caller's uid.
@@ -54,8 +56,9 @@ package final class ListenerPlan: Sendable {
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
         browsers: BrowserRule = .refuse, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
-        isOptional: Bool = false
+        tokens: CallerTokenRule? = nil, isOptional: Bool = false
     ) {
+        self.tokens = tokens
         self.isOptional = isOptional
         self.callers = callers
         self.name = name

@@ -16,6 +16,7 @@ package struct LocalReply: Sendable, Equatable {
         case badRequest = "bad-request"
         case bodyNotReplayable = "body-not-replayable"
         case callerNotAllowed = "caller-not-allowed"
+        case callerNotKnown = "caller-not-known"
         case draining
         case hostNotAllowed = "host-not-allowed"
         case loginFailed = "login-failed"
@@ -40,6 +41,8 @@ package struct LocalReply: Sendable, Equatable {
     package let detail: String
     /// Seconds after which a retry makes sense (`Retry-After`, RFC 9110 §10.2.3).
     package let retryAfter: Int64?
+    /// The value of `WWW-Authenticate`, for a 401.
+    let authenticate: String?
     /// Further members of the document.
     package private(set) var members: [String: String]
     /// The identifier of the request, which is also in the log.
@@ -50,9 +53,10 @@ package struct LocalReply: Sendable, Equatable {
     /// Makes a reply with the status of its code, unless `status` is given (`bad-request` has several).
     package init(
         _ code: Code, status: Int? = nil, detail: String, retryAfter: Int64? = nil, members: [String: String] = [:],
-        proxyError: String? = nil
+        proxyError: String? = nil, authenticate: String? = nil
     ) {
         self.proxyError = proxyError
+        self.authenticate = authenticate
         self.code = code
         self.status = status ?? code.status
         self.detail = detail
@@ -94,6 +98,7 @@ package struct LocalReply: Sendable, Equatable {
     /// (RFC 9110 §15.5.6).
     package func answer(allow: String? = nil) -> LocalAnswer {
         var fields = [("Proxy-Status", proxyStatus)]
+        if status == 401, let authenticate { fields.append(("WWW-Authenticate", authenticate)) }
         if let retryAfter { fields.append(("Retry-After", "\(retryAfter)")) }
         if let allow { fields.append(("Allow", allow)) }
         return LocalAnswer(status: status, contentType: "application/problem+json", body: document, fields: fields)
@@ -131,6 +136,7 @@ extension LocalReply.Code {
         switch self {
         case .badRequest: 400
         case .callerNotAllowed: 403
+        case .callerNotKnown: 401
         case .noRoute: 404
         case .methodNotAllowed: 405
         case .bodyNotReplayable: 413
@@ -149,6 +155,7 @@ extension LocalReply.Code {
         case .badRequest: "The request cannot be served as it is"
         case .bodyNotReplayable: "The body is too long to be sent again"
         case .callerNotAllowed: "This caller is not allowed"
+        case .callerNotKnown: "This caller is not known"
         case .draining: "The proxy is shutting down"
         case .hostNotAllowed: "This host name is not served here"
         case .loginFailed: "The login could not be carried out"
@@ -170,7 +177,7 @@ extension LocalReply.Code {
     fileprivate var proxyError: String {
         switch self {
         case .badRequest, .bodyNotReplayable, .methodNotAllowed: "http_request_error"
-        case .callerNotAllowed, .hostNotAllowed: "http_request_denied"
+        case .callerNotAllowed, .callerNotKnown, .hostNotAllowed: "http_request_denied"
         case .noRoute: "destination_not_found"
         case .upstreamProtocol: "http_protocol_error"
         case .upstreamTLS: "tls_protocol_error"

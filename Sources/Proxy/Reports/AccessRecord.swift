@@ -15,6 +15,8 @@ package struct AccessRecord: Sendable, Equatable {
     package var caller: String?
     /// The caller's uid, if the kernel reports it.
     package var user: UInt32?
+    /// The name of the credential whose token the request has, if the listener knows callers by tokens.
+    package var name: String?
     /// The method; empty if the head could not be read.
     package var method = ""
     /// The path as the caller wrote it, without its query.
@@ -106,6 +108,7 @@ final class AccessRecordBuilder {
         case .nameless: break
         }
         record.user = caller.callerUser
+        if case .token(let name)? = caller.named { record.name = name }
         record.status = status == 0 ? 499 : status
         record.bytes = bytes
         record.isAborted = !isWhole

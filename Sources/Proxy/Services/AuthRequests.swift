@@ -87,7 +87,7 @@ final class AuthRequests: Service {
 }
 
 extension AuthRequests: AuthRequestCaller {
-    var callerUser: UInt32? { connection.caller.callerUser }
+    var identity: CallerIdentity? { connection.caller.identity }
 
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?

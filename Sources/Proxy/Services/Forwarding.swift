@@ -105,7 +105,10 @@ final class Forwarding: Service {
 
     func receiveBody(_ bytes: Span<UInt8>) { run.exchange?.receiveBody(bytes) }
 
-    func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) { run.exchange?.receiveTrailer(line, in: bytes) }
+    func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) {
+        if run.terms.tokenField?.matches(line, in: bytes) == true { return }
+        run.exchange?.receiveTrailer(line, in: bytes)
+    }
 
     func receiveBodyEnd() { run.exchange?.receiveBodyEnd() }
 
@@ -125,7 +128,7 @@ final class Forwarding: Service {
 
 // The response of the exchange.
 extension Forwarding: ExchangeCaller {
-    var callerUser: UInt32? { caller.callerUser }
+    var identity: CallerIdentity? { caller.identity }
 
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?

@@ -83,11 +83,11 @@ struct UpstreamRequest {
         }
     }
 
-    /// Returns the upstream's client for the user of this caller.
+    /// Returns the upstream's client for this caller.
     @inline(__always)
     private func own(_ client: UpstreamClient) throws(Refusal) -> UpstreamClient {
         guard client.dependsOnCaller else { return client }
-        if let user = caller.callerUser { return client.client(for: user) }
+        if let identity = caller.identity { return client.client(for: identity) }
         // A caller who may have credentials by user, for example one who has closed its socket, must not use those of everybody
         // else.
         if caller.isStranger { return client.client(for: nil) }
@@ -118,6 +118,9 @@ struct UpstreamRequest {
         let policy = client.forwarding
         terms.policy = policy
         terms.keepsCredentials = false
+        terms.tokenField = caller.listener.tokens?.field
+        // The caller's token is for this proxy, so the request has no credentials for the upstream.
+        if terms.tokenField?.isBearer == true { return }
         switch policy.callerCredentials {
         case .replace:
             break

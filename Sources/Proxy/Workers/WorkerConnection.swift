@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 internal import EventLoop
 internal import Glibc
 
@@ -32,6 +33,8 @@ final class AcceptedCaller {
     let permit: ConnectionPermit
     /// The caller's uid, once it was looked up and the kernel reported it.
     private var knownUser: UInt32?
+    /// The caller whose token the present request has.
+    var named: CallerIdentity?
 
     init(_ descriptor: Int32, _ acceptor: Acceptor, _ permit: ConnectionPermit, user: UInt32?) {
         (self.descriptor, self.acceptor, self.permit, knownUser) = (descriptor, acceptor, permit, user)
@@ -48,6 +51,9 @@ final class AcceptedCaller {
         if knownUser == nil { knownUser = acceptor.user(of: descriptor) }
         return knownUser
     }
+
+    /// The caller's identity: by the request's token if the listener has tokens, else by the kernel.
+    var identity: CallerIdentity? { listener.tokens == nil ? callerUser.map { .user($0) } : named }
 
     /// True if a caller without a known uid is certainly not a user known here.
     var isStranger: Bool { acceptor.isStranger(descriptor) }

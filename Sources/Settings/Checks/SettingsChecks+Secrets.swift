@@ -3,6 +3,7 @@
 
 internal import ChallengeClient
 internal import ChallengeHandling
+internal import HTTPTypes
 internal import SettingsReading
 
 extension SettingsChecks {
@@ -52,10 +53,17 @@ extension SettingsChecks {
     func checkAuthRequests() {
         let ordinary = Set(listeners.filter { !$0.value.answersAuthRequests }.flatMap(\.value.upstreamNames))
         for listener in listeners where listener.value.answersAuthRequests {
-            if case .tcp = listener.value.address, listener.value.users == nil {
+            let tokens = listener.value.callers.tokens
+            if case .tcp = listener.value.address, listener.value.users == nil, tokens == nil {
                 reading.report(
-                    "this listener gives out sessions: over TCP, set `users` to the user that the other proxy runs as, or use a "
-                        + "Unix socket", atPath: "\(listener.path).auth-requests")
+                    "this listener gives out sessions: over TCP, set `users` to the user that the other proxy runs as, or "
+                        + "`callers` to a token of that proxy, or use a Unix socket",
+                    atPath: "\(listener.path).auth-requests")
+            }
+            if tokens?.field == .authorization {
+                reading.report(
+                    "auth requests have the Authorization of the other proxy's own caller: choose another `field` for the "
+                        + "token of the proxy itself", atPath: "\(listener.path).callers")
             }
             for upstream in upstreams where listener.value.upstreamNames.contains(upstream.value.name) {
                 let reaching = challenges.filter { $0.reached(of: [upstream]).count == 1 }

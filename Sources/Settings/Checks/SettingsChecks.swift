@@ -21,6 +21,7 @@ struct SettingsChecks {
     func run() {
         checkAddresses()
         checkUsers()
+        checkCallers()
         checkUpstreamsAreUsed()
         checkAuthRequests()
         checkChallengeNames()
@@ -54,6 +55,19 @@ struct SettingsChecks {
             }
             for (index, route) in listener.value.routes.enumerated() where route.users != nil {
                 reading.report(message, atPath: "\(listener.path).routes[\(index)].users", severity: .warning)
+            }
+        }
+    }
+
+    /// Reports entries of `by-caller` for callers that no listener knows.
+    private func checkCallers() {
+        let known = Set(listeners.flatMap { $0.value.callers.tokens?.credentials ?? [] })
+        for challenge in challenges {
+            for case .token(let name) in challenge.value.credentialsByCaller?.named.map(\.caller) ?? []
+            where !known.contains(name) {
+                reading.report(
+                    "no listener has a caller of this name in `callers`",
+                    atPath: "\(challenge.path).credential.by-caller.\(name)")
             }
         }
     }
@@ -104,13 +118,15 @@ struct SettingsChecks {
     }
 
     private func checkAskedFields() {
-        let others = [sessions?.key, sessions?.store.credential].compactMap(\.self)
+        let others =
+            [sessions?.key, sessions?.store.credential].compactMap(\.self)
+            + listeners.flatMap { $0.value.callers.tokens?.credentials ?? [] }
         for (name, fields) in credentials.asked
         where !fields.isEmpty && !others.contains(name)
             && !challenges.contains(where: { $0.value.credentialNames.contains(name) })
         {
             reading.report(
-                "no challenge uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
+                "nothing uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
         }
     }
 

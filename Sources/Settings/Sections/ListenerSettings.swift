@@ -15,8 +15,8 @@ package struct ListenerSettings: Sendable, Equatable {
     package var hosts: [String]
     /// Callers that are allowed; nil: all.
     package var users: [UserReference]?
-    /// Most connected callers; nil: only `limits.callers` applies.
-    package var callers: Int?
+    /// Limit on connected callers, and the tokens that name them.
+    package var callers = CallerSettings()
     /// Routes. The first that takes a request wins.
     package var routes: [RouteSettings]
     /// Requests of browsers that are served.
@@ -37,8 +37,8 @@ extension ListenerSettings {
             "users", .users, without: "everybody",
             "Users whose processes are allowed as callers.")
         static let callers = Key(
-            "callers", .integer(in: LimitSettings.counts), without: "only `limits.callers` counts",
-            "Maximum number of callers connected to this listener at once.")
+            "callers", .callers, without: "only `limits.callers` counts",
+            "Maximum number of callers connected at once, or the tokens by which callers are known.")
         static let routes = Key<[RouteSettings]?>(
             "routes", .routes, "Routes; the first that matches host, path and method decides.")
         static let browsers = Key<BrowserRule>(
@@ -76,12 +76,15 @@ extension ListenerSettings {
         }
         if let address, !address.isLocal {
             fields.written(Keys.address)?.report(
-                "every machine that reaches this address can use the credentials; there is no TLS and no login here",
+                callers?.tokens == nil
+                    ? "every machine that reaches this address can use the credentials; there is no TLS and no login here"
+                    : "the tokens of callers and all answers cross the network in the clear: there is no TLS here",
                 severity: .warning)
         }
         return address.map {
             ListenerSettings(
-                address: $0, upstream: upstream, hosts: hosts, users: users, callers: callers, routes: routes,
+                address: $0, upstream: upstream, hosts: hosts, users: users, callers: callers ?? CallerSettings(),
+                routes: routes,
                 browsers: browsers, answersAuthRequests: answersAuthRequests)
         }
     }

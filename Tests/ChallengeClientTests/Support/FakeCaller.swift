@@ -13,7 +13,7 @@ final class FakeCaller: ExchangeCaller {
     private(set) var error: ExchangeError?
     /// True if it takes what comes of a body.
     var takesBody = true
-    let callerUser: UInt32? = 1000
+    let identity: CallerIdentity? = .user(1000)
 
     func writeFields(into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?) {
         fields.append(name: "Host", value: "bank")

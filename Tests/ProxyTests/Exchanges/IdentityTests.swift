@@ -44,8 +44,8 @@ struct IdentityTests {
         return UpstreamPlan(
             name: "bank", base: base, replay: ReplayTiers(memory: 65_536), logins: authenticators,
             identities: [
-                (users: [Self.ann], plan: .bank(port: port, logins: [login("ann")])),
-                (users: [Self.bob], plan: .bank(port: port, logins: [login("bob")])),
+                (callers: [.user(Self.ann)], plan: .bank(port: port, logins: [login("ann")])),
+                (callers: [.user(Self.bob)], plan: .bank(port: port, logins: [login("bob")])),
             ])
     }
 

@@ -12,7 +12,8 @@ import Testing
 struct LocalReplyTests {
     /// The contract: every code with its status.
     private static let statuses: [LocalReply.Code: Int] = [
-        .badRequest: 400, .callerNotAllowed: 403, .noRoute: 404, .methodNotAllowed: 405, .bodyNotReplayable: 413,
+        .badRequest: 400, .callerNotAllowed: 403, .callerNotKnown: 401, .noRoute: 404, .methodNotAllowed: 405,
+        .bodyNotReplayable: 413,
         .hostNotAllowed: 421, .upstreamUnreachable: 502, .upstreamTLS: 502, .upstreamProtocol: 502, .loginRejected: 502,
         .loginFailed: 502, .noCredential: 502, .loginLatched: 503, .attemptsKept: 503, .accountLocked: 503,
         .overloaded: 503, .draining: 503, .upstreamTimeout: 504, .loginTimeout: 504,

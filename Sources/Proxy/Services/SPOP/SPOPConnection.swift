@@ -341,7 +341,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
 }
 
 extension SPOPConnection: AuthRequestCaller {
-    var callerUser: UInt32? { caller.callerUser }
+    var identity: CallerIdentity? { caller.identity }
 
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
