@@ -224,7 +224,7 @@ let package = Package(
         tests(
             "CountersignDaemon",
             [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "InventedKind", "Kerberos", "Secrets",
+                "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "InventedKind", "Kerberos", "Secrets",
                 "Settings",
                 "SettingsReading",
                 "System", "Systemd",

@@ -83,7 +83,7 @@ extension EasyOption<Int> {
     package static var maxIdleAge: Self { Self(CURLOPT_MAXAGE_CONN) }
     /// Schemes with which libcurl may authenticate to a proxy: `CURLAUTH_*` bits.
     package static var proxyAuth: Self { Self(CURLOPT_PROXYAUTH) }
-    /// Minimum TLS version: a `number` of `TLSVersion`.
+    /// Minimum TLS version (`CURL_SSLVERSION_*`).
     package static var sslVersion: Self { Self(CURLOPT_SSLVERSION) }
     /// 2 checks the certificate's host name (default); 0 accepts any name.
     package static var sslVerifyHost: Self { Self(CURLOPT_SSL_VERIFYHOST) }
@@ -215,25 +215,6 @@ package enum HTTPVersion: Int, Sendable {
     case http2OverTLS = 4
     /// HTTP/2 without negotiation, also on plaintext connections.
     case http2PriorKnowledge = 5
-}
-
-/// Minimum TLS version (`CURL_SSLVERSION_*`).
-package enum TLSVersion: String, Sendable, CaseIterable {
-    /// TLS 1.2 or later.
-    case tls12 = "1.2"
-    /// TLS 1.3 or later.
-    case tls13 = "1.3"
-
-    /// Value for `sslVersion`.
-    package var number: Int {
-        switch self {
-        case .tls12: 6
-        case .tls13: 7
-        }
-    }
-
-    /// Value for `sslVersion` that also permits the latest version (`CURL_SSLVERSION_MAX_DEFAULT`).
-    package var upToLatest: Int { number | 1 << 16 }
 }
 
 /// All declared options, for comparison with the installed libcurl.

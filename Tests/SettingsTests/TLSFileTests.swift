@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import ChallengeHandling
 import Curl
 import FoundationEssentials
 import Glibc

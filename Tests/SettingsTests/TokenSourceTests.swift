@@ -45,6 +45,77 @@ struct TokenSourceTests {
         #expect(problems(yaml) == ["f:\(problem)"])
     }
 
+    @Test("a client with a certificate needs one, over TLS, and no secret")
+    func certificate() throws {
+        func yaml(_ token: String) -> String {
+            SettingsTests.challenge(
+                "name: c, upstream: u, scheme: bearer, credential: x, token: { grant: client-credentials, \(token) }")
+        }
+        let files = "tls: { certificate: /c.pem, key: /k.pem }"
+        let good = yaml("url: https://i.example/t, client-auth: tls, \(files)")
+        #expect(errors(good) == [])
+        let settings = try #require(parsed(good))
+        #expect(settings.challenges[0].kind.requiredFields == ["client-id"])
+        let tls = try #require(settings.challenges[0].kind.loginTLS)
+        #expect(tls.settings == TLSSettings(certificate: "/c.pem", key: "/k.pem") && tls.key == "token.tls")
+        for (token, problem) in [
+            (
+                "url: https://i.example/t, client-auth: tls",
+                "client-auth: needs the client's certificate: add `tls` with `certificate` and `key`"
+            ),
+            (
+                "url: https://i.example/t, client-auth: tls, tls: { ca: /a.pem }",
+                "client-auth: needs the client's certificate: add `tls` with `certificate` and `key`"
+            ),
+            (
+                "url: \"http://localhost:1/t\", client-auth: tls, \(files)",
+                "client-auth: needs an https:// address: without TLS no certificate is sent"
+            ),
+            (
+                "url: https://i.example/t, tls: { certificate: /c.pem }",
+                "tls: certificate and key go together: key is missing"
+            ),
+            ("url: https://i.example/t, tls: { cert: /c.pem }", "tls.cert: unknown key"),
+        ] {
+            let found = errors(yaml(token))
+            #expect(found.count == 1 && found[0].contains("challenges[0].token.\(problem)"), "\(found)")
+        }
+    }
+
+    @Test("the files of a token's `tls` are looked at, and `tls` that nothing uses is reported")
+    func tlsFiles() {
+        func found(_ token: String) -> [String] {
+            problems(
+                SettingsTests.challenge("name: c, upstream: u, scheme: bearer, credential: x, token: { \(token) }"))
+        }
+        let missing = found("grant: password, url: https://i.example/t, tls: { ca: /no/such.pem }")
+        #expect(
+            missing.count == 1 && missing[0].contains("challenges[0].token.tls.ca: warning: /no/such.pem"), "\(missing)"
+        )
+        let unused = found("grant: password, url: \"http://localhost:1/t\", tls: { minimum: 1.3 }")
+        #expect(
+            unused.count == 1 && unused[0].contains("token.tls: warning: the token's server is reached without TLS"))
+        let nobody = found("grant: static, tls: { minimum: 1.3 }")
+        #expect(nobody.count == 1 && nobody[0].contains("token.tls: the grant static uses no server"))
+    }
+
+    @Test("the client's authentication changes what a login means, and the files of its certificate do not")
+    func terms() throws {
+        func terms(_ token: String) throws -> String {
+            let settings = try #require(
+                parsed(
+                    SettingsTests.challenge(
+                        "name: c, upstream: u, scheme: bearer, credential: x, token: { grant: password, url: https://i.example/t, \(token) }"
+                    )))
+            return settings.challenges[0].terms(at: settings.upstreams[0].protected).text
+        }
+        let plain = try terms("scope: a")
+        let certificate = try terms("scope: a, client-auth: tls, tls: { certificate: /c.pem, key: /k.pem }")
+        let otherFiles = try terms("scope: a, client-auth: tls, tls: { certificate: /d.pem, key: /l.pem }")
+        let authority = try terms("scope: a, tls: { ca: /a.pem }")
+        #expect(plain == authority && plain != certificate && certificate == otherFiles)
+    }
+
     @Test("a list of schemes may contain bearer, but not with the grant registry")
     func list() {
         let keys = "name: c, upstream: u, scheme: [negotiate, bearer, basic], credential: x, token:"

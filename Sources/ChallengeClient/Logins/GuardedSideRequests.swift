@@ -19,10 +19,10 @@ struct GuardedSideRequests: SideRequests {
     private let gate: SharedAttemptGate
     private let wallClock: @Sendable () -> Int64
 
-    /// Creates side requests for the upstream of `plan`, on the loop's thread.
-    init(runtime: ClientRuntime, plan: UpstreamPlan, cause: LoginCause) {
+    /// Creates side requests of the login named `login` for the upstream of `plan`, on the loop's thread.
+    init(runtime: ClientRuntime, plan: UpstreamPlan, login: String, cause: LoginCause) {
         self.cause = cause
-        direct = LoopSideRequests(runtime: runtime, plan: plan)
+        direct = LoopSideRequests(runtime: runtime, plan: plan, login: login)
         loop = runtime.loop
         self.runtime = LoopBound(runtime, to: runtime.loop)
         self.plan = plan

@@ -214,9 +214,9 @@ package final class LoginRunner {
         for authenticator: Authenticator, at plan: UpstreamPlan, cause: LoginCause
     ) -> any SideRequests {
         guard !authenticator.isLoginPage, plan.logins.all.contains(where: \.isLoginPage) else {
-            return LoopSideRequests(runtime: runtime, plan: plan)
+            return LoopSideRequests(runtime: runtime, plan: plan, login: authenticator.name)
         }
-        return GuardedSideRequests(runtime: runtime, plan: plan, cause: cause)
+        return GuardedSideRequests(runtime: runtime, plan: plan, login: authenticator.name, cause: cause)
     }
 
     // MARK: Logging out
@@ -226,7 +226,7 @@ package final class LoginRunner {
         let services = services
         let conversation = services.conversation(
             for: pending.key, credentials: services.credentials,
-            sideRequests: LoopSideRequests(runtime: runtime, plan: pending.plan))
+            sideRequests: LoopSideRequests(runtime: runtime, plan: pending.plan, login: pending.key.challenge))
         Task(executorPreference: loop) {
             do throws(LoginFailure) {
                 try await pending.logout.end(pending.session, conversation)

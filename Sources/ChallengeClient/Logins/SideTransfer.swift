@@ -18,6 +18,7 @@ final class SideTransfer: TransferOwner {
     private let transfer: Transfer
     private let request: SideRequest
     private let plan: UpstreamPlan
+    private let connections: ConnectionSettings
     private let finish: (Result<SideResponse, SideRequestError>) -> Void
     private var sent = 0
     private var response: SideResponse?
@@ -26,17 +27,19 @@ final class SideTransfer: TransferOwner {
     /// A reference to itself while the transfer runs.
     private var own: SideTransfer?
 
-    /// Sends `request` and calls `finish` once, on the loop's thread, not from within.
+    /// Sends `request` of the login named `login` and calls `finish` once, on the loop's thread, not from within.
     static func start(
-        _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
+        _ request: SideRequest, of login: String, plan: UpstreamPlan, driver: CurlDriver,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
+        let connections = plan.connections(to: request.url.origin, of: login)
         do throws(CurlError) {
             let stream = try CurlStream(
                 driver: driver,
-                mayBeHTTP2: request.connection == nil && plan.connections.mayBeHTTP2(to: request.url.origin),
-                isOverTLS: request.url.origin.scheme == .https, isProxied: plan.connections.proxy != nil)
-            let side = SideTransfer(stream, request, plan: plan, driver: driver, finish: finish)
+                mayBeHTTP2: request.connection == nil && connections.mayBeHTTP2(to: request.url.origin),
+                isOverTLS: request.url.origin.scheme == .https, isProxied: connections.proxy != nil)
+            let side = SideTransfer(
+                stream, request, plan: plan, connections: connections, driver: driver, finish: finish)
             try side.prepare()
             try driver.start(stream)
             // Only now, as the two retain each other from here to `end`.
@@ -48,23 +51,21 @@ final class SideTransfer: TransferOwner {
     }
 
     private init(
-        _ stream: CurlStream, _ request: SideRequest, plan: UpstreamPlan, driver: CurlDriver,
-        finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
+        _ stream: CurlStream, _ request: SideRequest, plan: UpstreamPlan, connections: ConnectionSettings,
+        driver: CurlDriver, finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         self.stream = stream
         transfer = stream.transfer
         self.request = request
         self.plan = plan
+        self.connections = connections
         self.driver = driver
         self.finish = finish
     }
 
     private func prepare() throws(CurlError) {
         let easy = stream.easy
-        // The upstream's own certificates and keys are for its origin; another login server gets the defaults with the
-        // same proxy.
-        let isUpstream = request.url.origin == plan.base.origin
-        try (isUpstream ? plan.connections : plan.connections.elsewhere()).apply(to: easy, for: request.url.origin)
+        try connections.apply(to: easy, for: request.url.origin)
         try easy.set(.url, request.url.origin.description + "/")
         try easy.set(.requestTarget, request.url.target)
         try easy.set(.connectTimeout, min(plan.timeouts.connect, request.timeout))
@@ -199,9 +200,11 @@ package struct LoopSideRequests: SideRequests {
     private let loop: EventLoop
     private let driver: LoopBound<CurlDriver>
     private let plan: UpstreamPlan
+    private let login: String
 
-    /// Creates side requests for the upstream of `plan`, on the loop's thread.
-    package init(runtime: ClientRuntime, plan: UpstreamPlan) {
+    /// Creates side requests of the login named `login` for the upstream of `plan`, on the loop's thread.
+    package init(runtime: ClientRuntime, plan: UpstreamPlan, login: String) {
+        self.login = login
         loop = runtime.loop
         driver = LoopBound(runtime.driver, to: runtime.loop)
         self.plan = plan
@@ -221,7 +224,9 @@ package struct LoopSideRequests: SideRequests {
         }
         let result: Result<SideResponse, SideRequestError> = await withCheckedContinuation { continuation in
             loop.execute {
-                SideTransfer.start(request, plan: plan, driver: driver.value) { continuation.resume(returning: $0) }
+                SideTransfer.start(request, of: login, plan: plan, driver: driver.value) {
+                    continuation.resume(returning: $0)
+                }
             }
         }
         return try result.get()

@@ -33,8 +33,7 @@ extension ConnectionProbe {
         _ origin: Origin, of plan: UpstreamPlan, on runtime: ClientRuntime, checks: Bool,
         finish: @escaping (ConnectionProbe) -> Void
     ) {
-        let isUpstream = origin == plan.base.origin
-        let settings = isUpstream ? plan.connections : plan.connections.elsewhere()
+        let settings = origin == plan.base.origin ? plan.connections : plan.connections(to: origin, of: nil)
         do throws(CurlError) {
             let run = try ProbeRun(origin, settings, finish)
             try run.prepare(plan.timeouts.connect, checks: checks)

@@ -5,32 +5,6 @@ package import ChallengeHandling
 package import Curl
 internal import HTTPWire
 
-/// The requirements for an upstream's certificate, and the client's own. Files are PEM, by absolute paths.
-package struct TLSSettings: Sendable, Equatable {
-    /// The trusted CA certificates in place of the system's.
-    package var ca: String?
-    /// The client certificate.
-    package var certificate: String?
-    /// Its private key; set only together with `certificate`.
-    package var key: String?
-    /// Public key pins, one of which the server must match: `sha256//` and base64. Empty for none.
-    package var pins: [String]
-    /// The lowest version of TLS.
-    package var minimum: TLSVersion
-
-    /// Creates requirements; the defaults are those of the configuration.
-    package init(
-        ca: String? = nil, certificate: String? = nil, key: String? = nil, pins: [String] = [],
-        minimum: TLSVersion = .tls12
-    ) {
-        self.ca = ca
-        self.certificate = certificate
-        self.key = key
-        self.pins = pins
-        self.minimum = minimum
-    }
-}
-
 /// The settings of connections to an upstream.
 package struct ConnectionSettings: Sendable, Equatable {
     /// The versions of HTTP to use.
@@ -86,7 +60,7 @@ package struct ConnectionSettings: Sendable, Equatable {
     /// Returns the settings for a login server at another origin.
     ///
     /// Client certificate, key and pins are left out; CAs and proxy stay.
-    func elsewhere() -> ConnectionSettings {
+    package func elsewhere() -> ConnectionSettings {
         var settings = self
         settings.certificate = nil
         settings.key = nil
@@ -118,6 +92,19 @@ package struct ConnectionSettings: Sendable, Equatable {
             try easy.set(.httpProxyTunnel, true)
         }
     }
+}
+
+extension TLSVersion {
+    /// The value of `sslVersion` (`CURL_SSLVERSION_*`).
+    var number: Int {
+        switch self {
+        case .tls12: 6
+        case .tls13: 7
+        }
+    }
+
+    /// The value of `sslVersion` that also permits the latest version (`CURL_SSLVERSION_MAX_DEFAULT`).
+    var upToLatest: Int { number | 1 << 16 }
 }
 
 /// Switches a handle that may use HTTP/2 to HTTP/1.1 for a request, and back.

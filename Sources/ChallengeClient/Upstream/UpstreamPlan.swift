@@ -46,6 +46,8 @@ package struct UpstreamPlan: Sendable {
     package let logins: Authenticators
     /// The origins that login conversations may send requests to: the upstream and the configured login URLs.
     package let loginOrigins: Set<Origin>
+    /// The connections of logins with TLS settings of their own.
+    private let loginConnections: LoginConnections
     /// True if secrets may be sent to the upstream. A second line of defence: the configuration is refused if secrets
     /// would be sent and must not.
     let carriesSecrets: Bool
@@ -66,6 +68,7 @@ package struct UpstreamPlan: Sendable {
         timeouts: Timeouts = Timeouts(), replay: ReplayTiers = .standard,
         forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: Authenticators = Authenticators(), loginOrigins: Set<Origin> = [],
+        loginConnections: [String: ConnectionSettings] = [:],
         identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)] = []
     ) {
         self.identities = identities.map(\.plan)
@@ -80,8 +83,18 @@ package struct UpstreamPlan: Sendable {
         self.replay = replay
         self.forwarding = forwarding
         self.logins = logins
+        self.loginConnections = LoginConnections(loginConnections, of: logins)
         self.loginOrigins = loginOrigins.union([base.origin])
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
+    }
+
+    /// Returns the settings of connections to `origin` for requests of the login named `login`; nil stands for any login.
+    ///
+    /// The upstream's own certificates and keys are for its origin; another login server gets its login's, or the
+    /// defaults with the same proxy.
+    func connections(to origin: Origin, of login: String?) -> ConnectionSettings {
+        if let own = loginConnections.settings(for: origin, of: login) { return own }
+        return origin == base.origin ? connections : connections.elsewhere()
     }
 
     /// True if the caller decides which credentials are used.

@@ -28,6 +28,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     var requiredFields: Set<String> { get }
     /// Configured addresses that secrets are sent to, and their keys.
     var loginAddresses: [(url: WebURL, key: String)] { get }
+    /// TLS of the connections to the login's own servers, and its key; nil: as to the upstream, without its certificate.
+    var loginTLS: (settings: TLSSettings, key: String)? { get }
     /// The only realm that is answered; nil: any.
     var realm: String? { get }
     /// True if a login authenticates a connection, which no other program can use (NTLM).
@@ -70,6 +72,9 @@ extension ChallengeKind {
 
     /// None: secrets are sent to the upstream only.
     package var loginAddresses: [(url: WebURL, key: String)] { [] }
+
+    /// Nil: as to the upstream.
+    package var loginTLS: (settings: TLSSettings, key: String)? { nil }
 
     /// Nil: any realm.
     package var realm: String? { nil }

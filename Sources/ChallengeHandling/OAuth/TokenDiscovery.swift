@@ -14,13 +14,18 @@ public final class TokenDiscovery: Sendable {
     private let resource: WebURL
     private let servers: [AuthorizationServer]
     private let takesScope: Bool
+    private let usesCertificate: Bool
     /// The last discovered endpoint, for renewals. It is discovered again when the resource challenges again.
     private let known = Mutex<DiscoveredEndpoint?>(nil)
 
     /// Creates a discovery for the challenge `name` of the configuration. `resource` is the upstream's address,
     /// `servers` are the allowed ones in order of preference. With `takesScope` the resource's scope is requested,
-    /// since no other is configured.
-    public init(name: String, resource: WebURL, servers: [AuthorizationServer], takesScope: Bool = false) {
+    /// since no other is configured. With `usesCertificate` the client authenticates by the certificate of its connection.
+    public init(
+        name: String, resource: WebURL, servers: [AuthorizationServer], takesScope: Bool = false,
+        usesCertificate: Bool = false
+    ) {
+        self.usesCertificate = usesCertificate
         self.name = name
         self.resource = resource
         self.servers = servers
@@ -132,7 +137,9 @@ public final class TokenDiscovery: Sendable {
             guard metadata["issuer"]?.stringValue == server.issuer else {
                 throw failure("\(what) belongs to another issuer (RFC 8414 §3.3)")
             }
-            guard let endpoint = metadata["token_endpoint"]?.stringValue.flatMap({ WebURL($0) }) else {
+            // Servers may ask for certificates at another address only (RFC 8705 §5).
+            let alias = usesCertificate ? metadata["mtls_endpoint_aliases"]?["token_endpoint"] : nil
+            guard let endpoint = (alias ?? metadata["token_endpoint"])?.stringValue.flatMap({ WebURL($0) }) else {
                 throw failure("\(what) names no token endpoint")
             }
             guard endpoint.origin == server.url.origin else {

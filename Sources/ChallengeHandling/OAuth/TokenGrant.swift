@@ -99,7 +99,8 @@ struct TokenLogins {
         // A refresh token's scope comes from its grant (RFC 6749 §6).
         let discovery = TokenDiscovery(
             name: challenge.name, resource: upstream.url, servers: token.issuers,
-            takesScope: scope.isEmpty && grant != .refreshToken)
+            takesScope: scope.isEmpty && grant != .refreshToken,
+            usesCertificate: token.clientAuthentication == .tls)
         return authenticator(detector, servers: token.issuers.map(\.url)) { occasion in
             DiscoveredTokenLogin(discovery, challenge: occasion.challenge, target: occasion.target) { found in
                 tokenLogin(configuration(grant, at: found), scope: occasion.scope.union(found.scope))
@@ -132,7 +133,7 @@ extension TokenGrant {
     /// RFC 6749 §4.4.
     package static let clientCredentials = TokenGrant(
         rawValue: "client-credentials",
-        neededFields: { ["client-id", $0.clientAuthentication == .privateKeyJWT ? "private-key" : "client-secret"] },
+        neededFields: { Set(["client-id"] + ($0.clientAuthentication ?? .basic).proofFields) },
         isOfOAuth: true
     ) { $0.endpoint(.clientCredentials) }
 

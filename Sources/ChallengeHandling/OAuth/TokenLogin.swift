@@ -158,7 +158,7 @@ public struct TokenConfiguration: Sendable, Equatable {
         case refreshToken = "refresh_token"
     }
 
-    /// Client authentication, with the fields `client-id`, and `client-secret` or `private-key`.
+    /// Client authentication, with the field `client-id`, and for most `client-secret` or `private-key`.
     public enum ClientAuthentication: String, Sendable, CaseIterable {
         /// `Authorization: Basic` (RFC 6749 §2.3.1).
         case basic
@@ -166,6 +166,17 @@ public struct TokenConfiguration: Sendable, Equatable {
         case body
         /// A signed assertion (RFC 7523 §2.2).
         case privateKeyJWT = "private-key-jwt"
+        /// The certificate of the connection (RFC 8705 §2); the body has only `client_id`.
+        case tls
+
+        /// Fields of the credential besides `client-id`.
+        var proofFields: [String] {
+            switch self {
+            case .basic, .body: ["client-secret"]
+            case .privateKeyJWT: ["private-key"]
+            case .tls: []
+            }
+        }
     }
 
     /// A further parameter of the token request. A standard name overrides that parameter, and an empty value omits it.

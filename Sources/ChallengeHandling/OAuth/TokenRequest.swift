@@ -59,8 +59,8 @@ struct ClientProof {
     init(
         _ configuration: TokenConfiguration, _ use: CredentialUse, keys: any SigningKeys, now: Int64
     ) throws(LoginFailure) {
-        if configuration.grant != .clientCredentials, configuration.clientAuthentication != .privateKeyJWT,
-            use.credential["client-secret"] == nil
+        if configuration.grant != .clientCredentials,
+            configuration.clientAuthentication.proofFields == ["client-secret"], use.credential["client-secret"] == nil
         {
             // A public client sends only its identifier (§3.2.1), or not even that.
             if let id = use.credential["client-id"] { form = [("client_id", id)] }
@@ -75,6 +75,9 @@ struct ClientProof {
             authorization = "Basic \(Base64.encode(pair))"
         case .body:
             form = [("client_id", id), ("client_secret", try use.field("client-secret"))]
+        case .tls:
+            // The server finds the client by it (RFC 8705 §2).
+            form = [("client_id", id)]
         case .privateKeyJWT:
             let assertion = try ClientAssertion(
                 clientID: id, audience: configuration.assertionAudience ?? "\(configuration.url)", use, keys: keys,

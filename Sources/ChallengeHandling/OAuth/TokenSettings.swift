@@ -31,6 +31,8 @@ package struct TokenSettings: Sendable, Equatable {
     package var parameters: [NamedTemplate]
     /// Method of client authentication; nil: the method that the server's metadata names, or else Basic.
     package var clientAuthentication: ClientAuthentication?
+    /// TLS of the connections to the token's servers; nil: as to the upstream, without its certificate.
+    package var tls: TLSSettings?
     /// Field of the request that carries the token.
     package var field: HTTPField.Name
     /// Word before the token in the field, followed by a space; empty for none.
@@ -55,7 +57,7 @@ package struct TokenSettings: Sendable, Equatable {
         self.prefix = prefix
     }
 
-    /// Adds every setting except `revocation` and `lifetime`.
+    /// Adds every setting except `revocation`, `lifetime` and `tls`.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("token.grant", grant.rawValue)
         let server = upstream.mobileFirst != nil ? grant.endpoint(upstream) : nil
@@ -103,6 +105,10 @@ extension TokenSettings {
             "client-auth", ValueForm<ClientAuthentication>.choice,
             without: "with `issuers`, what the server's metadata names; else `basic`",
             "Method of client authentication at the token endpoint.")
+        static let tls = Key(
+            "tls", .mapping(TLSSettings.section, TLSSettings.read),
+            without: "the `ca` and `minimum` of the upstream's `tls`, and no certificate",
+            "TLS settings for the token's servers, as in `upstreams.*.tls`.")
         static let field = Key<HTTPField.Name>(
             "field", .fieldName, default: .authorization, "Field of the request that carries the token.")
         static let prefix = Key(
@@ -115,7 +121,7 @@ extension TokenSettings {
         "challenges.token",
         [
             Keys.grant, Keys.url, Keys.issuers, Keys.revocation, Keys.lifetime, Keys.detect, Keys.scope, Keys.audience,
-            Keys.parameters, Keys.clientAuthentication, Keys.field, Keys.prefix,
+            Keys.parameters, Keys.clientAuthentication, Keys.tls, Keys.field, Keys.prefix,
         ])
 
     /// Reads `token`.
@@ -129,6 +135,7 @@ extension TokenSettings {
         let (scope, audience) = (fields[Keys.scope], fields[Keys.audience])
         let parameters = fields[Keys.parameters] ?? []
         let authentication = fields[Keys.clientAuthentication]
+        let tls = fields[Keys.tls]
         let field = fields[Keys.field]
         let standardPrefix = field == .authorization ? "Bearer" : ""
         if fields.written(Keys.prefix) == nil { fields.assume(Keys.prefix, standardPrefix, isPlain: false) }
@@ -141,8 +148,28 @@ extension TokenSettings {
             grant: grant, url: url, issuers: issuers, revocation: revocation, scope: scope, audience: audience,
             parameters: parameters, clientAuthentication: authentication, field: field, prefix: prefix)
         settings.lifetime = lifetime
+        settings.tls = tls
+        settings.checkTLS(fields)
         settings.detect = fields[Keys.detect] ?? []
         return settings
+    }
+
+    /// Reports `tls` that is never used, and a client without the certificate that authenticates it (RFC 8705 §2).
+    private func checkTLS(_ fields: Fields) {
+        let servers = [url].compactMap(\.self) + issuers.map(\.url)
+        let tlsValue = fields.written(Keys.tls)
+        if grant.asksNobody {
+            tlsValue?.report("the grant \(grant.rawValue) uses no server")
+        } else if !servers.isEmpty, servers.allSatisfy({ $0.origin.scheme == .http }) {
+            tlsValue?.report("the token's server is reached without TLS, through http://", severity: .warning)
+        }
+        guard clientAuthentication == .tls else { return }
+        let value = fields.written(Keys.clientAuthentication)
+        if tls?.certificate == nil {
+            value?.report("needs the client's certificate: add `tls` with `certificate` and `key`")
+        } else if servers.contains(where: { $0.origin.scheme == .http }) {
+            value?.report("needs an https:// address: without TLS no certificate is sent")
+        }
     }
 
     /// Reports addresses that contradict each other or the grant.

@@ -47,6 +47,9 @@ extension SchemeSettings: ChallengeKind {
         (token?.url.map { [($0, "token.url")] } ?? []) + (token?.issuers.map { ($0.url, "token.issuers") } ?? [])
     }
 
+    /// TLS of the connections to the token's servers.
+    package var loginTLS: (settings: TLSSettings, key: String)? { token?.tls.map { ($0, "token.tls") } }
+
     /// True if one of the schemes authenticates connections.
     package var authenticatesConnections: Bool { schemes.contains(where: \.authenticatesConnections) }
 

@@ -39,7 +39,7 @@ struct CommandLoop: Sendable {
     func anonymousRequests(at plan: UpstreamPlan) async -> any SideRequests {
         await withCheckedContinuation { continuation in
             thread.loop.execute {
-                continuation.resume(returning: LoopSideRequests(runtime: runtime.value, plan: plan))
+                continuation.resume(returning: LoopSideRequests(runtime: runtime.value, plan: plan, login: ""))
             }
         }
     }

@@ -66,7 +66,8 @@ struct CallerIdentities {
 }
 
 extension ChallengeSettings {
-    fileprivate func reaches(_ upstream: UpstreamSettings) -> Bool {
+    /// Returns true if the challenge may be met at that upstream or at its MobileFirst server.
+    func reaches(_ upstream: UpstreamSettings) -> Bool {
         switch location {
         case .upstream(let name): name == upstream.name
         case .locations(let patterns):

@@ -47,34 +47,55 @@ struct ProxyComposition {
     func upstreams() throws(CompositionError) -> [UpstreamPlan] {
         var plans: [UpstreamPlan] = []
         for upstream in settings.upstreams {
-            plans.append(try plan(upstream, connections: try upstream.loadedConnections()))
+            let connections = try upstream.loadedConnections()
+            plans.append(
+                try plan(
+                    upstream, connections: connections,
+                    loginConnections: try loginConnections(of: upstream, connections)))
         }
         return plans
     }
 
     /// Returns the plan of one upstream with its logins. Throws if `by-user` names a user who does not exist on this machine.
     func plan(
-        _ upstream: UpstreamSettings, connections: ConnectionSettings
+        _ upstream: UpstreamSettings, connections: ConnectionSettings,
+        loginConnections: [String: ConnectionSettings] = [:]
     ) throws(CompositionError) -> UpstreamPlan {
         let callers = try CallerIdentities(of: upstream, in: settings)
         let identities = callers.named.map { identity in
-            (callers: identity.callers, plan: plan(upstream, connections, identity.settings, []))
+            (callers: identity.callers, plan: plan(upstream, connections, loginConnections, identity.settings, []))
         }
-        var common = plan(upstream, connections, callers.others, identities)
+        var common = plan(upstream, connections, loginConnections, callers.others, identities)
         // One health check serves all callers.
         common.check = upstream.check
         return common
     }
 
+    /// Returns the connections of the logins at `upstream` that have `tls` of their own, by challenge.
+    private func loginConnections(
+        of upstream: UpstreamSettings, _ connections: ConnectionSettings
+    ) throws(CompositionError) -> [String: ConnectionSettings] {
+        var found: [String: ConnectionSettings] = [:]
+        for challenge in settings.challenges where challenge.reaches(upstream) {
+            guard let (tls, key) = challenge.kind.loginTLS else { continue }
+            var own = connections.elsewhere()
+            own.tls = tls
+            try own.loadFiles(of: "challenges.\(challenge.name).\(key)")
+            found[challenge.name] = own
+        }
+        return found
+    }
+
     private func plan(
-        _ upstream: UpstreamSettings, _ connections: ConnectionSettings, _ settings: Settings,
+        _ upstream: UpstreamSettings, _ connections: ConnectionSettings,
+        _ loginConnections: [String: ConnectionSettings], _ settings: Settings,
         _ identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)]
     ) -> UpstreamPlan {
         let (logins, origins) = LoginSite(upstream.protected, settings.challenges, material).authenticators()
         return UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
-            loginOrigins: origins, identities: identities)
+            loginOrigins: origins, loginConnections: loginConnections, identities: identities)
     }
 
     /// Returns the rules by which a listener accepts and routes requests.

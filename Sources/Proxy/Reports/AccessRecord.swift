@@ -108,7 +108,8 @@ final class AccessRecordBuilder {
         case .nameless: break
         }
         record.user = caller.callerUser
-        if case .token(let name)? = caller.named { record.name = name }
+        // Of a head that cannot be read, no token is known.
+        if hasHead, case .token(let name)? = caller.named { record.name = name }
         record.status = status == 0 ? 499 : status
         record.bytes = bytes
         record.isAborted = !isWhole

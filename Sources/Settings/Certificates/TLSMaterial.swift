@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import ChallengeClient
+package import ChallengeHandling
 internal import Glibc
 package import Secrets
 

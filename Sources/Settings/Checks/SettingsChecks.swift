@@ -30,6 +30,7 @@ struct SettingsChecks {
         checkPlaintext()
         checkReplay()
         checkAskedFields()
+        checkFiles()
     }
 
     private func checkAddresses() {

@@ -21,10 +21,33 @@ struct TokenDiscoveryTests {
         #"{"resource":"\#(resource)","authorization_servers":["https://x.example","\#(issuer)"]}"#
     private static let goodServer = #"{"issuer":"\#(issuer)","token_endpoint":"\#(endpoint)"}"#
 
-    private func discovery() throws -> TokenDiscovery {
+    private func discovery(usesCertificate: Bool = false) throws -> TokenDiscovery {
         TokenDiscovery(
             name: "api", resource: try #require(WebURL(Self.resource)),
-            servers: try ["https://other.example", Self.issuer].map { try #require(AuthorizationServer($0)) })
+            servers: try ["https://other.example", Self.issuer].map { try #require(AuthorizationServer($0)) },
+            usesCertificate: usesCertificate)
+    }
+
+    @Test(
+        "a client with a certificate uses the alias that the metadata names, at the server's own origin only (RFC 8705 section 5)"
+    )
+    func alias() async throws {
+        let alias = "https://id.example.com/mtls/token"
+        func metadata(_ alias: String) -> String {
+            #"{"issuer":"\#(Self.issuer)","token_endpoint":"\#(Self.endpoint)","mtls_endpoint_aliases":{"token_endpoint":"\#(alias)"}}"#
+        }
+        func rig(_ server: String, _ endpoint: String?) -> LoginRig {
+            LoginRig.tokens(
+                [get(Self.metadata, Self.goodResource), get(Self.server, server)]
+                    + (endpoint.map { [ScriptedStep(.post, $0, TokenScript.answering())] } ?? []))
+        }
+        _ = try await rig(metadata(alias), alias).logIn(login(discovery(usesCertificate: true)))
+        // Without a certificate the alias would refuse the connection.
+        _ = try await rig(metadata(alias), Self.endpoint).logIn(login(discovery()))
+        _ = try await rig(Self.goodServer, Self.endpoint).logIn(login(discovery(usesCertificate: true)))
+        let failure = await rig(metadata("https://mtls.example.com/token"), nil)
+            .lose(try login(discovery(usesCertificate: true)))
+        #expect(failure.code == .failed && failure.detail.contains("another origin"))
     }
 
     private func login(_ discovery: TokenDiscovery, _ challenge: String? = "") throws -> DiscoveredTokenLogin {

@@ -59,6 +59,25 @@ struct TokenLoginTests {
         #expect(names.count == 2)
     }
 
+    @Test("a client with a certificate sends its identifier and no secret, for each grant (RFC 8705 section 2)")
+    func certificate() async throws {
+        for (grant, name) in [
+            (TokenConfiguration.Grant.clientCredentials, "client_credentials"), (.password, "password"),
+        ] {
+            let rig = LoginRig.tokens([
+                TokenScript.asked(name) {
+                    $0.form("client_id") == "client:1" && $0.form("client_secret") == nil
+                        && $0.form("client_assertion") == nil && $0.fields[.authorization] == nil
+                }
+            ])
+            let configuration = try TokenScript.configuration {
+                $0.grant = grant
+                $0.clientAuthentication = .tls
+            }
+            _ = try await rig.logIn(TokenScript.login(configuration))
+        }
+    }
+
     @Test("an unusable private key is reported, and nothing is sent")
     func badKey() async throws {
         let rig = LoginRig.tokens([], TokenScript.credential(["private-key": "no key at all"]))

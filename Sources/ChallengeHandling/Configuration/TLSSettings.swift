@@ -2,8 +2,41 @@
 // Copyright the Countersign authors
 
 internal import Basics
-internal import ChallengeClient
-internal import SettingsReading
+package import SettingsReading
+
+/// Requirements for a server's certificate, and the client's own. Files are PEM, by absolute paths.
+package struct TLSSettings: Sendable, Equatable {
+    /// Trusted CA certificates in place of the system's.
+    package var ca: String?
+    /// Client certificate.
+    package var certificate: String?
+    /// Private key of the client certificate; set only together with `certificate`.
+    package var key: String?
+    /// Public key pins, one of which the server must match: `sha256//` and base64. Empty for none.
+    package var pins: [String]
+    /// Lowest version of TLS.
+    package var minimum: TLSVersion
+
+    /// Creates requirements; the defaults are those of the configuration.
+    package init(
+        ca: String? = nil, certificate: String? = nil, key: String? = nil, pins: [String] = [],
+        minimum: TLSVersion = .tls12
+    ) {
+        self.ca = ca
+        self.certificate = certificate
+        self.key = key
+        self.pins = pins
+        self.minimum = minimum
+    }
+}
+
+/// Minimum version of TLS.
+package enum TLSVersion: String, Sendable, CaseIterable {
+    /// TLS 1.2 or later.
+    case tls12 = "1.2"
+    /// TLS 1.3 or later.
+    case tls13 = "1.3"
+}
 
 extension TLSSettings {
     private enum Keys {
@@ -16,44 +49,20 @@ extension TLSSettings {
             "pin", .list(of: .pin), default: [], words: "none", "Public keys; the server must have one of them.")
     }
 
-    /// Table of `upstreams.*.tls` and `sessions.tls`.
-    static let section = KeySection(
+    /// Table of `upstreams.*.tls`, `sessions.tls` and `challenges.token.tls`.
+    package static let section = KeySection(
         "upstreams.*.tls", [Keys.minimum, Keys.ca, Keys.certificate, Keys.key, Keys.pins])
 
-    /// Reads `upstreams.*.tls` or `sessions.tls`.
-    static func read(_ fields: Fields) -> TLSSettings {
+    /// Reads one of these sections. The files are not opened.
+    package static func read(_ fields: Fields) -> TLSSettings {
         let settings = TLSSettings(
             ca: fields[Keys.ca], certificate: fields[Keys.certificate], key: fields[Keys.key],
             pins: fields[Keys.pins], minimum: fields[Keys.minimum])
-        settings.checkFiles(fields.value)
         let hasKey = fields.written(Keys.key) != nil
         if hasKey != (fields.written(Keys.certificate) != nil) {
             fields.value.report("certificate and key go together: \(hasKey ? "certificate" : "key") is missing")
         }
         return settings
-    }
-}
-
-extension TLSSettings {
-    /// Warns about the files as they are now.
-    ///
-    /// The daemon may run later or as another user, so problems are errors only when it starts or reloads.
-    private func checkFiles(_ value: Value) {
-        let now = utcDate()
-        for (kind, path) in [(TLSFile.Kind.ca, ca), (.certificate, certificate), (.key, key)] {
-            guard let path else { continue }
-            var messages: [String]
-            do {
-                var file = try TLSFile(kind, at: path)
-                messages = file.warnings(now: now)
-                file.wipe()
-            } catch {
-                messages = [error.reason]
-            }
-            for message in messages {
-                value.reading.report(message, atPath: "\(value.path).\(kind.rawValue)", severity: .warning)
-            }
-        }
     }
 }
 
