@@ -7,6 +7,8 @@ public enum TemplateError: Error, Sendable, Equatable {
     case fieldMissing(field: String, credential: String)
     /// The field's bytes are not UTF-8, but the template needs text.
     case fieldNotText(field: String, credential: String)
+    /// The field cannot be part of a path: it is empty, or has control characters or dot segments.
+    case fieldUnfitForPath(field: String, credential: String)
     /// The template is malformed; the reason describes the error and the correct form.
     case malformed(reason: String)
     /// The field `totp-seed` is not a valid seed of one-time passwords; the reason says why.
@@ -31,6 +33,9 @@ public enum TemplateError: Error, Sendable, Equatable {
         case .fieldHasColon(let field, let credential):
             "The field \"\(field)\" of the credential \"\(credential)\" holds a colon: the text after it would be read as "
                 + "the next field."
+        case .fieldUnfitForPath(let field, let credential):
+            "The field \"\(field)\" of the credential \"\(credential)\" cannot be part of a path: it is empty, or holds "
+                + "control characters or a segment . or .. that would lead elsewhere."
         case .valueNotFound(let source):
             "The server has sent nothing at {\(source)} that a field can carry. Check the name or the expression against "
                 + "what `countersign login --verbose` shows of the answers."

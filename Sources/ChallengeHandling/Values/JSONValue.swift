@@ -129,6 +129,14 @@ public struct JSONPointer: Sendable, Hashable {
         self.words = words
     }
 
+    /// Names from the outermost object to the value, as UTF-8.
+    var names: [[UInt8]] { words.map { Array($0.utf8) } }
+
+    /// Returns true if both point to one value, or one to a part of the other's.
+    func overlaps(_ other: JSONPointer) -> Bool {
+        words.starts(with: other.words) || other.words.starts(with: words)
+    }
+
     /// Returns the value at the pointer in `value` (§4); `nil` if there is none.
     public func value(in value: JSONValue) -> JSONValue? {
         var value = value

@@ -8,7 +8,8 @@ import Synchronization
 @testable import ChallengeHandling
 
 /// Values that come from servers, helpers and configurations. The first byte tells which: `j` JSON, `u` an address and a
-/// reference in two lines, `f` a form, `d` a date, `b` base 64, `t` a template, `h` the answer of a login helper.
+/// reference in two lines, `f` a form, `d` a date, `b` base 64, `t` a template, `h` the answer of a login helper, `i` a body
+/// that a value is put into, `q` a target and an address that come back.
 func fuzzValues(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -20,6 +21,8 @@ func fuzzValues(_ input: Span<UInt8>) throws(Violation) {
     case UInt8(ascii: "b"): try checkBase64(rest.array)
     case UInt8(ascii: "t"): try checkTemplate(rest.string)
     case UInt8(ascii: "h"): try checkHelperAnswer(rest.array)
+    case UInt8(ascii: "i"): try checkInjectedBody(rest.array)
+    case UInt8(ascii: "q"): try checkInjectedTarget(rest.array)
     default: break
     }
 }

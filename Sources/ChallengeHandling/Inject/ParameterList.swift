@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+
+/// Parameters of a query or of a form, `a=1&b=2`, as they are written.
+enum ParameterList {
+    /// Calls `body` with the bounds of each parameter of `range` whose name is none of `names`, in order.
+    ///
+    /// Names are compared decoded, so that no spelling of a name escapes: `%61pi_key` is `api_key`, and `+` a space.
+    static func forEach(
+        _ bytes: Span<UInt8>, _ range: Range<Int>, without names: [[UInt8]], _ body: (Range<Int>) -> Void
+    ) {
+        var start = range.lowerBound
+        while start <= range.upperBound {
+            var end = start
+            while end < range.upperBound, bytes[end] != UInt8(ascii: "&") { end += 1 }
+            if !names.contains(where: { isNamed($0, bytes, start..<end) }) { body(start..<end) }
+            start = end + 1
+        }
+    }
+
+    /// Returns true if the parameter has that name.
+    static func isNamed(_ name: [UInt8], _ bytes: Span<UInt8>, _ parameter: Range<Int>) -> Bool {
+        isEqual(bytes, parameter.lowerBound..<endOfName(bytes, parameter), to: name.span)
+    }
+
+    /// Returns true if the parameter has that value.
+    static func hasValue(_ value: Span<UInt8>, _ bytes: Span<UInt8>, _ parameter: Range<Int>) -> Bool {
+        let end = endOfName(bytes, parameter)
+        return isEqual(bytes, min(end + 1, parameter.upperBound)..<parameter.upperBound, to: value)
+    }
+
+    private static func endOfName(_ bytes: Span<UInt8>, _ parameter: Range<Int>) -> Int {
+        var end = parameter.lowerBound
+        while end < parameter.upperBound, bytes[end] != UInt8(ascii: "=") { end += 1 }
+        return end
+    }
+
+    /// Returns true if `range`, decoded, has the same bytes as `wanted`.
+    private static func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to wanted: Span<UInt8>) -> Bool {
+        var index = range.lowerBound
+        var position = 0
+        while index < range.upperBound {
+            guard position < wanted.count else { return false }
+            var byte = bytes[index]
+            if byte == UInt8(ascii: "+") {
+                byte = UInt8(ascii: " ")
+            } else if byte == UInt8(ascii: "%"), index + 2 < range.upperBound,
+                let decoded = Hex.byte(bytes[index + 1], bytes[index + 2])
+            {
+                byte = decoded
+                index += 2
+            }
+            guard byte == wanted[position] else { return false }
+            index += 1
+            position += 1
+        }
+        return position == wanted.count
+    }
+}
