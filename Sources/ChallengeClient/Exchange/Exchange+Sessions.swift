@@ -283,6 +283,9 @@ extension Exchange {
         let now = runtime.wallClock()
         if !client.plan.carriesSecrets, !route.fields.isEmpty { return abort(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
+        if route.fields.injections != nil, let slot = route.slots.first(where: { $0.login.trigger.detector == nil }) {
+            return abort(.onlyFields(slot.login.name))
+        }
         do throws(LoginFailure) {
             let signing = signing(
                 at: client, body: request.method.isSafe || request.method == .delete ? .none : .unread)

@@ -16,7 +16,10 @@ extension Exchange: TransferOwner {
     package func transferHasInterims(_ transfer: Transfer) {
         guard let caller else { return }
         let isAsked = machine.expectsContinue
+        let values = isInjected ? sessions.examinedFields?.injections : nil
         transfer.takeInterims { head, bytes in
+            // Only hints, which nobody misses.
+            if let values, values.cleaner.finds(in: bytes) { return }
             if head.status == 100, isAsked {
                 caller.exchangeWantsBody()
             } else {
@@ -30,6 +33,11 @@ extension Exchange: TransferOwner {
     /// Examines the response head: it is delivered, or is a challenge to be answered.
     package func transferHasHead(_ transfer: Transfer) {
         guard let client, let route = sessions.route else { return }
+        if isInjected, let values = sessions.examinedFields?.injections,
+            !cleanHead(of: transfer, by: values, at: client)
+        {
+            return
+        }
         if !sessions.checks.isEmpty, !passesChecks(transfer, of: client) { return }
         if let examinedFields = sessions.examinedFields {
             sessions.heldCookies = examinedFields.learn(
@@ -153,7 +161,13 @@ extension Exchange: TransferOwner {
         }
         if machine.state.isHolding { return }
         if machine.state.isDelivering {
-            caller?.exchangeDelivers(bodyOf: transfer)
+            if isInjected, injected.cleansPage {
+                injected.cleanBody(of: transfer, isEnd: transfer.isAtEnd)
+                if !transfer.body.isEmpty { caller?.exchangeDelivers(bodyOf: transfer) }
+                injected.recordDelivery(of: transfer)
+            } else {
+                caller?.exchangeDelivers(bodyOf: transfer)
+            }
             if let client { timer.arm(at: runtime.loop.now + client.idleDelay) }
             return
         }
@@ -166,13 +180,16 @@ extension Exchange: TransferOwner {
     package func transferHasAll(_ transfer: Transfer) {
         if machine.state == .examining { examineBody(of: transfer) }
         guard self.transfer === transfer, !machine.state.isHolding else { return }
+        guard !isInjected || deliverRest(of: transfer) else { return transfer.postponeEnd() }
         if transfer.hasTrailers { deliverTrailers(of: transfer) }
         perform(machine.answerWhole(isRefusal: transfer.answer.status >= 300))
     }
 
     /// Delivers the trailers if the answer was delivered.
     private func deliverTrailers(of transfer: Transfer) {
-        if machine.state.isDelivering { caller?.exchangeDelivers(trailersOf: transfer) }
+        if machine.state.isDelivering, !(isInjected && trailersHoldValues(transfer)) {
+            caller?.exchangeDelivers(trailersOf: transfer)
+        }
     }
 
     // MARK: The request's body
@@ -214,6 +231,7 @@ extension Exchange: TransferOwner {
     package func transferEnded(_ transfer: Transfer, error: CurlError?) {
         if machine.state == .examining { examineBody(of: transfer) }
         guard let client, let stream, self.transfer === transfer, !machine.state.isHolding else { return }
+        guard !isInjected || deliverRest(of: transfer) else { return }
         let end = end(of: transfer, stream, error, at: client)
         if end == .complete, transfer.hasTrailers { deliverTrailers(of: transfer) }
         perform(

@@ -26,6 +26,10 @@ package final class Exchange {
     /// Path and query as sent upstream.
     private(set) var target = ByteQueue()
     var body = ExchangeBody()
+    /// The request and its answer with values of the sessions.
+    var injected = InjectedRequest()
+    /// True if the request was last sent with such values.
+    private(set) var isInjected = false
     var sessions = CarriedSessions()
     /// The last challenge, passed to the login that it leads to.
     var challenge: ExaminedResponse?
@@ -80,8 +84,8 @@ package final class Exchange {
         let route = client.routes.route(method: request.method, target: target)
         sessions.begin(at: route)
         body.begin(
-            request, keeping: client.plan.replay, mayNeedAgain: route.mayNeedBodies, spool: runtime.services.replay
-        )
+            request, keeping: client.plan.replay, mayNeedAgain: route.mayNeedBodies,
+            isReadFirst: route.changesBodies, spool: runtime.services.replay)
         // A body too long to be held waits for 100, so that a challenge comes before it.
         let asks = body.isTooLong && !request.isUpgrade && client.expectations.isHonored(at: runtime.loop.now)
         machine = ExchangeMachine(expectsContinue: request.expectsContinue || asks)
@@ -190,6 +194,7 @@ package final class Exchange {
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
         if sessions.end() { body.forgetReadings() }
+        if isInjected { endInjection() }
         finding = Finding()
     }
 
@@ -223,7 +228,20 @@ package final class Exchange {
         request.expectsContinue = machine.expectsContinue
         request.omitsConnectionCredential = machine.omitsConnectionCredential
         // Read once: each access to the property copies it.
-        let request = request
+        var request = request
+        let values = fields.injections
+        if let values {
+            isInjected = true
+            switch inject(values, of: fields, at: client) {
+            case .done(let framing): request.framing = framing
+            case .refused(let error): return abort(error)
+            case .waiting:
+                machine.bodyIsUnread()
+                return timer.arm(at: runtime.loop.now)
+            }
+        } else if isInjected {
+            endInjection()
+        }
         if request.hasBody, fields.hasSigners, !request.keepsCredentials,
             body.beginReading(by: fields.bodyReaders(for: target.text))
         {
@@ -238,7 +256,11 @@ package final class Exchange {
             stream.transfer.owner = self
             stream.transfer.begin(request)
             let head = runtime.head
-            head.begin(request.methodName.utf8.span, target)
+            if values == nil {
+                head.begin(request.methodName.utf8.span, target)
+            } else {
+                head.begin(request.methodName.utf8.span, injected.target)
+            }
             defer { head.reset() }
             let cookies = fields.hasCookies ? fields.cookies(for: target, to: client.plan.base.origin, now: now) : nil
             caller.writeFields(into: head, overriddenBy: fields, cookies: cookies)
@@ -250,10 +272,20 @@ package final class Exchange {
             machine.requestIsSent()
             sentAt = runtime.loop.now
             timer.arm(at: sentAt + client.responseDelay)
-            try stream.start(request, head: head, target: target)
+            if values == nil {
+                try stream.start(request, head: head, target: target)
+            } else {
+                try stream.start(request, head: head, target: injected.target)
+            }
         } catch {
             abort(ExchangeError(error, upstream: client.plan))
         }
+    }
+
+    private func endInjection() {
+        isInjected = false
+        body.undoChange()
+        injected.erase()
     }
 
     /// Appends the signed fields to the request after all others. Returns an error if signing is not possible.
@@ -263,7 +295,9 @@ package final class Exchange {
         let read = body.readings.map { SigningRequest.Body.read($0) } ?? .unread
         do throws(LoginFailure) {
             sessions.checks = try fields.sign(
-                signing(at: client, body: request.hasBody ? read : .none, fields: head)
+                signing(
+                    at: client, body: request.hasBody ? read : .none, fields: head,
+                    isInjected: fields.injections != nil)
             ) { head.append(name: $0.rawName.utf8.span, value: $1) }
             return nil
         } catch {
@@ -273,11 +307,13 @@ package final class Exchange {
 
     /// Returns the request as signers see it.
     func signing(
-        at client: UpstreamClient, body: SigningRequest.Body, fields: (any SigningFields)? = nil
+        at client: UpstreamClient, body: SigningRequest.Body, fields: (any SigningFields)? = nil,
+        isInjected: Bool = false
     ) -> SigningRequest {
         SigningRequest(
-            method: request.methodName, origin: client.plan.base.origin, target: target.text, body: body,
-            now: runtime.wallClock(), fields: fields)
+            method: request.methodName, origin: client.plan.base.origin,
+            target: isInjected ? injected.target.text : target.text, body: body, now: runtime.wallClock(),
+            fields: fields)
     }
 
     /// Continues to read the body for the digest that is needed before sending.
@@ -291,6 +327,7 @@ package final class Exchange {
             timer.disarm()
             caller?.exchangeWantsBody()
         case .refuse:
+            if body.isReadForChange { return abort(ExchangeError(.bodyTooLong)) }
             guard let client, let fields = sessions.examinedFields else { return }
             do throws(LoginFailure) {
                 // The signer may give a better reason.

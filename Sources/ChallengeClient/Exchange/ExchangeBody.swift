@@ -4,12 +4,15 @@
 internal import ChallengeHandling
 internal import Curl
 internal import HTTPWire
+internal import Secrets
 
 /// One request's body on its way upstream: the replay buffer, its digests, and the trailers.
 struct ExchangeBody: ~Copyable {
     private var buffer = ReplayBuffer(tiers: .none, isEmpty: true)
     private var trailers = TrailerLines()
     private var progress = BodyProgress()
+    /// The body with values of the sessions, sent in place of the caller's.
+    private var change = BodyChange()
     /// True if the last request had a body, so that `buffer` needs a reset.
     private var isUsed = false
     /// True if the body is known to exceed the replay limit.
@@ -17,7 +20,8 @@ struct ExchangeBody: ~Copyable {
 
     /// Begins with the body of another request.
     mutating func begin(
-        _ request: ExchangeRequest, keeping tiers: ReplayTiers, mayNeedAgain: Bool, spool: ReplaySpool?
+        _ request: ExchangeRequest, keeping tiers: ReplayTiers, mayNeedAgain: Bool, isReadFirst: Bool = false,
+        spool: ReplaySpool?
     ) {
         trailers.removeAll()
         guard request.hasBody else {
@@ -27,7 +31,8 @@ struct ExchangeBody: ~Copyable {
             return
         }
         isUsed = true
-        let keeping = tiers.keeping(bodyOf: request, mayNeedAgain: mayNeedAgain, spool: spool)
+        let keeping = tiers.keeping(
+            bodyOf: request, mayNeedAgain: mayNeedAgain, isReadFirst: isReadFirst, spool: spool)
         isTooLong = keeping.isTooLong
         buffer.reset(tiers: keeping.tiers, spool: spool, isEmpty: false)
     }
@@ -57,7 +62,10 @@ struct ExchangeBody: ~Copyable {
 
     /// Restarts at the first byte. Returns false if that is gone.
     @discardableResult
-    mutating func rewind() -> Bool { buffer.rewind() }
+    mutating func rewind() -> Bool {
+        change.rewind()
+        return buffer.rewind()
+    }
 
     /// Stops holding bytes, because the request is not sent again.
     mutating func stopKeeping() { buffer.stopKeeping() }
@@ -65,18 +73,25 @@ struct ExchangeBody: ~Copyable {
     /// Releases the body after the exchange. A file goes at once, as a kept connection may be idle for minutes.
     mutating func discard() { buffer.discard() }
 
-    /// Forgets what was read for signatures.
-    mutating func forgetReadings() { progress = BodyProgress() }
+    /// Forgets what was read for signatures, and the change.
+    mutating func forgetReadings() {
+        progress = BodyProgress()
+        change = BodyChange()
+    }
 
     /// Supplies the next bytes. `appendTrailer` gets the trailers before the end is reported.
     mutating func supply(
         into space: UnsafeMutableRawBufferPointer,
         appendTrailer: (_ name: Span<UInt8>, _ value: Span<UInt8>) throws(CurlError) -> Void
     ) -> BodySupply {
-        let count = unsafe buffer.read(into: space)
-        if count > 0 { return .bytes(count) }
-        if buffer.isBroken { return .abort }
-        guard buffer.isExhausted else { return .pause }
+        if let count = unsafe change.read(into: space) {
+            if count > 0 { return .bytes(count) }
+        } else {
+            let count = unsafe buffer.read(into: space)
+            if count > 0 { return .bytes(count) }
+            if buffer.isBroken { return .abort }
+            guard buffer.isExhausted else { return .pause }
+        }
         if trailers.isEmpty { return .end }
         do throws(CurlError) {
             try trailers.forEach { (name, value) throws(CurlError) in try appendTrailer(name, value) }
@@ -99,12 +114,47 @@ struct ExchangeBody: ~Copyable {
             progress.readings?.contains { $0.form == reader.form } == true
         }
         guard !isKnown, !isTooLong else { return false }
+        if let changed = change.changed {
+            progress.read(changed, by: readers)
+            return false
+        }
         progress.begin(readers, of: &buffer)
         return true
     }
 
-    /// Reads more of the body for signatures.
-    mutating func readMore() -> BodyProgress.Step { progress.read(&buffer) }
+    /// Reads more of the body for signatures, or for a change.
+    mutating func readMore() -> BodyProgress.Step {
+        change.isReading ? change.read(&buffer) : progress.read(&buffer)
+    }
+
+    // MARK: Change
+
+    /// True if there are trailers to send.
+    var hasTrailers: Bool { !trailers.isEmpty }
+
+    /// Begins to read the body, to change it. Returns false if it is too long.
+    mutating func beginChange() -> Bool { !isTooLong && change.begin(of: &buffer) }
+
+    /// True while the body is read to be changed.
+    var isReadForChange: Bool { change.isReading }
+
+    /// The caller's body, once it was read to be changed.
+    var original: [UInt8]? { change.original }
+
+    /// The length of the body that is sent, if `values` have changed it.
+    func length(changedBy values: RequestInjections) -> Int? { change.length(by: values) }
+
+    /// Sends `body`, with `values`, in place of the caller's.
+    mutating func change(to body: Secret, by values: RequestInjections) {
+        progress = BodyProgress()
+        change.finish(body, by: values)
+    }
+
+    /// Sends the caller's body.
+    mutating func undoChange() {
+        guard change.isBegun else { return }
+        forgetReadings()
+    }
 }
 
 /// The progress of reading a request's body for signatures, before it is sent (`auth-int` of Digest).
@@ -139,6 +189,13 @@ package struct BodyProgress {
     /// Starts reading `body` from its first byte by `readers`.
     mutating func begin(_ readers: [any BodyReader], of body: inout ReplayBuffer) {
         state = body.beginReading() ? .reading(readers) : .lost
+    }
+
+    /// Reads a changed body, which is short, at once.
+    mutating func read(_ body: Secret, by readers: [any BodyReader]) {
+        let bytes = body.revealBytes()
+        for reader in readers { reader.update(bytes[...]) }
+        state = .read(readers.map { BodyReading($0.form, $0.finish()) })
     }
 
     /// Reads more of the body.

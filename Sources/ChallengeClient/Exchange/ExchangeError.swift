@@ -23,6 +23,8 @@ package struct ExchangeError: Error, Sendable, Equatable {
         case loginTimeout
         /// Too many exchanges wait, or too many run.
         case overloaded
+        /// The request has no single place for a value of a credential.
+        case requestUnfit
         /// The upstream's answer is not valid HTTP (RFC 9112).
         case upstreamProtocol
         /// The TLS handshake with the upstream failed.
@@ -78,6 +80,17 @@ package struct ExchangeError: Error, Sendable, Equatable {
             The upstream ended its answer before it began, or in the middle of its head. It may have crashed: check \
             its log.
             """)
+
+    /// Returns the error for an auth request that would need more than fields.
+    static func onlyFields(_ challenge: String) -> ExchangeError {
+        ExchangeError(
+            LoginFailure(
+                .failed, challenge: challenge,
+                detail: """
+                    A challenge with `inject` puts values into queries, paths or bodies here, but the other proxy sends the \
+                    request, and only fields reach it. Use an ordinary listener for such requests.
+                    """))
+    }
 
     /// Returns the error for a server that failed to authenticate itself (RFC 4559 §5).
     static func unverified(by fault: String, of plan: UpstreamPlan) -> ExchangeError {

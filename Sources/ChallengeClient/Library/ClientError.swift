@@ -78,6 +78,7 @@ public struct ClientError: Error, Sendable, Equatable {
             case .login(let failure): .login(failure)
             case .loginTimeout, .upstreamTimeout: .timedOut
             case .overloaded: .overloaded
+            case .requestUnfit: .badRequest
             case .upstreamProtocol: .upstreamProtocol
             case .upstreamTLS: .upstreamTLS
             case .upstreamUnreachable: .unreachable

@@ -40,13 +40,13 @@ extension ReplayTiers {
 
     /// Returns the tiers for a request's body, and true if the body exceeds them.
     ///
-    /// If nothing can challenge and no signature needs the body, nothing has to be read again, except by libcurl itself on a kept connection that turns
-    /// out to be dead. A body that is known not to fit takes no room on disk: it has to be refused while only its
-    /// beginning was sent.
+    /// If nothing can challenge and no signature needs the body, nothing has to be read again, except by libcurl itself
+    /// on a kept connection that turns out to be dead. A body that is known not to fit takes no room on disk: it has to be refused while only its
+    /// beginning was sent. `isReadFirst`: the body is read whole before any of it is sent.
     func keeping(
-        bodyOf request: ExchangeRequest, mayNeedAgain: Bool, spool: ReplaySpool?
+        bodyOf request: ExchangeRequest, mayNeedAgain: Bool, isReadFirst: Bool = false, spool: ReplaySpool?
     ) -> (tiers: ReplayTiers, isTooLong: Bool) {
-        guard mayNeedAgain, !request.keepsCredentials else {
+        guard isReadFirst || mayNeedAgain && !request.keepsCredentials else {
             let kept = request.method.isIdempotent ? min(memory, Self.cheap) : 0
             return (ReplayTiers(memory: kept), false)
         }

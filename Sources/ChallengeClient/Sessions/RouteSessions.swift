@@ -31,6 +31,8 @@ package final class RouteSessions {
     package let slots: [Slot]
     /// True if bodies may be needed again: a login answers challenges, or a signature depends on the body.
     let mayNeedBodies: Bool
+    /// True if a session changes bodies, which are then read whole first.
+    let changesBodies: Bool
     /// The responses that any login examines.
     let filter: ResponseFilter
     /// The group of connections for its requests.
@@ -58,6 +60,7 @@ package final class RouteSessions {
         self.slots = slots
         connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
         mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
+        changesBodies = slots.contains { $0.login.changesBodies }
         filter = slots.compactMap(\.login.trigger.detector).reduce(.statusesOfChallenges) { $0.union($1.filter) }
         noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
         fields = noFields

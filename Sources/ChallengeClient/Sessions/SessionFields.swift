@@ -22,6 +22,8 @@ package final class SessionFields {
     let cookieFields: [Secret]
     /// The credential by which libcurl authenticates the request's connection.
     let connection: ConnectionCredential?
+    /// The values for the target and the body; `nil` for nearly all routes.
+    let injections: RequestInjections?
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
     private let kinds: [FieldName]
     private let otherNames: [[UInt8]]
@@ -32,14 +34,16 @@ package final class SessionFields {
     convenience init(_ sessions: [Session], limitsCodings: Bool) {
         self.init(
             sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
-            connection: sessions.lazy.compactMap(\.connection).first, limitsCodings: limitsCodings)
+            connection: sessions.lazy.compactMap(\.connection).first,
+            injections: .merged(sessions.compactMap(\.injections)), limitsCodings: limitsCodings)
     }
 
     private init(
         _ fields: [InjectedField], signers: [any RequestSigner], cookies: [SessionCookies],
-        connection: ConnectionCredential? = nil, limitsCodings: Bool = false
+        connection: ConnectionCredential? = nil, injections: RequestInjections? = nil, limitsCodings: Bool = false
     ) {
         self.connection = connection
+        self.injections = injections
         self.signers = signers
         views = signers.map { $0.makeView() }
         learnsFrom =
@@ -69,7 +73,9 @@ package final class SessionFields {
     }
 
     /// True if nothing is injected.
-    package var isEmpty: Bool { fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil }
+    package var isEmpty: Bool {
+        fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil && injections == nil
+    }
 
     /// Returns true if an injected field replaces a caller's own field of that name.
     ///
@@ -101,8 +107,8 @@ package final class SessionFields {
     var hasSigners: Bool { !signers.isEmpty }
     /// True if there are cookies.
     var hasCookies: Bool { !cookies.isEmpty || !cookieFields.isEmpty }
-    /// True if answers are examined for updates.
-    var examinesAnswers: Bool { hasSigners || hasCookies }
+    /// True if answers are examined for updates, or for values that callers must not see.
+    var examinesAnswers: Bool { hasSigners || hasCookies || injections != nil }
 
     /// Returns the readers of the body that are needed to sign its request for `target`.
     func bodyReaders(for target: String) -> [any BodyReader] { signers.compactMap { $0.bodyReader(for: target) } }

@@ -145,6 +145,51 @@ package final class Transfer {
         return .final
     }
 
+    /// A change of a field.
+    enum FieldChange {
+        case unchanged
+        case removed
+        case value([UInt8])
+    }
+
+    /// Changes values of the final head. Returns false, and records a fault, if the new head is invalid.
+    func changeValues(
+        _ change: (_ kind: FieldName, _ name: Span<UInt8>, _ value: Span<UInt8>) -> FieldChange
+    ) -> Bool {
+        var changed = ByteQueue()
+        var copied = 0
+        head.withSpan { bytes in
+            for line in answer.fields where line.kind != .contentLength && !line.isHopByHop {
+                let name = bytes.extracting(line.name.bounds)
+                switch change(line.kind, name, bytes.extracting(line.value.bounds)) {
+                case .unchanged: continue
+                case .removed:
+                    changed.append(bytes.extracting(copied..<line.name.start))
+                    copied = line.value.end
+                    // The end of the line goes along.
+                    while copied < bytes.count, bytes[copied] != UInt8(ascii: "\n") { copied += 1 }
+                    copied = min(copied + 1, bytes.count)
+                case .value(let value):
+                    changed.append(bytes.extracting(copied..<line.value.start))
+                    changed.append(value)
+                    copied = line.value.end
+                }
+            }
+            if copied > 0 { changed.append(bytes.extracting(copied..<bytes.count)) }
+        }
+        guard copied > 0 else { return true }
+        swap(&head, &changed)
+        do throws(WireError) {
+            try head.withSpan { (bytes) throws(WireError) in try scanner.scan(bytes) }
+            return true
+        } catch {
+            return refuse(error.code) != .refused
+        }
+    }
+
+    /// Lets the end of the answer be told again.
+    func postponeEnd() { isWholeTold = false }
+
     /// Begins the body after the final head.
     func beginBody() {
         answerBody.begin(behind: scanner.head, isBodyless: isHeadRequest)

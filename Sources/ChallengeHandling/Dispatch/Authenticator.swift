@@ -61,6 +61,8 @@ public struct Authenticator: Sendable {
     public let isLoginPage: Bool
     /// True if the fields of its sessions may depend on the body of a request.
     public var signsBodies = false
+    /// True if its sessions change the body of a request, which then has to be read whole first.
+    package private(set) var changesBodies = false
     /// Settings that change the meaning of the login, as one text; empty without a configuration.
     package var terms = ""
     /// Reason why callers of this group get no session; such a login never runs. Nil otherwise.
@@ -98,6 +100,17 @@ public struct Authenticator: Sendable {
         self.scopeOfRoute = scopeOfRoute
         self.logout = logout
         self.makeLogin = makeLogin
+    }
+
+    /// Creates an authenticator whose sessions may change bodies.
+    package init(
+        name: String, trigger: Trigger, isAhead: Bool, key: SessionKey, credentials: [String], isShareable: Bool,
+        changesBodies: Bool, makeLogin: @escaping @Sendable (LoginOccasion) -> any SessionLogin
+    ) {
+        self.init(
+            name: name, trigger: trigger, isAhead: isAhead, key: key, credentials: credentials,
+            isShareable: isShareable, makeLogin: makeLogin)
+        self.changesBodies = changesBodies
     }
 
     /// Returns true if a user who gives `name` means this login.

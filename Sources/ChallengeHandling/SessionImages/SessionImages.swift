@@ -232,7 +232,8 @@ package struct SessionImage: Sendable, Equatable {
     package init?(
         _ key: SessionKey, _ session: Session, establishedAt: Int64, configuration: [UInt8], versions: [String: [UInt8]]
     ) {
-        guard session.connection == nil else { return nil }
+        // Values for targets and bodies are rendered anew, which costs no login.
+        guard session.connection == nil, session.injections == nil else { return nil }
         if let signer = session.signer {
             guard let image = signer.image else { return nil }
             self.signer = image

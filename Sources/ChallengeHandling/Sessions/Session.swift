@@ -44,6 +44,8 @@ public struct Session: Sendable {
     public var cookies: SessionCookies?
     /// Credential for connections.
     public var connection: ConnectionCredential?
+    /// Values for the target and the body of each request.
+    package var injections: RequestInjections?
     /// Path that the login of an empty session probed; nil if the session holds for every path.
     package var probedPath: String?
     /// True if the session can be renewed before its end, without a challenge.
@@ -76,7 +78,9 @@ public struct Session: Sendable {
     }
 
     /// True if it adds nothing to a request, because its login found no challenge.
-    public var isEmpty: Bool { fields.isEmpty && signer == nil && cookies == nil && connection == nil }
+    public var isEmpty: Bool {
+        fields.isEmpty && signer == nil && cookies == nil && connection == nil && injections == nil
+    }
 }
 
 extension Session: Equatable {
@@ -84,6 +88,7 @@ extension Session: Equatable {
     public static func == (left: Session, right: Session) -> Bool {
         left.fields == right.fields && left.expiresAt == right.expiresAt && left.isVerified == right.isVerified
             && left.signer === right.signer && left.cookies === right.cookies && left.connection == right.connection
+            && left.injections === right.injections
     }
 }
 

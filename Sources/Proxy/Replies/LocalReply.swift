@@ -212,6 +212,7 @@ extension LocalReply {
         case .overloaded:
             code = .overloaded
             retryAfter = 1
+        case .requestUnfit: code = .badRequest
         case .upstreamProtocol: code = .upstreamProtocol
         case .upstreamTLS: code = .upstreamTLS
         case .upstreamTimeout: code = .upstreamTimeout

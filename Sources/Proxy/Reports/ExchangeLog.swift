@@ -50,7 +50,7 @@ final class ExchangeLog: Sendable {
     func failed(_ error: ExchangeError, upstream: String, rounds: Int, id: ExchangeID?) {
         switch error.kind {
         case .callerGone, .callerNotAllowed, .login: return
-        case .bodyNotReplayable, .loginTimeout, .overloaded: break
+        case .bodyNotReplayable, .loginTimeout, .overloaded, .requestUnfit: break
         case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable: record(outageOf: upstream)
         }
         let kind = Kind(source: upstream, isUpstream: true, message: "exchange failed", reason: error.detail)

@@ -11,12 +11,17 @@ final class FakeCaller: ExchangeCaller {
     private(set) var events: [String] = []
     /// The error that ended the exchange.
     private(set) var error: ExchangeError?
+    /// Further fields of its requests.
+    var fields: [(name: StaticString, value: String)] = []
+    /// The head of the last response.
+    private(set) var head = ""
     /// True if it takes what comes of a body.
     var takesBody = true
     let identity: CallerIdentity? = .user(1000)
 
     func writeFields(into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?) {
         fields.append(name: "Host", value: "bank")
+        for field in self.fields { fields.append(name: field.name, value: field.value) }
         cookies?.write(mergedWith: [], to: fields)
     }
 
@@ -33,7 +38,10 @@ final class FakeCaller: ExchangeCaller {
     }
 
     func exchangeDelivers(interim head: ResponseHead, in bytes: Span<UInt8>) { events.append("interim \(head.status)") }
-    func exchangeDelivers(headOf transfer: Transfer) { events.append("head \(transfer.answer.status)") }
+    func exchangeDelivers(headOf transfer: Transfer) {
+        head = transfer.head.text
+        events.append("head \(transfer.answer.status)")
+    }
 
     func exchangeSwitches(headOf transfer: Transfer, to connection: UpstreamConnection) throws(WireError) {
         events.append("switched")
