@@ -17,6 +17,9 @@ struct SchemaTests {
             challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }"),
             frame(listener: "callers: { field: X-T, credentials: [c], limit: 1 }"),
             challenge("name: c, upstream: u, gateway: form, credential: c, inject: { X-A: { value: v, on: POST } }"),
+            challenge(
+                "name: c, upstream: u, inject: { query: { a: b }, path: /a, body: { /a: b }, fields: { A: b }, clean: pages }"
+            ),
             challenge("name: c, upstream: u, security-check: P, credential: c, answer: { pin: \"{pin}\" }"),
             challenge(
                 "name: c, upstream: u, credential: c, sign: { aws: { region: r, service: s, assume-role: { role: a, url: "

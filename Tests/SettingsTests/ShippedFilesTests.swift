@@ -133,7 +133,7 @@ private struct ShownKeys {
                 if keys.isEmpty { unknown.append(Self.key(section, entry.key)) }
                 for key in keys {
                     values[Self.key(section, key.name), default: []].append(entry.value.flowText)
-                    guard let inner = key.section else { continue }
+                    guard let inner = key.section, Self.isMeant(inner, by: entry.value) else { continue }
                     guard inner.name.hasSuffix(".*"), case .mapping(let members, _) = entry.value.content else {
                         visit(entry.value, inner)
                         continue
@@ -142,6 +142,15 @@ private struct ShownKeys {
                 }
             }
         }
+    }
+
+    /// Returns false for the form of `inject` that is not written: with keys, or with the names of fields.
+    private static func isMeant(_ section: KeySection, by value: YAMLNode) -> Bool {
+        guard section.name.hasPrefix("challenges.inject"), case .mapping(let entries, _) = value.content else {
+            return true
+        }
+        let hasKeys = entries.contains { ["query", "path", "body", "fields"].contains($0.key) }
+        return hasKeys == (section.name == "challenges.inject")
     }
 
     private static func key(_ section: KeySection, _ name: String) -> String {

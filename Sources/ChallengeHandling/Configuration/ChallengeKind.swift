@@ -34,6 +34,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     var realm: String? { get }
     /// True if a login authenticates a connection, which no other program can use (NTLM).
     var authenticatesConnections: Bool { get }
+    /// True if a session changes requests in other ways than by fields, which no other program can do for it.
+    var changesRequests: Bool { get }
     /// Returns whether this answers the same challenges as `other` at one location.
     func conflicts(with other: Self) -> Bool
     /// Adds the settings that change the meaning of a login.
@@ -81,6 +83,9 @@ extension ChallengeKind {
 
     /// False: each request is authenticated.
     package var authenticatesConnections: Bool { false }
+
+    /// False: sessions add fields.
+    package var changesRequests: Bool { false }
 
     /// Returns nil: the challenge logs in by itself.
     package func securityCheck(

@@ -73,6 +73,12 @@ extension SettingsChecks {
                             + "\(upstream.value.name) is the other proxy's: remove ntlm, or use an ordinary listener",
                         atPath: "\(listener.path).auth-requests")
                 }
+                for challenge in reaching where challenge.value.kind.changesRequests {
+                    reading.report(
+                        "\"\(challenge.value.name)\" puts values into queries, paths or bodies, but the other proxy sends the "
+                            + "requests to \(upstream.value.name), and only fields reach it: use `fields`, or an ordinary listener",
+                        atPath: "\(listener.path).auth-requests")
+                }
                 if !reaching.isEmpty || upstream.value.mobileFirst != nil, !ordinary.contains(upstream.value.name) {
                     reading.report(
                         "no ordinary listener leads to \(upstream.value.name): a challenge that the other proxy receives cannot "

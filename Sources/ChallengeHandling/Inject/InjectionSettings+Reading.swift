@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+internal import SettingsReading
+
+extension InjectionSettings {
+    private enum Keys {
+        static let query = Key(
+            "query", .parameters, "Parameters that replace those of their names in each request's query.")
+        static let path = Key(
+            "path", ValueForm("template of a path") { $0.pathTemplate() },
+            "Path that each request's path is put after, behind the path of the upstream's `url`.")
+        static let body = Key(
+            "body", ValueForm("mapping of JSON pointers to templates") { $0.bodyMembers() },
+            "Members that replace those of their places in each JSON body; a top-level one also in forms.")
+        static let fields = Key("fields", .fieldTemplates, "Fields that are added to each request.")
+        static let clean = Key(
+            "clean", .choice as ValueForm<Cleaned>, "Parts of responses where these values are replaced, too.")
+    }
+
+    /// Further part of a response that is cleaned.
+    private enum Cleaned: String, CaseIterable {
+        case pages
+    }
+
+    /// Table of `challenges.inject`, if a value goes elsewhere than into a field.
+    static let section = KeySection("challenges.inject", [Keys.query, Keys.path, Keys.body, Keys.fields, Keys.clean])
+
+    /// Keys that make a mapping the long form. Any other mapping has the names of fields.
+    private static let places: Set<String> = ["body", "fields", "path", "query"]
+
+    /// Reads either form; nil if there are problems.
+    static func read(_ value: Value) -> InjectionSettings? {
+        guard let members = value.members() else { return nil }
+        guard members.contains(where: { places.contains($0.name) }) else {
+            if members.isEmpty { value.report("is empty: nothing would be injected") }
+            let fields = value.fieldTemplates()
+            return fields.isEmpty ? nil : InjectionSettings(fields)
+        }
+        guard let keys = value.fields(of: section) else { return nil }
+        var templates = InjectionTemplates()
+        templates.query = keys[Keys.query] ?? []
+        templates.path = keys[Keys.path]
+        templates.body = keys[Keys.body] ?? []
+        templates.cleansPages = keys[Keys.clean] != nil
+        let fields = keys[Keys.fields] ?? []
+        check(templates, keys)
+        guard !templates.isEmpty || !fields.isEmpty else {
+            let isWritten = members.contains { places.contains($0.name) && !$0.value.isEmptyMapping }
+            if !isWritten { value.report("is empty: nothing would be injected") }
+            return nil
+        }
+        return InjectionSettings(fields, templates)
+    }
+
+    private static func check(_ templates: InjectionTemplates, _ keys: Fields) {
+        let query = keys.written(Keys.query)
+        if templates.query.contains(where: \.name.isEmpty) { query?.report("has a parameter without a name") }
+        let body = keys.written(Keys.body)
+        for (value, count) in [(query, templates.query.count), (body, templates.body.count)]
+        where count > InjectionTemplates.limit { value?.report("has more than \(InjectionTemplates.limit) members") }
+        for (index, member) in templates.body.enumerated() {
+            for other in templates.body[..<index] where other.pointer.overlaps(member.pointer) {
+                body?.report(
+                    "has \(other.pointer.source) and \(member.pointer.source), of which one is within the other")
+            }
+        }
+        if templates.isEmpty, let clean = keys.written(Keys.clean) {
+            clean.report("has nothing to replace: it belongs to `query`, `path` or `body`")
+        }
+    }
+}
+
+extension Value {
+    /// True if nothing is written here.
+    fileprivate var isEmptyMapping: Bool { node.isNull || isMapping && members()?.isEmpty == true }
+
+    /// Returns the template of a path in front of another.
+    fileprivate func pathTemplate() -> TextTemplate? {
+        guard let template = template() else { return nil }
+        let literals = template.parts.map { part in if case .literal(let text) = part { text } else { "x" } }.joined()
+        let isPath = literals.utf8.allSatisfy { ByteClass.path.contains($0) || $0 == UInt8(ascii: "/") }
+        let segments = literals.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let isPlain = segments.enumerated().allSatisfy { index, segment in
+            segment != "." && segment != ".." && (!segment.isEmpty || index == segments.count - 1)
+        }
+        guard literals.hasPrefix("/"), literals != "/", isPath, isPlain else {
+            report(
+                "must be a path such as \"/bot{token}/\": it begins with a slash, and has no query, dot segment or %")
+            return nil
+        }
+        return template
+    }
+
+    /// Returns the members of a body.
+    fileprivate func bodyMembers() -> [InjectionTemplates.Member] {
+        let pointers = (members() ?? []).map { name, value -> JSONPointer? in
+            let pointer = JSONPointer(name)
+            if pointer == nil { value.report("must be a JSON pointer (RFC 6901), such as /api_key or /auth/key") }
+            return pointer
+        }
+        guard !pointers.contains(nil) else { return [] }
+        return parameters().compactMap { template in
+            JSONPointer(template.name).map { .init(pointer: $0, value: template.value) }
+        }
+    }
+}
