@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import Proxy
+import Secrets
+import Testing
+
+@testable import ChallengeHandling
+
+@Suite("Values of a credential on their way through the proxy")
+struct InjectionTests {
+    private static let secret = "s3cr3t-key"
+
+    private func login(port: UInt16, body: Bool = false) -> Authenticator {
+        let values = RequestInjections(
+            parameters: body ? [] : [.init(name: Array("key".utf8), value: Secret(Self.secret))],
+            path: Secret("/bot\(Self.secret)"),
+            members: body ? [BodyMember(names: [Array("key".utf8)], value: Secret(Self.secret))] : [],
+            secrets: [Secret(Self.secret)])
+        let key = SessionKey(
+            origin: Origin(scheme: .http, host: "127.0.0.1", port: port), challenge: "key", credential: "key")
+        return Authenticator(
+            name: "key", trigger: .ahead, isAhead: true, key: key, credentials: [], isShareable: false,
+            changesBodies: body
+        ) { _ in Rendering(values: values) }
+    }
+
+    private struct Rendering: SessionLogin {
+        let values: RequestInjections
+
+        func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
+            var session = Session()
+            session.injections = values
+            return session
+        }
+    }
+
+    @Test("an upstream with HTTP/2 gets the same target and body as one with HTTP/1.1")
+    func http2() throws {
+        let upstream = try H2Upstream()
+        let values = RequestInjections(
+            parameters: [.init(name: Array("key".utf8), value: Secret(Self.secret))],
+            members: [BodyMember(names: [Array("key".utf8)], value: Secret(Self.secret))])
+        let key = SessionKey(
+            origin: Origin(scheme: .https, host: "127.0.0.1", port: upstream.port), challenge: "key", credential: "key")
+        let login = Authenticator(
+            name: "key", trigger: .ahead, isAhead: true, key: key, credentials: [], isShareable: false,
+            changesBodies: true
+        ) { _ in Rendering(values: values) }
+        let proxy = try TestProxy(upstream.plan(logins: [login]))
+        let body = try proxy.fetch(
+            """
+            POST /echo?key=mine&a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+            Content-Length: 7\r\n\r\n{"n":1}
+            """
+        ).body
+        #expect(body.contains(#"[":path", "/echo?a&key=s3cr3t-key"]"#), "\(body)")
+        #expect(body.contains(#"["content-length", "26"]"#) && body.contains(#""length": 26"#), "\(body)")
+    }
+
+    @Test("a caller that waits for 100 gets it before its body is read, and the upstream a body of known length")
+    func expectation() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(port: upstream.port, body: true)]))
+        let caller = try proxy.connect()
+        try caller.send(
+            """
+            POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\
+            Transfer-Encoding: chunked\r\n\r\n
+            """)
+        #expect(try caller.head().hasPrefix("HTTP/1.1 100 "))
+        #expect(!upstream.hasCaller)
+        try caller.send("2\r\n{}\r\n0\r\n\r\n")
+        let server = try upstream.accept()
+        let head = try server.head()
+        #expect(head.hasPrefix("POST /bots3cr3t-key/x HTTP/1.1\r\n"))
+        #expect(head.contains("\r\nContent-Length: 20\r\n") && !head.contains("chunked"))
+        if head.contains("Expect:") { try server.send("HTTP/1.1 100 Continue\r\n\r\n") }
+        try server.expect(#"{"key":"s3cr3t-key"}"#)
+        try server.send(answer("200 OK", "in"))
+        #expect(try caller.message().body == "in")
+    }
+
+    @Test("a chunked body with fields behind it stays chunked, as they would be lost else")
+    func requestTrailers() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(port: upstream.port, body: true)]))
+        let caller = try proxy.connect()
+        try caller.send(
+            """
+            POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTrailer: X-Sum\r\n\
+            Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n
+            """)
+        let server = try upstream.accept()
+        #expect(try server.head().contains("\r\nTransfer-Encoding: chunked\r\n"))
+        try server.expect("14\r\n{\"key\":\"s3cr3t-key\"}\r\n0\r\nX-Sum: 1\r\n\r\n")
+        try server.send(answer("200 OK", "in"))
+        #expect(try caller.message().body == "in")
+    }
+
+    @Test("fields behind a response's body are left out if one of them holds the secret")
+    func responseTrailers() throws {
+        for (trailer, wanted) in [
+            ("X-Sum: 1", "2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n"), ("X-Sum: s3cr3t%2Dkey", "2\r\nok\r\n0\r\n\r\n"),
+        ] {
+            let upstream = try ScriptedUpstream()
+            let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(port: upstream.port)]))
+            let caller = try proxy.connect()
+            try caller.send(get("/", "TE: trailers\r\nConnection: TE\r\n"))
+            let server = try upstream.accept()
+            _ = try server.head()
+            try server.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\(trailer)\r\n\r\n")
+            _ = try caller.head()
+            #expect(try caller.read(until: "\r\n\r\n") == wanted)
+        }
+    }
+
+    @Test("a redirect to the upstream's own address leads back through the proxy, and is sent with the values again")
+    func followed() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(port: upstream.port)]))
+        let caller = try proxy.connect()
+        try caller.send(get("/a"))
+        let server = try upstream.accept()
+        #expect(try server.head().hasPrefix("GET /bots3cr3t-key/a?key=s3cr3t-key HTTP/1.1\r\n"))
+        let address = "http://127.0.0.1:\(upstream.port)/bots3cr3t-key/b?x=1&key=s3cr3t-key"
+        try server.send(answer("302 Found", "", "Location: \(address)\r\n"))
+        let head = try caller.message().head
+        #expect(head.contains("\r\nLocation: http://localhost/b?x=1\r\n"))
+        try caller.send(get("/b?x=1"))
+        #expect(try server.head().hasPrefix("GET /bots3cr3t-key/b?x=1&key=s3cr3t-key HTTP/1.1\r\n"))
+        try server.send(answer("200 OK", "in"))
+        #expect(try caller.message().body == "in")
+    }
+}
