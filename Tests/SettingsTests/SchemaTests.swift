@@ -14,6 +14,7 @@ struct SchemaTests {
         let texts = [
             everything, everything.replacing("audit: none", with: "audit: none\naccess-log: { format: json }"),
             challenge("name: c, upstream: u, handler: h"),
+            challenge("name: c, upstream: u, credential: c, sign: { message: host, algorithm: ed25519 }"),
             challenge("name: c, upstream: u, scheme: basic, credential: { by-user: { ann: c } }"),
             frame(listener: "callers: { field: X-T, credentials: [c], limit: 1 }"),
             challenge("name: c, upstream: u, gateway: form, credential: c, inject: { X-A: { value: v, on: POST } }"),

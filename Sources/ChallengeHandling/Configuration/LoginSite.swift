@@ -114,6 +114,8 @@ extension MobileFirstConfiguration {
 package final class LoginMaterial: Sendable {
     /// Computes digests.
     package let digests: any MessageDigests
+    /// Loads keys for message signatures.
+    package let messageKeys: any MessageKeys
     /// Issues Kerberos tickets.
     package let tickets: any TicketProvider
     /// Runs login helpers.
@@ -132,11 +134,13 @@ package final class LoginMaterial: Sendable {
 
     /// Creates the material of a process.
     package init(
-        digests: any MessageDigests, keys: any SigningKeys, tickets: any TicketProvider, hasNTLM: Bool,
+        digests: any MessageDigests, keys: any SigningKeys, messageKeys: any MessageKeys, tickets: any TicketProvider,
+        hasNTLM: Bool,
         helpers: any LoginHelpers = NoLoginHelpers(), ownHandlers: any OwnHandlerSource = NoOwnHandlers()
     ) {
         self.helpers = helpers
         self.digests = digests
+        self.messageKeys = messageKeys
         self.tickets = tickets
         self.hasNTLM = hasNTLM
         self.ownHandlers = ownHandlers

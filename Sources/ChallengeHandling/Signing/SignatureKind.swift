@@ -50,5 +50,6 @@ package enum SignatureKinds {
     package static let all: [any SignatureKind.Type] = [
         AWSSignature.self,
         HMACSignature.self,
+        MessageSignature.self,
     ]
 }

@@ -149,7 +149,8 @@ extension LoginMaterial {
     /// The parts for logins on this machine.
     convenience init(ownHandlers: OwnHandlerMaterial = OwnHandlerMaterial()) {
         self.init(
-            digests: CryptoDigests(), keys: RSASigningKeys(), tickets: SystemTicketProvider { try startThread($0) },
+            digests: CryptoDigests(), keys: RSASigningKeys(), messageKeys: CryptoMessageKeys(),
+            tickets: SystemTicketProvider { try startThread($0) },
             hasNTLM: CurlFeatures.installed.features.contains(.ntlm), helpers: .ofThisMachine,
             ownHandlers: ownHandlers)
     }

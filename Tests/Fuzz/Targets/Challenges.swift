@@ -7,7 +7,8 @@ import Secrets
 @testable import ChallengeHandling
 
 /// What a server says of who may come in. The first byte tells which of its words: `w` fields of `WWW-Authenticate`, one a
-/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope, or a path of a container registry.
+/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope, or a path of a container registry; `a` a field
+/// `Accept-Signature`.
 func fuzzChallenges(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -16,6 +17,7 @@ func fuzzChallenges(_ input: Span<UInt8>) throws(Violation) {
     case UInt8(ascii: "p"): try checkVerdict(rest.array)
     case UInt8(ascii: "t"): try checkToken(rest.array)
     case UInt8(ascii: "s"): try checkScope(rest.string)
+    case UInt8(ascii: "a"): try checkSignatures(rest.array)
     default: break
     }
 }
