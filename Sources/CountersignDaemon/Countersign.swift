@@ -22,7 +22,7 @@ struct Program: ParsableCommand {
         version: Version.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ConfigCommand.self, ExplainCommand.self, MatchCommand.self,
-            LoginCommand.self, LearnCommand.self,
+            LoginCommand.self, LearnCommand.self, KeysCommand.self,
             DoctorCommand.self, ReloadCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self,
             WaitCommand.self, KeyringCommand.self, DemoCommand.self,
         ])

@@ -147,6 +147,28 @@ struct MessageSignatureTests {
             #expect(answer.detail.contains("replay") && fake.arrived.count == 1, "\(answer.summary)")
         }
     }
+
+    @Test("`keys` prints the public key that verifies the signatures, and no private one")
+    func keys() async throws {
+        try await withSignature(.ed25519, Signature()) { bank, fake in
+            let set = try await bank.countersign("keys", "--json")
+            let keys = JSON(parsing: Array(set.output.utf8))?["keys"]?.elements ?? []
+            #expect(set.exit == 0 && keys.count == 1, "\(set.errors)")
+            let key = keys.first
+            #expect(key?["crv"]?.string == "Ed25519" && key?["alg"]?.string == "EdDSA" && key?["use"]?.string == "sig")
+            #expect(key?["d"] == nil && !set.output.contains("PRIVATE"))
+            try await bank.expect("/a", status: 200)
+            #expect(fake.lines("signed").first?.hasPrefix("\(key?["kid"]?.string ?? "-") sig1 ") == true)
+            let named = try await bank.countersign("keys", "portal")
+            #expect(named.output.contains("\"keys\": ["))
+            let other = try await bank.countersign("keys", "other")
+            #expect(other.exit == 64 && other.errors.contains("portal"))
+        }
+        try await withSignature(.hmac, Signature(lines: ["key-id: k1"])) { bank, _ in
+            let none = try await bank.countersign("keys")
+            #expect(none.exit == 64 && none.errors.contains("no challenge signs with a key pair"))
+        }
+    }
 }
 
 extension JSON {
