@@ -265,7 +265,9 @@ package final class Exchange {
             let cookies = fields.hasCookies ? fields.cookies(for: target, to: client.plan.base.origin, now: now) : nil
             caller.writeFields(into: head, overriddenBy: fields, cookies: cookies)
             fields.write(into: head, keepingCredentials: request.keepsCredentials)
-            if fields.hasSigners, !request.keepsCredentials, let error = sign(by: fields, of: client, into: head) {
+            if fields.hasSigners, !request.keepsCredentials,
+                let error = sign(request, by: fields, of: client, into: head)
+            {
                 return abort(error)
             }
             guard head.isComplete else { throw .badFunctionArgument }
@@ -290,7 +292,7 @@ package final class Exchange {
 
     /// Appends the signed fields to the request after all others. Returns an error if signing is not possible.
     private func sign(
-        by fields: SessionFields, of client: UpstreamClient, into head: FieldSink
+        _ request: ExchangeRequest, by fields: SessionFields, of client: UpstreamClient, into head: FieldSink
     ) -> ExchangeError? {
         let read = body.readings.map { SigningRequest.Body.read($0) } ?? .unread
         do throws(LoginFailure) {

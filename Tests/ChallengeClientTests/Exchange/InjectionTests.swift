@@ -286,30 +286,21 @@ struct InjectionTests {
     }
 }
 
-/// Signs with the target, and with the body as its own digest.
+/// Signs with the target, and with the body itself.
 private final class NotingSigner: RequestSigner {
     let names: [HTTPField.Name] = [HTTPField.Name("X-Signed")].compactMap(\.self)
     let learnsFrom: [HTTPField.Name]? = []
 
     func learn(status: Int, fields: HTTPFields, target: String) {}
 
-    func bodyDigest(for target: String) -> (any RunningDigest)? { WholeBody() }
+    func bodyReader(for target: String) -> (any BodyReader)? { BodyContent() }
 
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
-        guard case .digests(let digests) = request.body, let digest = digests.first, let name = names.first else {
+        guard case .read(let readings) = request.body, let reading = readings.first, let name = names.first else {
             return SignedFields()
         }
-        return SignedFields([InjectedField(name: name, value: Secret(Array("\(request.target) ".utf8) + digest.bytes))])
+        return SignedFields([InjectedField(name: name, value: Secret(Array("\(request.target) ".utf8) + reading.bytes))])
     }
-}
-
-/// A digest that is the text itself.
-private final class WholeBody: RunningDigest {
-    let algorithm = DigestAlgorithm.sha256
-    private var bytes: [UInt8] = []
-
-    func update(_ piece: ArraySlice<UInt8>) { bytes += piece }
-    func finish() -> [UInt8] { bytes }
 }
 
 extension String {
