@@ -47,12 +47,12 @@ extension Exchange {
     }
 
     /// Returns the form of the body, by the fields that the caller sends.
-    private func bodyForm(_ fields: SessionFields) throws(InjectionFault) -> BodyForm {
+    private func bodyForm(_ fields: SessionFields) throws(InjectionFault) -> BodyFormat {
         let head = runtime.head
         head.begin(request.methodName.utf8.span, target)
         defer { head.reset() }
         caller?.writeFields(into: head, overriddenBy: fields, cookies: nil)
-        return try BodyForm.of(head)
+        return try BodyFormat.of(head)
     }
 
     // MARK: Answers

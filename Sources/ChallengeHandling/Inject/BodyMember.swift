@@ -45,7 +45,7 @@ struct BodyMember: Sendable {
 }
 
 /// Form of a request's body, as its fields tell.
-package enum BodyForm: Sendable, Equatable {
+package enum BodyFormat: Sendable, Equatable {
     /// JSON: `application/json`, or a type that ends in `+json` (RFC 6839 §3.1).
     case json
     /// `application/x-www-form-urlencoded`.
@@ -55,7 +55,7 @@ package enum BodyForm: Sendable, Equatable {
     ///
     /// A secret is put nowhere where two readers could disagree about its place: one `Content-Type`, no content coding,
     /// UTF-8, and no field with a digest of the body.
-    package static func of(_ fields: any SigningFields) throws(InjectionFault) -> BodyForm {
+    package static func of(_ fields: any SigningFields) throws(InjectionFault) -> BodyFormat {
         let codings = fields.values(of: .contentEncoding)
         guard codings.allSatisfy({ $0.isEmpty || $0.lowercased() == "identity" }) else {
             throw InjectionFault(

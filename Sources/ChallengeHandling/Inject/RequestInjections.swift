@@ -151,7 +151,7 @@ package final class RequestInjections: Sendable {
     // MARK: Body
 
     /// Returns `body` with the values in place; throws if there is not exactly one place for each.
-    package func changed(_ body: [UInt8], form: BodyForm) throws(InjectionFault) -> Secret {
+    package func changed(_ body: [UInt8], form: BodyFormat) throws(InjectionFault) -> Secret {
         guard body.count <= Self.bodyLimit else { throw .bodyTooLong }
         switch form {
         case .json: return try JSONSplicer.spliced(body, members)

@@ -299,7 +299,8 @@ private final class NotingSigner: RequestSigner {
         guard case .read(let readings) = request.body, let reading = readings.first, let name = names.first else {
             return SignedFields()
         }
-        return SignedFields([InjectedField(name: name, value: Secret(Array("\(request.target) ".utf8) + reading.bytes))])
+        return SignedFields([InjectedField(name: name, value: Secret(Array("\(request.target) ".utf8) + reading.bytes))]
+        )
     }
 }
 

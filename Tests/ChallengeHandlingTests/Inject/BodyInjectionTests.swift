@@ -11,7 +11,7 @@ import Testing
 @Suite("Values of a credential in JSON bodies and forms")
 struct BodyInjectionTests {
     private func changed(
-        _ body: String, _ members: [(String, String)] = [("/api_key", "k\"1")], form: BodyForm = .json
+        _ body: String, _ members: [(String, String)] = [("/api_key", "k\"1")], form: BodyFormat = .json
     ) throws -> String {
         let members = try members.map { pointer, value in
             BodyMember(names: try #require(JSONPointer(pointer)).names, value: Secret(value))
@@ -194,16 +194,16 @@ struct BodyFormTests {
         }
     }
 
-    private func form(_ fields: (String, String)...) -> BodyForm? { try? BodyForm.of(Fields(fields)) }
+    private func form(_ fields: (String, String)...) -> BodyFormat? { try? BodyFormat.of(Fields(fields)) }
 
     @Test(
         "JSON and forms are told by their type",
         arguments: [
-            ("application/json", BodyForm.json), ("Application/JSON; charset=UTF-8", .json),
+            ("application/json", BodyFormat.json), ("Application/JSON; charset=UTF-8", .json),
             ("application/vnd.api+json", .json),
             ("application/x-www-form-urlencoded", .parameters), ("application/json ;x=y", .json),
         ])
-    func known(type: String, wanted: BodyForm) {
+    func known(type: String, wanted: BodyFormat) {
         #expect(form(("Content-Type", type)) == wanted)
         #expect(form(("content-type", type), ("Content-Encoding", "identity")) == wanted)
     }
