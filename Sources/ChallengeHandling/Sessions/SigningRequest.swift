@@ -75,17 +75,36 @@ public protocol SigningFields: AnyObject {
 }
 
 extension SigningFields {
+    /// Returns the values of the fields of that name as they are sent, joined by commas (RFC 9110 §5.3).
+    func bytes(of name: HTTPField.Name) -> [UInt8] {
+        var joined: [UInt8] = []
+        var isFirst = true
+        let wanted = Array(name.canonicalName.utf8)
+        forEach { name, value in
+            guard Self.matches(name, wanted) else { return }
+            if !isFirst { joined += ", ".utf8 }
+            isFirst = false
+            for index in value.indices { joined.append(value[index]) }
+        }
+        return joined
+    }
+
+    private static func matches(_ name: Span<UInt8>, _ wanted: [UInt8]) -> Bool {
+        guard name.count == wanted.count else { return false }
+        for index in name.indices {
+            let byte = name[index]
+            let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+            guard wanted[index] == (isCapital ? byte | 0x20 : byte) else { return false }
+        }
+        return true
+    }
+
     /// Returns the values of the fields of that name, in order.
     public func values(of name: HTTPField.Name) -> [String] {
         var values: [String] = []
         let wanted = Array(name.canonicalName.utf8)
         forEach { name, value in
-            guard name.count == wanted.count else { return }
-            for index in name.indices {
-                let byte = name[index]
-                let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
-                guard wanted[index] == (isCapital ? byte | 0x20 : byte) else { return }
-            }
+            guard Self.matches(name, wanted) else { return }
             var bytes: [UInt8] = []
             for index in value.indices { bytes.append(value[index]) }
             values.append(String(decoding: bytes, as: UTF8.self))

@@ -85,7 +85,8 @@ struct AWSLoginTests {
     }
 
     @Test(
-        "a refusal that is not about the token latches nothing", arguments: ["AccessDenied", "Throttling", "", "<x>"])
+        "a refusal that is not about the token latches nothing",
+        arguments: ["AccessDenied", "Throttling", "InvalidIdentityToken", "", "<x>"])
     func unknown(code: String) async throws {
         let latches = LocalGate()
         let answer = "<ErrorResponse><Error><Code>\(code)</Code></Error></ErrorResponse>"
@@ -115,6 +116,17 @@ struct AWSLoginTests {
         #expect(rig.steps.first?.hasPrefix("clock: this machine's is 1200 s behind the server's") == true)
     }
 
+    @Test(
+        "a role's request is signed in the region of the service's name",
+        arguments: [
+            ("https://sts.amazonaws.com/", "us-east-1"), ("https://sts.eu-west-1.amazonaws.com/", "eu-west-1"),
+            ("https://sts.cn-north-1.amazonaws.com.cn/", "cn-north-1"), ("https://sts.example.com/", "r"),
+            ("http://127.0.0.1:1/", "r"),
+        ])
+    func region(url: String, expected: String) throws {
+        #expect(AWSRoleLogin.region(of: try #require(WebURL(url)), or: "r") == expected)
+    }
+
     @Test("a request that is refused for its time once more latches nothing")
     func clockTwice() async throws {
         let answer =
@@ -139,7 +151,7 @@ struct AWSLoginTests {
             status: 403, fields: [.date: "Sat, 21 Nov 2026 15:40:00 GMT"],
             body: Array("<Error><Code>RequestTimeTooSkewed</Code></Error>".utf8),
             url: WebURL(origin: Self.upstream, path: "/"))
-        #expect(AWSDetector().examine(response, hasSession: true) == .stale)
+        #expect(AWSDetector().examine(response, hasSession: true) == .challenged())
         #expect(AWSDetector().examine(response, hasSession: false) == .pass)
         let rig = rig([])
         _ = try await rig.logIn(login(clock: clock, challenge: response))
@@ -171,7 +183,7 @@ struct AWSLoginTests {
         let url = WebURL(origin: Self.upstream, path: "/")
         for status in [400, 403] {
             let response = ExaminedResponse(status: status, body: Array(body.utf8), url: url)
-            #expect(AWSDetector().examine(response, hasSession: true) == (isStale ? .stale : .pass))
+            #expect(AWSDetector().examine(response, hasSession: true) == (isStale ? .challenged() : .pass))
         }
         let success = ExaminedResponse(status: 200, body: Array(body.utf8), url: url)
         #expect(AWSDetector().examine(success, hasSession: true) == .pass)

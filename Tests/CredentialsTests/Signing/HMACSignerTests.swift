@@ -107,6 +107,18 @@ struct HMACSignerTests {
         #expect(try signer.sign(request).value("X-Signature") != nil)
     }
 
+    @Test("a field is signed as it is sent, several of a name joined, and none of another proxy's")
+    func ownFields() throws {
+        let signer = try signer(settings("{header:x-a}"))
+        let one = try signer.sign(.sent("GET", "/", ["X-A": "1", "x-a": "2"], at: Self.now, to: signer))
+        let two = try signer.sign(.sent("GET", "/", ["X-A": "1, 2"], at: Self.now, to: signer))
+        #expect(one.value("X-Signature") == two.value("X-Signature"))
+        var request = SigningRequest.sent(at: Self.now, to: signer)
+        request.fields = nil
+        let failure = #expect(throws: LoginFailure.self) { try signer.sign(request) }
+        #expect(failure?.code == .unsignable)
+    }
+
     @Test("each request has a nonce of its own, a random UUID")
     func nonces() throws {
         let signer = try signer(settings("{nonce}", ["A": "{signature}", "B": "{nonce}"]))

@@ -20,13 +20,15 @@ enum AWSBodyDigest {
         if let own = canonical.ownDigest { return try checked(own, for: signer) }
         if case .none = request.body { return ofNothing }
         if let digest = request.body.bytes(.digest(.sha256)) { return Array(Hex.encode(digest).utf8) }
-        if signer.leavesBodiesUnsigned || signer.service.isStore && request.origin.scheme == .https { return unsigned }
+        if signer.leavesBodiesUnsigned || signer.service.takesUnsignedBodies && request.origin.scheme == .https {
+            return unsigned
+        }
         throw LoginFailure(
             .bodyTooLong, challenge: signer.challenge,
             detail:
                 "The signature for \(signer.service.name) covers the whole body, and this one is longer than what is kept "
                 + "before it is sent. Raise `replay` of the upstream"
-                + (signer.service.isStore ? ", use https:// there, or set `payload: unsigned`." : "."))
+                + (signer.service.takesUnsignedBodies ? ", use https:// there, or set `payload: unsigned`." : "."))
     }
 
     /// Returns the digest that the caller has sent, which the server compares with the body.

@@ -21,12 +21,15 @@ struct AWSDetector: ChallengeDetector {
         "application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1", "application/xml", "text/xml",
     ]
 
-    /// Returns `stale` if the time or the key of the signature is refused.
+    /// Returns `challenged` if the time or the key of the signature is refused.
+    ///
+    /// Not `stale`, which is answered again and again: another key may have expired as well, or the time be right.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard hasSession, response.status == 400 || response.status == 403 else { return .pass }
         guard let body = response.body else { return .needsBody }
         let fault = AWSFault(body)
-        return fault.isOfTime || fault.isOfExpiry ? .stale : .pass
+        guard fault.isOfTime || fault.isOfExpiry, !AWSSigner.isSigned(response.url.target) else { return .pass }
+        return .challenged()
     }
 
     /// Returns the server's word for the refusal.
@@ -61,6 +64,9 @@ struct AWSFault {
         code.map(Self.times.contains) == true || message.contains("Signature expired")
             || message.contains("Signature not yet current")
     }
+
+    /// True if the signature names another service or region than the server's, which says nothing of the key.
+    var isOfScope: Bool { message.contains("scoped to") }
 
     /// True if the temporary key has expired.
     var isOfExpiry: Bool { code.map(Self.expired.contains) == true }

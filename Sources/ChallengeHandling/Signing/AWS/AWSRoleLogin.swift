@@ -20,8 +20,10 @@ struct AWSRoleLogin {
     typealias Key = (keys: AWSKeys, expiresAt: Int64)
 
     /// Codes that reject the credential's value.
+    ///
+    /// `InvalidIdentityToken` is none: it also means that the issuer's keys could not be fetched for the moment.
     private static let rejections: Set<String> = [
-        "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "InvalidIdentityToken",
+        "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     ]
@@ -38,6 +40,14 @@ struct AWSRoleLogin {
         return try await key(in: response)
     }
 
+    /// Returns the region that the service signs in: that of its name, and for the global name the first of all.
+    static func region(of url: WebURL, or region: String) -> String {
+        let labels = url.origin.host.split(separator: ".")
+        if url.origin.host == "sts.amazonaws.com" { return "us-east-1" }
+        guard labels.count >= 4, labels[0] == "sts", labels[2] == "amazonaws" else { return region }
+        return String(labels[1])
+    }
+
     private func fault(_ response: SideResponse) -> AWSFault? {
         (200..<300).contains(response.status) ? nil : AWSFault(response.body)
     }
@@ -48,7 +58,8 @@ struct AWSRoleLogin {
         if role.proof == .accessKey {
             let keys = try AWSKeys(use.credential, for: challenge)
             let signer = AWSSigner(
-                keys, AWSService("sts", region: region), challenge: challenge, digests: digests, clock: clock)
+                keys, AWSService("sts", region: Self.region(of: role.url, or: region)), challenge: challenge,
+                digests: digests, clock: clock)
             try request.sign(by: signer, digests: digests, now: conversation.now())
         }
         do throws(SideRequestError) {
@@ -81,7 +92,7 @@ struct AWSRoleLogin {
             let word = fault.code.map { " (\($0))" } ?? ""
             conversation.report(ConversationStep(challenge: challenge, text: "role: \(response.status)\(word)"))
             let retryAt = Moment.retry(after: response.fields, now: conversation.now())
-            if !fault.isOfTime, let code = fault.code, Self.rejections.contains(code) {
+            if !fault.isOfTime, !fault.isOfScope, let code = fault.code, Self.rejections.contains(code) {
                 throw await use.reject(.rejected, serverWait: retryAt, in: conversation)
             }
             throw LoginFailure(

@@ -17,13 +17,18 @@ package struct AWSService: Sendable, Hashable {
     }
 
     /// Services that store objects, whose keys are paths: they decode a path once, and never normalise it.
-    private static let stores: Set<String> = ["s3", "s3-object-lambda", "s3-outposts"]
+    private static let stores: Set<String> = ["s3", "s3-object-lambda", "s3-outposts", "s3express"]
 
     /// True if the service stores objects.
     ///
-    /// Its signature covers the path as it is sent; every other service normalises the path and encodes it twice. Only this one
-    /// takes a body without a digest.
+    /// Its signature covers the path as it is sent; every other service normalises the path and encodes it twice.
     var isStore: Bool { Self.stores.contains(name) }
+
+    /// True if the service demands the body's digest as a field.
+    var wantsDigestField: Bool { isStore || name == "aoss" || name == "vpc-lattice-svcs" }
+
+    /// True if the service takes a body without a digest.
+    var takesUnsignedBodies: Bool { isStore || name == "vpc-lattice-svcs" }
 
     /// Returns whether `text` can be a part of the scope of a signature.
     static func isScopePart(_ text: String) -> Bool {

@@ -104,7 +104,7 @@ extension AWSSignature {
         settings.payload = aws[Keys.payload]
         settings.role = role
         settings.registry = aws[Keys.registry]
-        if settings.payload == .unsigned, !settings.service.isStore {
+        if settings.payload == .unsigned, !settings.service.takesUnsignedBodies {
             aws.written(Keys.payload)?.report("belongs to the service s3: every other one requires signed bodies")
         }
         if settings.registry != nil, name != "ecr", name != "ecr-public" {

@@ -23,7 +23,7 @@ final class AWSSigner: RequestSigner {
     ) {
         self.keys = keys
         self.service = service
-        self.leavesBodiesUnsigned = leavesBodiesUnsigned && service.isStore
+        self.leavesBodiesUnsigned = leavesBodiesUnsigned && service.takesUnsignedBodies
         self.challenge = challenge
         self.digests = digests
         self.clock = clock
@@ -80,7 +80,7 @@ private final class AWSSignerView: SignerView {
         var canonical = AWSCanonicalRequest(request)
         let body = try AWSBodyDigest.digest(of: request, canonical, for: signer)
         var added: [(name: StaticString, value: [UInt8])] = [("X-Amz-Date", Array(time.text.utf8))]
-        if signer.service.isStore, canonical.ownDigest == nil { added.append(("X-Amz-Content-Sha256", body)) }
+        if signer.service.wantsDigestField, canonical.ownDigest == nil { added.append(("X-Amz-Content-Sha256", body)) }
         if let token = signer.keys.token { added.append(("X-Amz-Security-Token", token.revealBytes())) }
         for field in added { canonical.add("\(field.name)".lowercased(), field.value) }
         writeAuthorization(of: request, canonical, body: body)

@@ -85,13 +85,24 @@ final class HMACSigner: RequestSigner {
             switch part {
             case .base64(let parts): text.append(try bytes(of: parts, values).finish().base64())
             case .constant(let secret): text.append(secret)
-            case .field(let name): text.append(values.request.fields?.values(of: name).joined(separator: ", ") ?? "")
+            case .field(let name):
+                guard let fields = values.request.fields else { throw otherProxysFields }
+                text.append(fields.bytes(of: name))
             case .value(let value):
                 guard let bytes = values.bytes(of: value) else { throw bodyTooLong }
                 text.append(bytes)
             }
         }
         return text
+    }
+
+    /// Failure of an auth request, whose fields another program sends.
+    private var otherProxysFields: LoginFailure {
+        LoginFailure(
+            .unsignable, challenge: challenge,
+            detail:
+                "The signature covers a field of the request, which another proxy sends. Send such requests to a listener "
+                + "that forwards them.")
     }
 
     private var bodyTooLong: LoginFailure {
