@@ -65,7 +65,7 @@ struct ShippedFilesTests {
             .filter { $0.severity == .error }
         #expect(errors.map(\.description) == [])
         let settings = Settings.parse(Array(uncommented.utf8), file: "f", environment: Self.environment).settings
-        #expect(settings?.challenges.count == 9)
+        #expect(settings?.challenges.count == 11)
     }
 
     private func text() throws -> String { try String(contentsOfFile: path("countersign"), encoding: .utf8) }

@@ -37,15 +37,14 @@ struct CarriedSessions {
         hasRetriedEmpty = false
     }
 
-    /// Releases the state of a running exchange. Returns true if the request was signed.
-    mutating func end() -> Bool {
+    /// Releases the state of a running exchange.
+    mutating func end() {
         refusedSlot = nil
         route = nil
         if !unverifiedSessions.isEmpty { unverifiedSessions = [] }
-        guard examinedFields != nil else { return false }
+        guard examinedFields != nil else { return }
         examinedFields = nil
         checks = []
-        return true
     }
 
     // MARK: Sending

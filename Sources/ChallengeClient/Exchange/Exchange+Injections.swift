@@ -61,7 +61,7 @@ extension Exchange {
     func cleanHead(of transfer: Transfer, by values: RequestInjections, at client: UpstreamClient) -> Bool {
         let isPage = values.cleansPages && transfer.isCleanablePage
         injected.beginPage(isPage ? values.cleaner.bodyCleaner() : nil)
-        let isValid = transfer.changeValues { kind, name, value in
+        let isValid = transfer.changeValues(isReasonRemoved: { values.cleaner.finds(in: $0) }) { kind, name, value in
             // Would be wrong for a body in which something is replaced.
             if isPage, kind == .other, name.isDigestOfBody { return .removed }
             return values.cleaner.cleaned(value, kind.cleaned(named: name), base: client.plan.basePath).map {

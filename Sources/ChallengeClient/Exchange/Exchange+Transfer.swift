@@ -18,13 +18,10 @@ extension Exchange: TransferOwner {
         let isAsked = machine.expectsContinue
         let values = isInjected ? sessions.examinedFields?.injections : nil
         transfer.takeInterims { head, bytes in
+            if head.status == 100, isAsked { return caller.exchangeWantsBody() }
             // Only hints, which nobody misses.
             if let values, values.cleaner.finds(in: bytes) { return }
-            if head.status == 100, isAsked {
-                caller.exchangeWantsBody()
-            } else {
-                caller.exchangeDelivers(interim: head, in: bytes)
-            }
+            caller.exchangeDelivers(interim: head, in: bytes)
         }
     }
 

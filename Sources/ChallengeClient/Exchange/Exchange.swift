@@ -193,7 +193,7 @@ package final class Exchange {
         if machine.hasOutcomes { reportOutcomes() }
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
-        if sessions.end() { body.forgetReadings() }
+        sessions.end()
         if isInjected { endInjection() }
         finding = Finding()
     }
@@ -223,6 +223,9 @@ package final class Exchange {
         let now = runtime.wallClock()
         let fields = sessions.load(
             from: runtime.gate, now: now, omitsConnectionCredential: machine.omitsConnectionCredential)
+        if route.hasLoginsAhead, let slot = route.ended(for: request, carrying: sessions) {
+            return perform(machine.sessionIsOver(slot, login: route.slots[slot].key.challenge))
+        }
         if !client.plan.carriesSecrets, !fields.isEmpty { return abort(.plaintext(of: client.plan)) }
         if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
         request.expectsContinue = machine.expectsContinue

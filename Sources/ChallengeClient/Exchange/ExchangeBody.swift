@@ -31,6 +31,7 @@ struct ExchangeBody: ~Copyable {
             return
         }
         isUsed = true
+        forgetReadings()
         let keeping = tiers.keeping(
             bodyOf: request, mayNeedAgain: mayNeedAgain, isReadFirst: isReadFirst, spool: spool)
         isTooLong = keeping.isTooLong

@@ -92,6 +92,17 @@ package struct ExchangeError: Error, Sendable, Equatable {
                     """))
     }
 
+    /// Returns the error for a session of `login` that was over before it could be used.
+    static func expiredAtOnce(_ login: String) -> ExchangeError {
+        ExchangeError(
+            LoginFailure(
+                .failed, challenge: login,
+                detail: """
+                    The login \(login) established a session that has expired already. Check the clocks of this machine and \
+                    the server.
+                    """))
+    }
+
     /// Returns the error for a server that failed to authenticate itself (RFC 4559 §5).
     static func unverified(by fault: String, of plan: UpstreamPlan) -> ExchangeError {
         ExchangeError(

@@ -92,14 +92,16 @@ package struct ExchangeMachine: ~Copyable {
             return .logIn(slot: slot)
         }
         // Another login would have the same result, without end.
-        return sessionFailed(
-            ExchangeError(
-                LoginFailure(
-                    .failed, challenge: session.login,
-                    detail: """
-                        The login \(session.login) established a session that has expired already. Check the clocks of this \
-                        machine and the server.
-                        """)))
+        return sessionFailed(.expiredAtOnce(session.login))
+    }
+
+    /// Requests a session that has ended before the request was sent with it, while its body was read or an answer came.
+    package mutating func sessionIsOver(_ slot: Int, login: String) -> BeginAction {
+        guard case .sending = state else { return misused("sessionIsOver", .wait) }
+        state = .waiting(slot: slot)
+        guard rounds < Self.maxRounds else { return sessionFailed(.expiredAtOnce(login)) }
+        rounds += 1
+        return .logIn(slot: slot)
     }
 
     /// Ends the exchange because no session is available.

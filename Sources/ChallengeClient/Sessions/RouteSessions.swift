@@ -31,6 +31,8 @@ package final class RouteSessions {
     package let slots: [Slot]
     /// True if bodies may be needed again: a login answers challenges, or a signature depends on the body.
     let mayNeedBodies: Bool
+    /// True if a session is required before anything is sent.
+    let hasLoginsAhead: Bool
     /// True if a session changes bodies, which are then read whole first.
     let changesBodies: Bool
     /// The responses that any login examines.
@@ -61,6 +63,7 @@ package final class RouteSessions {
         connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
         mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
         changesBodies = slots.contains { $0.login.changesBodies }
+        hasLoginsAhead = slots.contains { $0.login.isAhead }
         filter = slots.compactMap(\.login.trigger.detector).reduce(.statusesOfChallenges) { $0.union($1.filter) }
         noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
         fields = noFields
@@ -157,6 +160,16 @@ enum LoginTiming {
 }
 
 extension RouteSessions {
+    /// Returns the first slot whose session every request needs, and which has ended since it was last looked for.
+    func ended(for request: ExchangeRequest, carrying sessions: CarriedSessions) -> Int? {
+        for slot in slots.indices where generations[slot] == 0 && slots[slot].login.isAhead {
+            if sessions.isTrying(slot) || sessions.without.contains(slot) { continue }
+            if request.keepsCredentials, slots[slot].login.trigger.detector != nil { continue }
+            return slot
+        }
+        return nil
+    }
+
     /// Returns the first slot whose session must be established before the request is sent.
     ///
     /// Excludes sessions that the exchange tries, and slots that it omits; see `CarriedSessions`.

@@ -63,7 +63,9 @@ package final class SessionFields {
         var kinds: [FieldName] = []
         var otherNames: [[UInt8]] = []
         let connectionNames: [HTTPField.Name] = connection == nil ? [] : [.authorization]
-        for name in fields.map(\.name) + signers.flatMap(\.names) + connectionNames {
+        // A part of a page may begin inside of a value, which is then not found (RFC 9110 §14.2: a range may be ignored).
+        let rangeNames: [HTTPField.Name] = injections?.cleansPages == true ? [.range, .ifRange] : []
+        for name in fields.map(\.name) + signers.flatMap(\.names) + connectionNames + rangeNames {
             let name = Array(name.canonicalName.utf8)
             let kind = FieldName(foldingUnderscoresIn: name.span)
             if kind == .other { otherNames.append(name) } else { kinds.append(kind) }

@@ -152,13 +152,21 @@ package final class Transfer {
         case value([UInt8])
     }
 
-    /// Changes values of the final head. Returns false, and records a fault, if the new head is invalid.
+    /// Changes values of the final head, and removes a reason phrase for which `isReasonRemoved` returns true.
+    ///
+    /// Returns false, and records a fault, if the new head is invalid.
     func changeValues(
+        isReasonRemoved: (_ reason: Span<UInt8>) -> Bool,
         _ change: (_ kind: FieldName, _ name: Span<UInt8>, _ value: Span<UInt8>) -> FieldChange
     ) -> Bool {
         var changed = ByteQueue()
         var copied = 0
         head.withSpan { bytes in
+            let reason = answer.reason
+            if !reason.isEmpty, isReasonRemoved(bytes.extracting(reason.bounds)) {
+                changed.append(bytes.extracting(copied..<reason.start))
+                copied = reason.end
+            }
             for line in answer.fields where line.kind != .contentLength && !line.isHopByHop {
                 let name = bytes.extracting(line.name.bounds)
                 switch change(line.kind, name, bytes.extracting(line.value.bounds)) {

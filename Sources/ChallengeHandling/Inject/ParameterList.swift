@@ -15,7 +15,8 @@ enum ParameterList {
         while start <= range.upperBound {
             var end = start
             while end < range.upperBound, bytes[end] != UInt8(ascii: "&") { end += 1 }
-            if !names.contains(where: { isNamed($0, bytes, start..<end) }) { body(start..<end) }
+            // An empty one has no name to compare: a form of nothing but separators takes no longer than others.
+            if start == end || !names.contains(where: { isNamed($0, bytes, start..<end) }) { body(start..<end) }
             start = end + 1
         }
     }

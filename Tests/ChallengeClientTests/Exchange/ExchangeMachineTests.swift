@@ -250,6 +250,22 @@ struct ExchangeMachineTests {
         expect(machine.bodyRead(.lost), .refuse)
     }
 
+    @Test("a session that ends before the request is sent with it is established again, but not without end")
+    func sessionIsOver() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        machine.bodyIsUnread()
+        expect(machine.bodyRead(.done), .send)
+        for _ in 0..<Machine.maxRounds {
+            expect(machine.sessionIsOver(1, login: "key"), .logIn(slot: 1))
+            expect(machine.state, .waiting(slot: 1))
+            expect(machine.sessionReady(.init(isNew: false), missing: nil), .send)
+        }
+        let last = machine.sessionIsOver(1, login: "key")
+        guard case .fail = last else { return #expect(Bool(false), "\(last)") }
+        expect(machine.state, .ended)
+    }
+
     @Test(
         "an upstream that says 100 honors an expectation, one that lets the wait pass does not, and each is asked once")
     func expectation() {

@@ -97,6 +97,63 @@ struct InjectionTests {
         #expect(rig.stream?.isBodyComplete == true || rig.stream?.transfer.upload.isComplete == true)
     }
 
+    @Test("a session that ends while the body is read is established again, and nothing is sent without the value")
+    func sessionEnds() throws {
+        let rig = try rig(Self.values(body: true))
+        rig.post(#"{"key":"mine"}"#, isComplete: false)
+        #expect(rig.caller.takeEvents() == ["wants body"])
+        rig.services.gate.change { _ = $0.sessions.drop { _ in true } }
+        rig.exchange.receiveBodyEnd()
+        rig.settle()
+        // Nobody knows the credential here.
+        #expect(rig.sendings == 0)
+        #expect(rig.exchange.awaitedLogin == "key")
+    }
+
+    @Test("the digest of one body is not taken for that of the next, if the first one was never signed")
+    func digestOfAnother() {
+        var body = ExchangeBody()
+        func begin(_ text: String) {
+            let request = ExchangeRequest(method: .post, framing: .length(UInt64(text.utf8.count)))
+            body.begin(request, keeping: ReplayTiers(memory: 1024), mayNeedAgain: true, spool: nil)
+            body.append(text.utf8.span)
+            body.complete()
+        }
+        begin("one")
+        let isRead = body.beginReading(by: [BodyContent()])
+        let step = body.readMore()
+        #expect(isRead && step == .done)
+        #expect(body.readings == [BodyReading(.content, Array("one".utf8))])
+        begin("two")
+        #expect(body.readings == nil)
+    }
+
+    @Test("a reason phrase that holds a value is left out")
+    func reason() throws {
+        let rig = try rig(Self.values(query: true))
+        rig.get()
+        rig.stream?.answerWhole("404 No handler for /?api_key=s3cr3t-key")
+        rig.settle()
+        #expect(rig.caller.takeEvents().allSatisfy { !$0.contains(Self.secret) })
+    }
+
+    @Test("no part of a page is asked for where pages are cleaned")
+    func ranges() {
+        let session = { (cleans: Bool) in
+            var session = Session()
+            session.injections = Self.values(query: true, cleansPages: cleans)
+            return SessionFields([session], limitsCodings: false)
+        }
+        let names = ["Range", "If-Range", "If_Range"].map { Array($0.utf8) }
+        for name in names {
+            let kind = FieldName(foldingUnderscoresIn: name.span)
+            let (isLeftOut, isKept) = (
+                session(true).override(kind, named: name.span), !session(false).override(kind, named: name.span)
+            )
+            #expect(isLeftOut && isKept)
+        }
+    }
+
     @Test("a chunked body becomes one of known length, and an empty one stays empty")
     func chunked() throws {
         let first = try rig(Self.values(body: true))
