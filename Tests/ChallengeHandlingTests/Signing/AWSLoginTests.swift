@@ -151,7 +151,7 @@ struct AWSLoginTests {
             status: 403, fields: [.date: "Sat, 21 Nov 2026 15:40:00 GMT"],
             body: Array("<Error><Code>RequestTimeTooSkewed</Code></Error>".utf8),
             url: WebURL(origin: Self.upstream, path: "/"))
-        #expect(AWSDetector().examine(response, hasSession: true) == .challenged())
+        #expect(AWSDetector().examine(response, hasSession: true) == .stale)
         #expect(AWSDetector().examine(response, hasSession: false) == .pass)
         let rig = rig([])
         _ = try await rig.logIn(login(clock: clock, challenge: response))
@@ -160,6 +160,33 @@ struct AWSLoginTests {
             rig.steps == [
                 "clock: this machine's is 1200 s ahead of the server's, whose time is signed from now on; set the clock"
             ])
+    }
+
+    @Test("a time that is refused again although the clocks agree ends the login, and says that the key is fine")
+    func sameClock() async throws {
+        let clock = AWSClock()
+        let response = ExaminedResponse(
+            status: 403, fields: [.date: "Sat, 21 Nov 2026 15:40:00 GMT"],
+            body: Array("<Error><Code>RequestTimeTooSkewed</Code></Error>".utf8),
+            url: WebURL(origin: Self.upstream, path: "/"))
+        _ = try await rig([]).logIn(login(clock: clock, challenge: response))
+        let failure = await rig([]).lose(try login(clock: clock, challenge: response))
+        #expect(failure.code == .failed && failure.detail.contains("the key was not rejected"))
+        let undated = ExaminedResponse(
+            status: 403, body: response.body, url: WebURL(origin: Self.upstream, path: "/"))
+        let unknown = await rig([]).lose(try login(challenge: undated))
+        #expect(unknown.code == .failed)
+    }
+
+    @Test("a key that the server calls expired is looked up once, and again after a minute at the earliest")
+    func expiredKey() async throws {
+        let clock = AWSClock()
+        let response = ExaminedResponse(
+            status: 400, body: Array("<Error><Code>ExpiredToken</Code></Error>".utf8),
+            url: WebURL(origin: Self.upstream, path: "/"))
+        _ = try await rig([]).logIn(login(clock: clock, challenge: response))
+        let failure = await rig([]).lose(try login(clock: clock, challenge: response))
+        #expect(failure.code == .failed && failure.retryAt == LoginRig.now + 60_000)
     }
 
     @Test(
@@ -183,7 +210,7 @@ struct AWSLoginTests {
         let url = WebURL(origin: Self.upstream, path: "/")
         for status in [400, 403] {
             let response = ExaminedResponse(status: status, body: Array(body.utf8), url: url)
-            #expect(AWSDetector().examine(response, hasSession: true) == (isStale ? .challenged() : .pass))
+            #expect(AWSDetector().examine(response, hasSession: true) == (isStale ? .stale : .pass))
         }
         let success = ExaminedResponse(status: 200, body: Array(body.utf8), url: url)
         #expect(AWSDetector().examine(success, hasSession: true) == .pass)

@@ -178,10 +178,11 @@ struct AWSSignerTests {
         let response = ExaminedResponse(
             status: 403, fields: [.date: "Fri, 24 May 2013 00:20:00 GMT"],
             url: WebURL(origin: Origin(scheme: .https, host: "b"), path: "/"))
-        #expect(clock.learn(from: response, now: Self.storeTime) == 1_200_000)
+        #expect(clock.learn(from: response, now: Self.storeTime) && clock.difference == 1_200_000)
         let request = SigningRequest.sent("GET", "/", ["Host": "b"], at: Self.storeTime, to: signer)
         #expect(try signer.sign(request).value("x-amz-date") == "20130524T002000Z")
-        #expect(clock.learn(from: response, now: Self.storeTime + 1_190_000) == nil)
+        #expect(!clock.learn(from: response, now: Self.storeTime))
+        #expect(clock.learn(from: response, now: Self.storeTime + 1_190_000))
         #expect(clock.serverTime(at: 5) == 5)
     }
 

@@ -5,30 +5,42 @@ internal import Basics
 internal import HTTPTypes
 internal import Synchronization
 
-/// Difference between the server's clock and this machine's, learned from a response that refuses a signature's time.
+/// Difference between the server's clock and this machine's, learned from a response that refuses a signature's time, and the
+/// last time at which a key was called expired.
 ///
 /// Shared by all workers; kept until the configuration is loaded again.
 final class AWSClock: Sendable {
     /// Differences below this, in milliseconds, are delays.
     private static let tolerance: Int64 = 30_000
 
-    private let difference = Atomic<Int64>(0)
+    /// Time in which a key is not renewed a second time because the server calls it expired, in milliseconds.
+    private static let renewalPause: Int64 = 60_000
+
+    private let known = Atomic<Int64>(0)
+    private let renewedAt = Atomic<Int64>(.min)
 
     init() {}
 
+    /// Milliseconds by which the server's clock is ahead of this machine's; negative if it is behind.
+    var difference: Int64 { known.load(ordering: .relaxed) }
+
     /// Returns the server's time at `now`, both in milliseconds since 1970.
-    func serverTime(at now: Int64) -> Int64 {
-        now.saturatingAdd(difference.load(ordering: .relaxed))
+    func serverTime(at now: Int64) -> Int64 { now.saturatingAdd(difference) }
+
+    /// Takes the server's time from the `Date` of `response`. Returns false if it was known already, or there is none.
+    func learn(from response: ExaminedResponse, now: Int64) -> Bool {
+        guard let date = response.fields[.date].flatMap(Moment.httpDate) else { return false }
+        let found = date.saturatingSubtract(now)
+        let next = found.magnitude >= Self.tolerance.magnitude ? found : 0
+        let before = known.exchange(next, ordering: .relaxed)
+        return next.saturatingSubtract(before).magnitude >= Self.tolerance.magnitude
     }
 
-    /// Takes the server's time from the `Date` of `response`.
-    ///
-    /// Returns the difference in milliseconds if the clocks differ; positive if this machine's is behind.
-    func learn(from response: ExaminedResponse, now: Int64) -> Int64? {
-        guard let date = response.fields[.date].flatMap(Moment.httpDate) else { return nil }
-        let learned = date.saturatingSubtract(now)
-        let differs = learned.magnitude >= Self.tolerance.magnitude
-        difference.store(differs ? learned : 0, ordering: .relaxed)
-        return differs ? learned : nil
+    /// Records that the server calls a key expired. Returns the earliest time of another key if one was obtained just now.
+    func keyExpired(at now: Int64) -> Int64? {
+        let next = renewedAt.load(ordering: .relaxed).saturatingAdd(Self.renewalPause)
+        guard now >= next else { return next }
+        renewedAt.store(now, ordering: .relaxed)
+        return nil
     }
 }

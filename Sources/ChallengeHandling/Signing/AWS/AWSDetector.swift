@@ -21,15 +21,13 @@ struct AWSDetector: ChallengeDetector {
         "application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1", "application/xml", "text/xml",
     ]
 
-    /// Returns `challenged` if the time or the key of the signature is refused.
-    ///
-    /// Not `stale`, which is answered again and again: another key may have expired as well, or the time be right.
+    /// Returns `stale` if the time or the key of the signature is refused. The login ends it if nothing new can be signed.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard hasSession, response.status == 400 || response.status == 403 else { return .pass }
         guard let body = response.body else { return .needsBody }
         let fault = AWSFault(body)
         guard fault.isOfTime || fault.isOfExpiry, !AWSSigner.isSigned(response.url.target) else { return .pass }
-        return .challenged()
+        return .stale
     }
 
     /// Returns the server's word for the refusal.

@@ -29,10 +29,7 @@ struct AWSLogin: SessionLogin {
 
     /// Obtains the key, and returns a session that signs with it.
     func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
-        if let challenge, challenge.body.map({ AWSFault($0).isOfTime }) == true {
-            Self.report(
-                clock.learn(from: challenge, now: conversation.now()), challenge: key.challenge, in: conversation)
-        }
+        if let challenge { try requireChange(after: challenge, conversation) }
         var keys: AWSKeys
         var session = Session()
         if let role = settings.role {
@@ -59,6 +56,30 @@ struct AWSLogin: SessionLogin {
         return session
     }
 
+    /// Learns why the last signature was refused; throws if another one would be refused as well.
+    private func requireChange(
+        after response: ExaminedResponse, _ conversation: Conversation
+    ) throws(LoginFailure) {
+        let fault = AWSFault(response.body ?? [])
+        let now = conversation.now()
+        if fault.isOfTime {
+            let isNew = clock.learn(from: response, now: now)
+            Self.reportClock(clock, isNew: isNew, challenge: key.challenge, in: conversation)
+            guard !isNew else { return }
+            throw LoginFailure(
+                .failed, challenge: key.challenge,
+                detail:
+                    "The server refuses the time of the signature, and its own \"Date\" shows no other. Check the clocks of this "
+                    + "machine and the server; the key was not rejected.")
+        }
+        guard fault.isOfExpiry, let next = clock.keyExpired(at: now) else { return }
+        throw LoginFailure(
+            .failed, challenge: key.challenge,
+            detail:
+                "The server calls the temporary key of the credential \"\(key.credential)\" expired, also after it was looked up "
+                + "again. Store a new one.", retryAt: next)
+    }
+
     /// Takes the server's time from the response to a login's own request, and tells if the clocks differ.
     static func learnClock(
         _ clock: AWSClock, from response: SideResponse, at url: WebURL, challenge: String,
@@ -66,15 +87,19 @@ struct AWSLogin: SessionLogin {
     ) {
         let examined = ExaminedResponse(
             status: response.status, fields: response.fields, method: .post, url: url.withoutQuery)
-        report(clock.learn(from: examined, now: conversation.now()), challenge: challenge, in: conversation)
+        let isNew = clock.learn(from: examined, now: conversation.now())
+        reportClock(clock, isNew: isNew, challenge: challenge, in: conversation)
     }
 
-    private static func report(_ difference: Int64?, challenge: String, in conversation: Conversation) {
+    private static func reportClock(
+        _ clock: AWSClock, isNew: Bool, challenge: String, in conversation: Conversation
+    ) {
+        let seconds = clock.difference.magnitude / 1000
+        let side = clock.difference > 0 ? "behind" : "ahead of"
         let text =
-            difference.map {
-                "clock: this machine's is \($0.magnitude / 1000) s \($0 > 0 ? "behind" : "ahead of") the server's, whose time is "
-                    + "signed from now on; set the clock"
-            } ?? "clock: the server refuses the time, and the clocks do not differ"
+            isNew && seconds > 0
+            ? "clock: this machine's is \(seconds) s \(side) the server's, whose time is signed from now on; set the clock"
+            : "clock: the server refuses the time, and names no other"
         conversation.report(ConversationStep(challenge: challenge, text: text))
     }
 }
