@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import Glibc
+internal import System
 
 /// Lends `body` the address 127.0.0.1 with that port, as C wants it.
 package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
@@ -12,6 +13,15 @@ package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>,
     return unsafe withUnsafePointer(to: &address) { pointer in
         unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
             unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+}
+
+/// How many sockets of this process have one of these ports at either end.
+package func openSockets(at ports: Set<UInt16>) -> Int {
+    (Int32(0)..<8192).count { descriptor in
+        [SocketAddress.local(of: descriptor), SocketAddress.peer(of: descriptor)].contains { address in
+            address?.hostAndPort.map { ports.contains($0.port) } ?? false
         }
     }
 }

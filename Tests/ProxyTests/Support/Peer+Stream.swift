@@ -59,6 +59,3 @@ extension Peer {
         return true
     }
 }
-
-/// How many descriptors this process has open. Other tests run beside, hence a rough number.
-func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) != -1 } }

@@ -3,6 +3,7 @@
 
 import ChallengeClient
 import Proxy
+import TestSupport
 import Testing
 
 @Suite("Tunnels")
@@ -137,10 +138,10 @@ struct TunnelTests {
             proxy.expectNoConnections()
         }
         try round(8)
-        let before = openDescriptors()
+        let before = openSockets(at: [proxy.port, server.port])
         try round(200)
         // Two for each tunnel, if they were left behind.
-        proxy.wait("descriptors") { openDescriptors() < before + 100 }
+        #expect(blockUntil { openSockets(at: [proxy.port, server.port]) < before + 100 })
         #expect(proxy.server.figures.openTunnels == 0)
     }
 
