@@ -69,6 +69,22 @@ struct RecordedLoginTests {
         #expect(login.fields == ["username", "password"])
     }
 
+    @Test("a token is learned only for a field that a configuration can set, with braces before it doubled")
+    func tokenFields() throws {
+        let answer = #"{"token":"abcdef-123456"}"#
+        let post = Entry(method: "POST", url: "/in", json: #"{"user":"ann","password":"Right-horse-7"}"#, page: answer)
+        let fields = [
+            ["Host": "abcdef-123456"], ["a b": "abcdef-123456"], [":path": "/abcdef-123456"],
+            ["X-Lines": "a\nabcdef-123456"],
+        ]
+        for field in fields {
+            let token = try login(post, Entry(url: "/me", fields: field)).token
+            #expect(token == .init(pointer: "/token", field: "authorization", prefix: "Bearer "), "\(field)")
+        }
+        let braced = try login(post, Entry(url: "/me", fields: ["X-Token": "{t}abcdef-123456"]))
+        #expect(try lines(braced).last == "inject: { x-token: \"{{t}}{token}\" }")
+    }
+
     @Test("a form whose values are the page's hidden inputs is learned without them")
     func hidden() throws {
         let page =
@@ -102,6 +118,8 @@ struct RecordedLoginTests {
             ([Entry(method: "POST", url: "/in", json: #"{"auth":{"password":"Right-horse-7"}}"#)], "nested JSON"),
             ([Entry(method: "POST", url: "/in", status: 401, form: "p=Right-horse-7")], "was refused"),
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&p=again")], "is repeated"),
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&client_secret=abc")], "parameter client_secret"),
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&api-key=abc")], "the parameter api-key"),
             ([Entry(url: "/in")], "no request to https://www.example.com carries a password"),
         ]
         for (entries, words) in cases {

@@ -101,19 +101,11 @@ extension Value {
 
     /// Returns the name of a field that a configuration may set.
     package func fieldName(_ text: String) -> HTTPField.Name? {
-        guard let name = HTTPField.Name(text), !text.hasPrefix(":") else {
-            report("\"\(text)\" is not the name of a field")
+        if let fault = InjectedTemplate.fault(ofName: text) {
+            report("\"\(text)\" \(fault)")
             return nil
         }
-        let framing = [
-            "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
-            "transfer-encoding", "upgrade",
-        ]
-        guard !framing.contains(name.canonicalName) else {
-            report("\"\(text)\" belongs to the connection and cannot be set")
-            return nil
-        }
-        return name
+        return HTTPField.Name(text)
     }
 }
 

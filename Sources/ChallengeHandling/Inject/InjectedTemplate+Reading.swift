@@ -5,6 +5,17 @@ internal import HTTPTypes
 package import SettingsReading
 
 extension InjectedTemplate {
+    private static let framing: Set<String> = [
+        "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    ]
+
+    /// Returns the reason why a configuration cannot set a field of that name; nil if it can.
+    package static func fault(ofName text: String) -> String? {
+        guard let name = HTTPField.Name(text), !text.hasPrefix(":") else { return "is not the name of a field" }
+        return framing.contains(name.canonicalName) ? "belongs to the connection and cannot be set" : nil
+    }
+
     private enum Keys {
         static let value = Key<Value?>(required: "value", ValueForm("template") { $0 }, "Value of the field.")
         static let methods = Key(

@@ -68,6 +68,11 @@ package enum FormEncoding {
         return bytes
     }
 
+    /// Returns the bytes of one part of a form or query (WHATWG URL §5.1): as `percentDecoded`, with each `+` as a blank.
+    package static func decodedBytes(_ text: some Collection<UInt8>) -> [UInt8] {
+        percentDecoded(text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
+    }
+
     private static let formSigns = Set("*-._".utf8)
     private static let unreservedSigns = Set("-._~".utf8)
 
@@ -87,7 +92,6 @@ package enum FormEncoding {
     }
 
     private static func decoded(_ text: some Collection<UInt8>) -> String? {
-        let plusAsBlank = text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
-        return String(validating: percentDecoded(plusAsBlank), as: UTF8.self).map(TextRuns.broken)
+        String(validating: decodedBytes(text), as: UTF8.self).map(TextRuns.broken)
     }
 }

@@ -68,23 +68,7 @@ package enum RecordedBody: Sendable, Equatable {
         }
     }
 
-    /// Returns the text of one part of a form (WHATWG URL §5.1).
     private static func decoded(_ text: Substring.UTF8View) -> String {
-        var bytes: [UInt8] = []
-        var rest = text
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
-            case UInt8(ascii: "%"):
-                guard rest.count >= 2, let value = UInt8(String(Substring(rest.prefix(2))), radix: 16) else {
-                    bytes.append(byte)
-                    continue
-                }
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            default: bytes.append(byte)
-            }
-        }
-        return TextRuns.broken(String(decoding: bytes, as: UTF8.self))
+        TextRuns.broken(String(decoding: FormEncoding.decodedBytes(text), as: UTF8.self))
     }
 }

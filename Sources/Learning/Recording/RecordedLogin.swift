@@ -20,7 +20,7 @@ package struct RecordedLogin: Sendable, Equatable {
         package let pointer: String
         /// The field that carries it, as the browser wrote it.
         package let field: String
-        /// The text before it in that field.
+        /// The text before it in that field, as part of a template.
         package let prefix: String
     }
 

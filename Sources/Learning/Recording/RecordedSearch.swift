@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeHandling
 internal import Secrets
+internal import SettingsReading
 
 /// Search of a recording for its login.
 struct RecordedSearch {
@@ -96,8 +98,7 @@ struct RecordedSearch {
                 parameters.append(.init(name: pair.name, template: "{password}"))
             } else if pair.name == user {
                 parameters.append(.init(name: pair.name, template: "{username}"))
-            } else if Self.isConstant(pair.value), !Self.passwordWords.contains(where: pair.name.lowercased().contains)
-            {
+            } else if Self.isConstant(pair.value), !Self.namesSecret(pair.name) {
                 parameters.append(.init(name: pair.name, template: Self.literal(pair.value)))
             } else {
                 throw LearnDefeat(
@@ -134,6 +135,11 @@ struct RecordedSearch {
         }
     }
 
+    /// Returns whether a constant of that name may be a secret, which a configuration may not hold.
+    private static func namesSecret(_ name: String) -> Bool {
+        SecretNames.contains(name) || passwordWords.contains(where: name.lowercased().contains)
+    }
+
     private static func literal(_ value: String) -> String {
         String(value.flatMap { "{}".contains($0) ? [$0, $0] : [$0] })
     }
@@ -144,11 +150,13 @@ struct RecordedSearch {
         let leaves = JSONLeaves(answer, limit: 1024).leaves.filter { $0.text.utf8.count >= 8 }
         for entry in entries[(index + 1)...].prefix(1000) where entry.url.origin == origin {
             for field in entry.fields
-            where !["cookie", "referer", "content-length"].contains(field.name) && !field.name.hasPrefix(":") {
+            where !["cookie", "referer"].contains(field.name) && InjectedTemplate.fault(ofName: field.name) == nil {
                 guard let leaf = leaves.first(where: { field.value.hasSuffix($0.text) }) else { continue }
                 let prefix = String(field.value.dropLast(leaf.text.count))
-                guard prefix.utf8.count <= 32, Self.isConstant(prefix) else { continue }
-                return RecordedLogin.Token(pointer: leaf.pointer, field: field.name, prefix: prefix)
+                guard prefix.utf8.count <= 32, Self.isConstant(prefix), prefix.utf8.allSatisfy(\.isFieldValue) else {
+                    continue
+                }
+                return RecordedLogin.Token(pointer: leaf.pointer, field: field.name, prefix: Self.literal(prefix))
             }
         }
         // Browsers leave `Authorization` out of a recording that is saved without sensitive data.

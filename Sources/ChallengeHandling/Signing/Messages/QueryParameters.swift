@@ -21,26 +21,10 @@ enum QueryParameters {
     /// blanks.
     private static func normalized(_ part: some Collection<UInt8>) -> [UInt8] {
         var encoded: [UInt8] = []
-        for byte in String(decoding: decoded(Array(part)), as: UTF8.self).utf8 {
+        for byte in String(decoding: FormEncoding.decodedBytes(part), as: UTF8.self).utf8 {
             let isPlain = byte.isAlphanumeric || [0x2A, 0x2D, 0x2E, 0x5F].contains(byte)
             if isPlain { encoded.append(byte) } else { encoded += Hex.percentEncoded(byte) }
         }
         return encoded
-    }
-
-    private static func decoded(_ part: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var index = 0
-        while index < part.count {
-            let byte = part[index]
-            index += 1
-            if byte == UInt8(ascii: "%"), index + 1 < part.count, let decoded = Hex.byte(part[index], part[index + 1]) {
-                bytes.append(decoded)
-                index += 2
-            } else {
-                bytes.append(byte == UInt8(ascii: "+") ? .space : byte)
-            }
-        }
-        return bytes
     }
 }
