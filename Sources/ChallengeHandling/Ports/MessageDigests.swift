@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 public import Secrets
 
 /// Hash function of a challenge or a one-time password.
@@ -29,26 +30,49 @@ public protocol MessageDigests: Sendable {
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8]
     /// Returns the authentication code of borrowed bytes, without leaving a copy in memory.
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: Span<UInt8>) -> [UInt8]
+    /// Returns an authenticator that has prepared the key for many messages.
+    func authenticator(_ algorithm: DigestAlgorithm, key: Secret) -> any MessageAuthenticator
 }
 
 extension MessageDigests {
     /// Returns the authentication code of a copy, which is overwritten afterwards.
     public func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: Span<UInt8>) -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(bytes.count)
-        for index in bytes.indices { copy.append(bytes[index]) }
+        var copy = bytes.array
         defer { _ = Secret(taking: &copy) }
         return authenticationCode(algorithm, key: key, of: copy)
     }
 
     /// Returns the digest of a copy, which is overwritten afterwards.
     public func digest(_ algorithm: DigestAlgorithm, of bytes: Span<UInt8>) -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(bytes.count)
-        for index in bytes.indices { copy.append(bytes[index]) }
+        var copy = bytes.array
         defer { _ = Secret(taking: &copy) }
         return digest(algorithm, of: copy)
     }
+
+    /// Returns an authenticator that prepares the key for each message.
+    public func authenticator(_ algorithm: DigestAlgorithm, key: Secret) -> any MessageAuthenticator {
+        PlainAuthenticator(digests: self, algorithm: algorithm, key: key)
+    }
+}
+
+/// Authentication codes with one key, for use by one thread at a time.
+public protocol MessageAuthenticator: AnyObject {
+    /// Returns the authentication code of borrowed bytes (HMAC, RFC 2104).
+    func code(of bytes: Span<UInt8>) -> [UInt8]
+}
+
+private final class PlainAuthenticator: MessageAuthenticator {
+    private let digests: any MessageDigests
+    private let algorithm: DigestAlgorithm
+    private let key: Secret
+
+    init(digests: any MessageDigests, algorithm: DigestAlgorithm, key: Secret) {
+        self.digests = digests
+        self.algorithm = algorithm
+        self.key = key
+    }
+
+    func code(of bytes: Span<UInt8>) -> [UInt8] { digests.authenticationCode(algorithm, key: key, of: bytes) }
 }
 
 /// Incremental digest, for use by one thread at a time.

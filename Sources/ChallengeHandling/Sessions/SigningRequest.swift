@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 public import HTTPTypes
 
 /// Request that is about to be sent, passed to its signer. Valid during the call only.
@@ -52,20 +53,12 @@ extension SigningRequest {
         guard let fields else { return cookies ?? [] }
         var line: [UInt8] = []
         fields.forEach { name, value in
-            guard Self.isCookie(name) else { return }
-            line.reserveCapacity(value.count)
-            for index in value.indices { line.append(value[index]) }
+            if name.isEqual(toLowercase: Self.cookieName) { line += value.array }
         }
         return line
     }
 
     private static let cookieName = Array("cookie".utf8)
-
-    private static func isCookie(_ name: Span<UInt8>) -> Bool {
-        guard name.count == cookieName.count else { return false }
-        for index in name.indices where name[index] | 0x20 != cookieName[index] { return false }
-        return true
-    }
 }
 
 /// Fields of a request that is about to be signed, without a copy.
@@ -81,22 +74,12 @@ extension SigningFields {
         var isFirst = true
         let wanted = Array(name.canonicalName.utf8)
         forEach { name, value in
-            guard Self.matches(name, wanted) else { return }
+            guard name.isEqual(toLowercase: wanted) else { return }
             if !isFirst { joined += ", ".utf8 }
             isFirst = false
-            for index in value.indices { joined.append(value[index]) }
+            joined += value.array
         }
         return joined
-    }
-
-    private static func matches(_ name: Span<UInt8>, _ wanted: [UInt8]) -> Bool {
-        guard name.count == wanted.count else { return false }
-        for index in name.indices {
-            let byte = name[index]
-            let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
-            guard wanted[index] == (isCapital ? byte | 0x20 : byte) else { return false }
-        }
-        return true
     }
 
     /// Returns the values of the fields of that name, in order.
@@ -104,10 +87,8 @@ extension SigningFields {
         var values: [String] = []
         let wanted = Array(name.canonicalName.utf8)
         forEach { name, value in
-            guard Self.matches(name, wanted) else { return }
-            var bytes: [UInt8] = []
-            for index in value.indices { bytes.append(value[index]) }
-            values.append(String(decoding: bytes, as: UTF8.self))
+            guard name.isEqual(toLowercase: wanted) else { return }
+            values.append(String(decoding: value.array, as: UTF8.self))
         }
         return values
     }

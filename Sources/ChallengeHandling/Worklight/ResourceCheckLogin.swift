@@ -153,7 +153,7 @@ extension ResourceCheckLogin {
                 fields: fields, expiresAt: jar.expiresAt, cookies: jar.isEmpty ? nil : SessionCookies(jar))
         }
 
-        private static let instanceField = HTTPField.Name("WL-Instance-Id") ?? .from
+        private static let instanceField = HTTPField.Name(literal: "WL-Instance-Id")
 
         mutating func storeCookies(of response: SideResponse) {
             for value in response.fields[values: .setCookie] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 public import ChallengeHandling
 internal import Crypto
 internal import FoundationEssentials
@@ -30,7 +31,7 @@ public struct CryptoDigests: MessageDigests {
         case .sha256: return hash(SHA256.self, bytes)
         case .sha512: return hash(SHA512.self, bytes)
         case .sha512t256:
-            var copy = bytes.indices.map { bytes[$0] }
+            var copy = bytes.array
             defer { _ = Secret(taking: &copy) }
             return SHA512t256.hash(copy)
         }
@@ -72,9 +73,20 @@ public struct CryptoDigests: MessageDigests {
         case .sha256: return code(SHA256.self, key, bytes)
         case .sha512: return code(SHA512.self, key, bytes)
         case .sha512t256:
-            var copy = bytes.indices.map { bytes[$0] }
+            var copy = bytes.array
             defer { _ = Secret(taking: &copy) }
             return SHA512t256.authenticationCode(key: key, of: copy)
+        }
+    }
+
+    /// Returns an authenticator that has prepared the key.
+    public func authenticator(_ algorithm: DigestAlgorithm, key: Secret) -> any MessageAuthenticator {
+        switch algorithm {
+        case .md5: KeyedHash<Insecure.MD5>(key)
+        case .sha1: KeyedHash<Insecure.SHA1>(key)
+        case .sha256: KeyedHash<SHA256>(key)
+        case .sha512: KeyedHash<SHA512>(key)
+        case .sha512t256: KeyedSHA512t256(key)
         }
     }
 
@@ -94,6 +106,34 @@ public struct CryptoDigests: MessageDigests {
                 Array(HMAC<Hash>.authenticationCode(for: bytes, using: unsafe SymmetricKey(data: key)))
             }
         }
+    }
+}
+
+/// Authentication codes by swift-crypto, which has hashed the key once.
+private final class KeyedHash<Hash: HashFunction>: MessageAuthenticator {
+    private let start: HMAC<Hash>
+
+    init(_ key: Secret) {
+        start = key.withBytes { key in
+            unsafe key.withUnsafeBytes { unsafe HMAC<Hash>(key: SymmetricKey(data: $0)) }
+        }
+    }
+
+    func code(of bytes: Span<UInt8>) -> [UInt8] {
+        var code = start
+        unsafe bytes.withUnsafeBytes { unsafe code.update(data: $0) }
+        return Array(code.finalize())
+    }
+}
+
+/// Authentication codes by `SHA512t256`.
+private final class KeyedSHA512t256: MessageAuthenticator {
+    private let key: Secret
+
+    init(_ key: Secret) { self.key = key }
+
+    func code(of bytes: Span<UInt8>) -> [UInt8] {
+        CryptoDigests().authenticationCode(.sha512t256, key: key, of: bytes)
     }
 }
 

@@ -133,7 +133,7 @@ package struct Router: Sendable {
                 && areEqual(match(host: host, path: reading, method: method, ignoringCase: true), found)
         }
         guard !isPlain else { return isSame(path) }
-        return NormalizedPaths.allSatisfy(path.indices.map { path[$0] }) { isSame($0.span) }
+        return NormalizedPaths.allSatisfy(path.array) { isSame($0.span) }
     }
 
     /// Returns true if, for that host and method, two paths can match routes that differ.

@@ -275,7 +275,7 @@ extension LocalReply {
         ResponseWriter.connection(keepsAlive: false, to: .http11, in: &queue)
         ResponseWriter.endOfHead(to: &queue)
         queue.append(answer.body)
-        return queue.withSpan { bytes in bytes.indices.map { bytes[$0] } }
+        return queue.withSpan { $0.array }
     }
 
     /// Returns the reply to a caller who is admitted to nothing at `listener`.

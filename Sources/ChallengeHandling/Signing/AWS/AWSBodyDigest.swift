@@ -15,9 +15,9 @@ enum AWSBodyDigest {
 
     /// Returns the digest of a request's body; throws if the body cannot be signed.
     static func digest(
-        of request: SigningRequest, _ canonical: AWSCanonicalRequest, for signer: AWSSigner
+        of request: SigningRequest, own: [UInt8]?, for signer: AWSSigner
     ) throws(LoginFailure) -> [UInt8] {
-        if let own = canonical.ownDigest { return try checked(own, for: signer) }
+        if let own { return try checked(own, for: signer) }
         if case .none = request.body { return ofNothing }
         if let digest = request.body.bytes(.digest(.sha256)) { return Array(Hex.encode(digest).utf8) }
         if signer.leavesBodiesUnsigned || signer.service.takesUnsignedBodies && request.origin.scheme == .https {

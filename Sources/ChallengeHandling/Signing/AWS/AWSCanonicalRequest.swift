@@ -8,15 +8,17 @@ internal import Secrets
 /// Text of a request whose digest is signed: method, path, query, fields, and the digest of the body.
 ///
 /// Source: "Create a signed AWS API request", AWS Identity and Access Management User Guide.
+/// Reused for one request after the other, so that its memory is allocated once.
 struct AWSCanonicalRequest {
-    /// A field that is signed, with its name in lower case.
-    struct Field {
-        var name: [UInt8]
-        var value: [UInt8]
+    /// A field that is signed: places of its name, in lower case, and of its value in `bytes`.
+    private struct Field {
+        var name: Range<Int>
+        var value: Range<Int>
     }
 
+    private var bytes: [UInt8] = []
     /// Fields in order of their names.
-    private(set) var fields: [Field] = []
+    private var fields: [Field] = []
     /// Value of the request's own `x-amz-content-sha256`.
     private(set) var ownDigest: [UInt8]?
 
@@ -24,97 +26,94 @@ struct AWSCanonicalRequest {
     private static let digestName = Array("x-amz-content-sha256".utf8)
     private static let others = ["content-md5", "content-type", "host"].map { Array($0.utf8) }
 
-    /// Collects the fields that are signed: `Host`, `Content-Type`, `Content-MD5`, and all of `x-amz-*`.
+    /// Collects the fields that are signed in place of those of the request before.
     ///
-    /// Other fields may change on the way, and are not signed.
-    init(_ request: SigningRequest) {
+    /// They are `Host`, `Content-Type`, `Content-MD5`, and all of `x-amz-*`: other fields may change on the way.
+    mutating func read(_ request: SigningRequest) {
+        bytes.removeAll(keepingCapacity: true)
+        fields.removeAll(keepingCapacity: true)
+        ownDigest = nil
         guard let sent = request.fields else {
-            add("host", Array(request.origin.authority.utf8))
+            add("host".utf8.span, request.origin.authority.utf8.span)
             return
         }
         sent.forEach { name, value in
-            guard let name = Self.signedName(name) else { return }
-            let value = Self.collapsed(value)
-            if name == Self.digestName { ownDigest = value }
-            add(name, value)
+            guard Self.isSigned(name) else { return }
+            let field = add(name, value)
+            if name.isEqual(toLowercase: Self.digestName) { ownDigest = Array(bytes[field.value]) }
         }
+    }
+
+    /// Adds a field: its name in lower case, its value without blanks at its ends and with runs of blanks as one.
+    @discardableResult
+    private mutating func add(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Field {
+        let start = bytes.count
+        for index in name.indices { bytes.append(name[index].lowercased) }
+        let middle = bytes.count
+        for index in value.indices {
+            let byte = value[index]
+            if byte != 0x20, byte != 0x09 {
+                bytes.append(byte)
+            } else if bytes.count > middle, bytes.last != 0x20 {
+                bytes.append(0x20)
+            }
+        }
+        if bytes.count > middle, bytes.last == 0x20 { bytes.removeLast() }
+        let field = Field(name: start..<middle, value: middle..<bytes.count)
+        // After fields of the same name: their values are joined in the order of sending.
+        var index = fields.count
+        while index > 0, precedes(field.name, fields[index - 1].name) { index -= 1 }
+        fields.insert(field, at: index)
+        return field
     }
 
     /// Adds a field of the signature itself.
-    mutating func add(_ name: String, _ value: [UInt8]) { add(Array(name.utf8), value) }
+    mutating func add(_ name: HTTPField.Name, _ value: Span<UInt8>) { add(name.canonicalName.utf8.span, value) }
 
-    private mutating func add(_ name: [UInt8], _ value: [UInt8]) {
-        // After fields of the same name: their values are joined in the order of sending.
-        let index = fields.firstIndex { name.lexicographicallyPrecedes($0.name) } ?? fields.endIndex
-        fields.insert(Field(name: name, value: value), at: index)
-    }
-
-    /// Names of the signed fields: `host;x-amz-date`.
-    var signedNames: [UInt8] {
-        var names: [UInt8] = []
-        for (index, field) in fields.enumerated() where index == 0 || fields[index - 1].name != field.name {
-            if !names.isEmpty { names.append(UInt8(ascii: ";")) }
-            names += field.name
+    /// Appends the names of the signed fields: `host;x-amz-date`.
+    func writeNames(to text: inout SecretBuilder) {
+        for index in fields.indices where !isRepeated(index) {
+            if index > 0 { text.append(UInt8(ascii: ";")) }
+            text.append(bytes.span.extracting(fields[index].name))
         }
-        return names
     }
 
     /// Appends the text to `text`.
-    func write(
-        _ request: SigningRequest, _ service: AWSService, signedNames: [UInt8], body: [UInt8],
-        to text: inout SecretBuilder
-    ) {
+    func write(_ request: SigningRequest, _ service: AWSService, body: [UInt8], to text: inout SecretBuilder) {
         text.append(request.method)
         text.append(.lineFeed)
-        let target = Array(request.target.utf8)
-        let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
-        text.append(AWSCanonicalPath.path(target[..<mark], for: service))
-        text.append(.lineFeed)
-        text.append(AWSCanonicalPath.query(target[mark...].dropFirst()))
-        text.append(.lineFeed)
-        for (index, field) in fields.enumerated() {
-            if index > 0, fields[index - 1].name == field.name {
+        AWSCanonicalTarget.write(request.target.utf8.span, for: service, to: &text)
+        for index in fields.indices {
+            if isRepeated(index) {
                 text.append(UInt8(ascii: ","))
             } else {
                 if index > 0 { text.append(.lineFeed) }
-                text.append(field.name)
+                text.append(bytes.span.extracting(fields[index].name))
                 text.append(UInt8(ascii: ":"))
             }
-            text.append(field.value)
+            text.append(bytes.span.extracting(fields[index].value))
         }
         if !fields.isEmpty { text.append(.lineFeed) }
         text.append(.lineFeed)
-        text.append(signedNames)
+        writeNames(to: &text)
         text.append(.lineFeed)
-        text.append(body)
+        text.append(body.span)
     }
 
-    /// Returns the name in lower case if the field is signed.
-    private static func signedName(_ name: Span<UInt8>) -> [UInt8]? {
-        guard name.count >= 4 else { return nil }
-        var lower: [UInt8] = []
-        lower.reserveCapacity(name.count)
-        for index in name.indices {
-            let byte = name[index]
-            lower.append(byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte)
-        }
-        return lower.starts(with: prefix) || others.contains(lower) ? lower : nil
+    /// Returns whether the field has the name of the one before.
+    private func isRepeated(_ index: Int) -> Bool {
+        index > 0 && bytes[fields[index].name] == bytes[fields[index - 1].name]
     }
 
-    /// Returns a value without blanks at its ends, and with runs of blanks as one.
-    private static func collapsed(_ value: Span<UInt8>) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(value.count)
-        for index in value.indices {
-            let byte = value[index]
-            guard byte == 0x20 || byte == 0x09 else {
-                bytes.append(byte)
-                continue
-            }
-            if let last = bytes.last, last != 0x20 { bytes.append(0x20) }
-        }
-        if bytes.last == 0x20 { bytes.removeLast() }
-        return bytes
+    /// Returns whether the bytes at `one` come before those at `other`.
+    private func precedes(_ one: Range<Int>, _ other: Range<Int>) -> Bool {
+        for (left, right) in zip(one, other) where bytes[left] != bytes[right] { return bytes[left] < bytes[right] }
+        return one.count < other.count
+    }
+
+    private static func isSigned(_ name: Span<UInt8>) -> Bool {
+        if name.count > prefix.count, name.extracting(first: prefix.count).isEqual(toLowercase: prefix) { return true }
+        return others.contains { name.isEqual(toLowercase: $0) }
     }
 }
 

@@ -43,7 +43,7 @@ struct AWSRegistryToken {
         var request = SideRequest(method: .post, url: url, body: Secret("{}"))
         request.fields[.contentType] = "application/x-amz-json-1.1"
         let target = isPublic ? "SpencerFrontendService" : "AmazonEC2ContainerRegistry_V20150921"
-        if let name = HTTPField.Name("X-Amz-Target") { request.fields[name] = "\(target).GetAuthorizationToken" }
+        request.fields[HTTPField.Name(literal: "X-Amz-Target")] = "\(target).GetAuthorizationToken"
         let signer = AWSSigner(keys, service, challenge: challenge, digests: digests, clock: clock)
         try request.sign(by: signer, digests: digests, now: conversation.now())
         do throws(SideRequestError) {

@@ -29,11 +29,8 @@ final class AWSSigner: RequestSigner {
         self.clock = clock
     }
 
-    private static let date = HTTPField.Name("X-Amz-Date").map { [$0] } ?? []
-    private static let token = HTTPField.Name("X-Amz-Security-Token").map { [$0] } ?? []
-
     /// Names of the fields, among them that of a token which the caller may have sent.
-    var names: [HTTPField.Name] { [.authorization] + Self.date + Self.token }
+    var names: [HTTPField.Name] { [.authorization, .amzDate, .amzToken] }
 
     /// Empty: responses change nothing.
     var learnsFrom: [HTTPField.Name]? { [] }
@@ -65,8 +62,9 @@ private final class AWSSignerView: SignerView {
     private let signer: AWSSigner
     private var second = Int64.min
     private var time = AWSTime(0)
-    private var day = ""
-    private var key = Secret("")
+    private var scope = ""
+    private var key: (any MessageAuthenticator)?
+    private var canonical = AWSCanonicalRequest()
     private var text = SecretBuilder(capacity: 1024)
     private var field = SecretBuilder(capacity: 512)
 
@@ -77,17 +75,16 @@ private final class AWSSignerView: SignerView {
     ) throws(LoginFailure) -> (any AnswerCheck)? {
         if AWSSigner.isSigned(request.target) { return nil }
         turnClock(to: signer.clock.serverTime(at: request.now))
-        var canonical = AWSCanonicalRequest(request)
-        let body = try AWSBodyDigest.digest(of: request, canonical, for: signer)
-        var added: [(name: StaticString, value: [UInt8])] = [("X-Amz-Date", Array(time.text.utf8))]
-        if signer.service.wantsDigestField, canonical.ownDigest == nil { added.append(("X-Amz-Content-Sha256", body)) }
-        if let token = signer.keys.token { added.append(("X-Amz-Security-Token", token.revealBytes())) }
-        for field in added { canonical.add("\(field.name)".lowercased(), field.value) }
-        writeAuthorization(of: request, canonical, body: body)
-        for field in added {
-            guard let name = HTTPField.Name("\(field.name)") else { continue }
-            write(name, field.value.span)
-        }
+        canonical.read(request)
+        let body = try AWSBodyDigest.digest(of: request, own: canonical.ownDigest, for: signer)
+        let isAdded = signer.service.wantsDigestField && canonical.ownDigest == nil
+        canonical.add(.amzDate, time.text.utf8.span)
+        if isAdded { canonical.add(.amzDigest, body.span) }
+        signer.keys.token?.withBytes { canonical.add(.amzToken, $0) }
+        writeAuthorization(of: request, body: body)
+        write(.amzDate, time.text.utf8.span)
+        if isAdded { write(.amzDigest, body.span) }
+        signer.keys.token?.withBytes { write(.amzToken, $0) }
         field.withBytes { write(.authorization, $0) }
         return nil
     }
@@ -96,29 +93,40 @@ private final class AWSSignerView: SignerView {
         let second = now.flooredDivision(by: 1000).quotient
         guard second != self.second else { return }
         self.second = second
+        let day = time.day
         time = AWSTime(now)
-        guard time.day != day else { return }
-        day = time.day
-        key = signer.keys.signingKey(day, signer.service, signer.digests)
+        guard key == nil || time.day != day else { return }
+        scope = "\(time.day)/\(signer.service.region)/\(signer.service.name)/aws4_request"
+        key = signer.digests.authenticator(
+            .sha256, key: signer.keys.signingKey(time.day, signer.service, signer.digests))
     }
 
     /// Writes the value of `Authorization` to `field`.
-    private func writeAuthorization(of request: SigningRequest, _ canonical: AWSCanonicalRequest, body: [UInt8]) {
-        let scope = "\(day)/\(signer.service.region)/\(signer.service.name)/aws4_request"
-        let names = canonical.signedNames
+    private func writeAuthorization(of request: SigningRequest, body: [UInt8]) {
         text.removeAll()
-        canonical.write(request, signer.service, signedNames: names, body: body, to: &text)
+        canonical.write(request, signer.service, body: body, to: &text)
         let digest = text.withBytes { signer.digests.digest(.sha256, of: $0) }
         text.removeAll()
-        text.append("AWS4-HMAC-SHA256\n\(time.text)\n\(scope)\n")
+        text.append("AWS4-HMAC-SHA256\n")
+        text.append(time.text)
+        text.append("\n")
+        text.append(scope)
+        text.append("\n")
         text.append(hexadecimal: digest)
-        let signature = text.withBytes { signer.digests.authenticationCode(.sha256, key: key, of: $0) }
         field.removeAll()
         field.append("AWS4-HMAC-SHA256 Credential=")
         field.append(signer.keys.id)
-        field.append("/\(scope), SignedHeaders=")
-        field.append(names)
+        field.append("/")
+        field.append(scope)
+        field.append(", SignedHeaders=")
+        canonical.writeNames(to: &field)
         field.append(", Signature=")
-        field.append(hexadecimal: signature)
+        if let key { field.append(hexadecimal: text.withBytes { key.code(of: $0) }) }
     }
+}
+
+extension HTTPField.Name {
+    fileprivate static let amzDate = HTTPField.Name(literal: "X-Amz-Date")
+    fileprivate static let amzDigest = HTTPField.Name(literal: "X-Amz-Content-Sha256")
+    fileprivate static let amzToken = HTTPField.Name(literal: "X-Amz-Security-Token")
 }

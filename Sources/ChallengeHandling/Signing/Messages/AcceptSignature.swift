@@ -25,14 +25,13 @@ struct AcceptSignature {
         case unknown
     }
 
-    private static let name = HTTPField.Name("Accept-Signature")
+    private static let name = HTTPField.Name(literal: "Accept-Signature")
 
     private let members: [(key: String, member: StructuredMember)]
 
     /// Reads the field; nil if there is none, or if it is too long or malformed.
     init?(_ fields: HTTPFields) {
-        guard let name = Self.name else { return nil }
-        let text = fields[values: name].joined(separator: ", ")
+        let text = fields[values: Self.name].joined(separator: ", ")
         guard (1...Self.longest).contains(text.utf8.count),
             let members = StructuredFieldParser.dictionary(Array(text.utf8))
         else { return nil }

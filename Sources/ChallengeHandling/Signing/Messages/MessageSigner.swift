@@ -31,10 +31,10 @@ final class MessageSigner: RequestSigner {
         self.makeNonce = makeNonce
     }
 
-    private static let input = HTTPField.Name("Signature-Input")
-    private static let signature = HTTPField.Name("Signature")
-    private static let contentDigest = HTTPField.Name("Content-Digest")
-    private static let signatureAgent = HTTPField.Name("Signature-Agent")
+    private static let input = HTTPField.Name(literal: "Signature-Input")
+    private static let signature = HTTPField.Name(literal: "Signature")
+    private static let contentDigest = HTTPField.Name(literal: "Content-Digest")
+    private static let signatureAgent = HTTPField.Name(literal: "Signature-Agent")
 
     /// Names of the fields: a caller's own signatures are dropped, and its own digest if the signature covers one.
     var names: [HTTPField.Name] {
@@ -59,7 +59,7 @@ final class MessageSigner: RequestSigner {
     /// Returns the signature of a request; no fields if a server has asked for a signature that this request cannot have.
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         var values = MessageValues(request, for: plan.components)
-        var added: [(name: HTTPField.Name?, value: String)] = []
+        var added: [(name: HTTPField.Name, value: String)] = []
         // A digest that is there already is that of another signature of this request: the caller's own was dropped.
         if plan.coversBody, !values.hasField("content-digest"), let digest = try contentDigest(of: request.body) {
             values.add("content-digest", digest)
@@ -74,8 +74,7 @@ final class MessageSigner: RequestSigner {
         guard let signed = try signed(components, values, request) else { return SignedFields() }
         added.append((Self.input, "\(plan.label)=\(signed.input)"))
         added.append((Self.signature, "\(plan.label)=:\(Base64.encode(signed.signature)):"))
-        return SignedFields(
-            added.compactMap { name, value in name.map { InjectedField(name: $0, value: Secret(value)) } })
+        return SignedFields(added.map { InjectedField(name: $0.name, value: Secret($0.value)) })
     }
 
     private func signed(

@@ -23,7 +23,7 @@ struct MessageValues {
         }
         var lines: [String: [[UInt8]]] = [:]
         request.fields?.forEach { name, value in
-            for field in wanted where Self.isEqual(name, field.bytes) {
+            for field in wanted where name.isEqual(toLowercase: field.bytes) {
                 lines[field.text, default: []].append(Self.trimmed(value))
             }
         }
@@ -128,12 +128,6 @@ struct MessageValues {
     }
 
     // MARK: Bytes
-
-    private static func isEqual(_ name: Span<UInt8>, _ lower: [UInt8]) -> Bool {
-        guard name.count == lower.count else { return false }
-        for index in name.indices where name[index].lowercased != lower[index] { return false }
-        return true
-    }
 
     private static func trimmed(_ value: Span<UInt8>) -> [UInt8] {
         var (start, end) = (0, value.count)

@@ -2,19 +2,50 @@
 // Copyright the Countersign authors
 
 internal import Basics
+internal import Secrets
 
 /// Path and query in the one form that a signature covers, whichever of its spellings is sent.
-enum AWSCanonicalPath {
-    /// Returns the path of a request to `service`; `/` if it is empty.
-    static func path(_ path: ArraySlice<UInt8>, for service: AWSService) -> [UInt8] {
+enum AWSCanonicalTarget {
+    /// Appends the path of a request to `service`, `/` if it is empty, and its query, each with a line feed.
+    static func write(_ target: Span<UInt8>, for service: AWSService, to text: inout SecretBuilder) {
+        var mark = 0
+        while mark < target.count, target[mark] != UInt8(ascii: "?") { mark += 1 }
+        let path = target.extracting(first: mark)
+        if isPlain(path) {
+            text.append(path)
+        } else {
+            text.append(self.path(path.array[...], for: service).span)
+        }
+        text.append(UInt8(ascii: "\n"))
+        if mark + 1 < target.count {
+            text.append(query(target.extracting(droppingFirst: mark + 1).array[...]).span)
+        }
+        text.append(UInt8(ascii: "\n"))
+    }
+
+    private static let slash = UInt8(ascii: "/")
+    private static let equals = UInt8(ascii: "=")
+
+    /// Returns whether a path is its own canonical form for every service.
+    private static func isPlain(_ path: Span<UInt8>) -> Bool {
+        guard !path.isEmpty, path[0] == slash else { return false }
+        for index in path.indices {
+            let byte = path[index]
+            // After a slash, a dot may begin a dot segment, and another slash ends an empty one.
+            if index > 0, path[index - 1] == slash, byte == slash || byte == UInt8(ascii: ".") { return false }
+            guard isUnreserved(byte) || byte == slash else { return false }
+        }
+        return true
+    }
+
+    private static func path(_ path: ArraySlice<UInt8>, for service: AWSService) -> [UInt8] {
         if path.isEmpty { return [slash] }
         // Any other service encodes the path as it is sent, percent signs too.
         return service.isStore ? encoded(path, keeping: slash) : raw(normalized(path))
     }
 
     /// Returns the parameters in order of their names, then values.
-    static func query(_ query: ArraySlice<UInt8>) -> [UInt8] {
-        if query.isEmpty { return [] }
+    private static func query(_ query: ArraySlice<UInt8>) -> [UInt8] {
         var parameters = query.split(separator: UInt8(ascii: "&")).map { parameter in
             let mark = parameter.firstIndex(of: equals) ?? parameter.endIndex
             return (
@@ -38,9 +69,6 @@ enum AWSCanonicalPath {
         }
         return text
     }
-
-    private static let slash = UInt8(ascii: "/")
-    private static let equals = UInt8(ascii: "=")
 
     /// Returns `text` with all but the unreserved bytes of RFC 3986 §2.3 as `%XX`; what is encoded already stays so.
     private static func encoded(
@@ -68,7 +96,6 @@ enum AWSCanonicalPath {
 
     /// Returns a path with all but slashes and the unreserved bytes as `%XX`.
     private static func raw(_ path: [UInt8]) -> [UInt8] {
-        if path.allSatisfy({ isUnreserved($0) || $0 == slash }) { return path }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(path.count * 2)
         for byte in path {
