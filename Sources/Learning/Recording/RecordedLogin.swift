@@ -67,5 +67,16 @@ package struct RecordedLogin: Sendable, Equatable {
                 "\(entry.method) \(entry.url.path): \(entry.status)",
                 "the recorded login was refused. Record one that works.")
         }
+        if let password = known["password"]?.revealText(), texts.contains(where: { $0.contains(password) }) {
+            throw LearnDefeat(
+                "\(entry.method) \(origin)",
+                "the password is also in an address, or in the name of a parameter, which a configuration would repeat.")
+        }
+    }
+
+    /// The texts that a configuration repeats.
+    private var texts: [String] {
+        [url.description, page?.description ?? "", token?.pointer ?? "", token?.field ?? "", token?.prefix ?? ""]
+            + parameters.flatMap { [$0.name, $0.template] }
     }
 }

@@ -42,7 +42,7 @@ public func begin(
     _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
 ) -> CInt {
     var count = count
-    var arguments = arguments
+    var arguments = unsafe arguments
     return unsafe drive(&count, &arguments, feed)
 }
 
