@@ -144,13 +144,36 @@ struct ListenerProblemTests {
         #expect(problems(yaml.replacing("[::1]:80", with: "127.0.0.1:0")) == [])
     }
 
-    @Test("a listener without an upstream and routes is refused")
+    @Test("a listener without an upstream and routes is refused if there are several upstreams")
     func nowhere() {
-        let yaml = "listeners: [{ address: \"127.0.0.1:80\" }]\nupstreams: { u: { url: \"https://u\" } }"
+        let yaml = """
+            listeners: [{ address: "127.0.0.1:80" }, 127.0.0.1:81]
+            upstreams: { u: { url: "https://u" }, v: "https://v" }
+            """
         #expect(
-            problems(yaml) == [
+            problems(yaml).filter { !$0.contains("warning") } == [
                 "f:1:13: listeners[0]: has neither an upstream nor routes: add one of them",
-                "f:2:17: upstreams.u: warning: no listener or route leads to this upstream",
+                "f:1:42: listeners[1]: has neither an upstream nor routes: add one of them",
+            ])
+    }
+
+    @Test("a listener leads to the only upstream, and both may be written as an address alone")
+    func shortForms() throws {
+        let short = "listeners: [127.0.0.1:80]\nupstreams: { u: https://u/ }"
+        let long = "listeners: [{ address: 127.0.0.1:80, upstream: u }]\nupstreams: { u: { url: https://u/ } }"
+        let (settings, problems) = Settings.parse(Array(short.utf8), file: "f", environment: [:])
+        #expect(problems.isEmpty && settings == Settings.parse(Array(long.utf8), file: "f", environment: [:]).settings)
+        let report = EffectiveReport(Array(short.utf8), file: "f", isEffective: true, environment: [:])
+        let effective = try #require(report.lines).joined(separator: "\n")
+        #expect(effective.contains("upstream: u") && effective.contains("url: https://u/"), "\(effective)")
+        #expect(Settings.parse(Array(effective.utf8), file: "f", environment: [:]).settings == settings)
+    }
+
+    @Test("a fault in a short form is reported at the key that it stands for")
+    func shortFormFaults() {
+        #expect(
+            problems("listeners: [nowhere]\nupstreams: { u: nowhere }").map { String($0.prefix(36)) } == [
+                "f:1:13: listeners[0].address: \"nowhe", "f:2:17: upstreams.u.url: is not an a",
             ])
     }
 }

@@ -29,7 +29,8 @@ extension ListenerSettings {
     private enum Keys {
         static let address = Key(required: "address", .listenAddress, "Address that programs connect to.")
         static let upstream = Key(
-            "upstream", .upstream, without: "none: 404 `no-route`", "Upstream of requests that no route takes.")
+            "upstream", .upstream, without: "the only upstream if there are no routes; else none: 404 `no-route`",
+            "Upstream of requests that no route takes.")
         static let hosts = Key(
             "hosts", .list(of: .hostName), default: [], words: "none",
             "Host names that are accepted besides loopback names, this address, and the hosts of the routes.")
@@ -63,15 +64,21 @@ extension ListenerSettings {
         guard let elements = value.list() else { return [] }
         if elements.isEmpty { value.report("needs at least one listener") }
         return elements.compactMap { element in
-            element.fields(of: section).flatMap(read).map { Located(path: element.path, value: $0) }
+            // `127.0.0.1:8080` is short for `{ address: 127.0.0.1:8080 }`.
+            let mapping = element.isScalar && !element.node.isNull ? element.longhand(Keys.address.name) : element
+            return mapping.fields(of: section).flatMap(read).map { Located(path: element.path, value: $0) }
         }
     }
 
     private static func read(_ fields: Fields) -> ListenerSettings? {
-        let (address, upstream, hosts) = (fields[Keys.address], fields[Keys.upstream], fields[Keys.hosts])
+        let (address, written, hosts) = (fields[Keys.address], fields[Keys.upstream], fields[Keys.hosts])
         let (users, callers, routes) = (fields[Keys.users], fields[Keys.callers], fields[Keys.routes] ?? [])
         let (browsers, answersAuthRequests) = (fields[Keys.browsers], fields[Keys.answersAuthRequests])
-        if fields.written(Keys.upstream) == nil, fields.written(Keys.routes) == nil {
+        let hasTarget = fields.written(Keys.upstream) != nil || fields.written(Keys.routes) != nil
+        let names = fields.value.reading.upstreamNames
+        let only = hasTarget || names.count != 1 ? nil : names.first
+        if let only { fields.assume(Keys.upstream, only) }
+        if !hasTarget, only == nil {
             fields.value.report("has neither an upstream nor routes: add one of them")
         }
         if let address, !address.isLocal {
@@ -83,9 +90,9 @@ extension ListenerSettings {
         }
         return address.map {
             ListenerSettings(
-                address: $0, upstream: upstream, hosts: hosts, users: users, callers: callers ?? CallerSettings(),
-                routes: routes,
-                browsers: browsers, answersAuthRequests: answersAuthRequests)
+                address: $0, upstream: written ?? only, hosts: hosts, users: users,
+                callers: callers ?? CallerSettings(), routes: routes, browsers: browsers,
+                answersAuthRequests: answersAuthRequests)
         }
     }
 }

@@ -85,7 +85,9 @@ extension UpstreamSettings {
         if members.isEmpty { value.report("needs at least one upstream") }
         return members.compactMap { name, member in
             if let reason = nameFault(name) { value.reading.report(reason, at: member.keyMark, keyPath: member.path) }
-            return member.fields(of: section).flatMap { read($0, name: name) }
+            // `wiki: https://wiki.example.com/` is short for `wiki: { url: https://wiki.example.com/ }`.
+            let mapping = member.isScalar && !member.node.isNull ? member.longhand(Keys.url.name) : member
+            return mapping.fields(of: section).flatMap { read($0, name: name) }
                 .map { Located(path: member.path, value: $0) }
         }
     }
