@@ -120,7 +120,7 @@ struct RecordedLoginTests {
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&p=again")], "is repeated"),
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&client_secret=abc")], "parameter client_secret"),
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&api-key=abc")], "the parameter api-key"),
-            ([Entry(method: "POST", url: "/in?Right-horse-7", form: "p=Right-horse-7")], "POST https://www.example.com"),
+            ([Entry(method: "POST", url: "/in?Right-horse-7", form: "p=Right-horse-7")], "the password is also in"),
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&x-Right-horse-7=1")], "the password is also in"),
             ([Entry(url: "/in")], "no request to https://www.example.com carries a password"),
         ]

@@ -70,7 +70,8 @@ package struct RecordedLogin: Sendable, Equatable {
         if let password = known["password"]?.revealText(), texts.contains(where: { $0.contains(password) }) {
             throw LearnDefeat(
                 "\(entry.method) \(origin)",
-                "the password is also in an address, or in the name of a parameter, which a configuration would repeat.")
+                "the password is also in an address, or in the name of a parameter, which a configuration would repeat."
+            )
         }
     }
 
