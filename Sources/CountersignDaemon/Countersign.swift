@@ -48,6 +48,10 @@ public enum Countersign {
     package static func main(handlers: [String: OwnHandler] = [:], kinds: [any ChallengeKind.Type]) {
         OwnHandlers.set(handlers, kinds: kinds)
         CoreDumps.forbid()
+        if let fault = CommandNames.fault(in: Array(CommandLine.arguments.dropFirst())) {
+            Process.printError("countersign: \(fault)")
+            Glibc.exit(EX_USAGE)
+        }
         do {
             var command = try Program.parseAsRoot()
             try command.run()
@@ -58,7 +62,12 @@ public enum Countersign {
             Process.printError("countersign: \(error.reason)")
             Glibc.exit(EX_UNAVAILABLE)
         } catch {
-            Program.exit(withError: error)
+            let code = Program.exitCode(for: error)
+            guard code == .validationFailure else { Program.exit(withError: error) }
+            // One prefix for all errors of the program.
+            let text = Program.fullMessage(for: error)
+            Process.printError("countersign: \(text.trimmingPrefix("Error: "))")
+            Glibc.exit(EX_USAGE)
         }
     }
 }

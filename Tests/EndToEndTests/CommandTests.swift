@@ -11,10 +11,16 @@ struct CommandTests {
         try await withBank(startsDaemon: false) { bank in
             let good = try await bank.countersign("check")
             #expect(good.exit == 0, "\(good)")
-            #expect(good.output.contains("libcurl"))
-            #expect(good.errors.isEmpty, "\(good)")
+            let file = bank.folder.path(of: "countersign.yaml")
+            #expect(good.output == "\(file): no problems\n" && good.errors.isEmpty, "\(good)")
+            for command in [["check", file], ["check", "-c", file], ["serve", "--check", file], ["config", file]] {
+                let same = try await Command.run([Binary.path] + command, in: bank.folder)
+                #expect(same.exit == 0 && same.errors.isEmpty, "\(same)")
+            }
+            let twice = try await Command.run([Binary.path, "check", file, "-c", file], in: bank.folder)
+            #expect(twice.exit == 64 && twice.errors.contains("countersign: name one file"), "\(twice)")
 
-            let file = bank.folder.write(
+            let bad = bank.folder.write(
                 """
                 listeners:
                   - adress: 127.0.0.1:1
@@ -25,14 +31,14 @@ struct CommandTests {
 
                 """, to: "bad.yaml")
             for command in [["check"], ["serve"], ["serve", "--check"]] {
-                let bad = try await Command.run(
-                    [Binary.path] + command + ["--config", file], in: bank.folder)
-                #expect(bad.exit == 78)
-                let lines = bad.errors.split(separator: "\n")
+                let refused = try await Command.run(
+                    [Binary.path] + command + ["--config", bad], in: bank.folder)
+                #expect(refused.exit == 78)
+                let lines = refused.errors.split(separator: "\n")
                 for place in ["2:5: listeners[0].adress:", "3:15: listeners[0].upstream:", "6:1: surprise:"] {
-                    #expect(lines.contains { $0.hasPrefix("\(file):\(place)") }, "\(place) \(bad.errors)")
+                    #expect(lines.contains { $0.hasPrefix("\(bad):\(place)") }, "\(place) \(refused.errors)")
                 }
-                #expect(lines.contains { $0.hasPrefix("\(file):5:") && $0.contains("timeouts.connect") })
+                #expect(lines.contains { $0.hasPrefix("\(bad):5:") && $0.contains("timeouts.connect") })
             }
         }
     }
@@ -126,8 +132,14 @@ struct CommandTests {
             let file = bank.folder.path(of: "countersign.yaml")
             let list = try await Command.countersign("sessions", "list", "--config", file, in: bank.folder)
             #expect(list.output.contains("(bank-pin): held"))
-            let none = try await Command.countersign("sessions", "drop", "no-such", "--config", file, in: bank.folder)
-            #expect(none.output == "dropped 0\n")
+            for command in [["sessions", "drop"], ["unlatch"]] {
+                let none = try await Command.run(
+                    [Binary.path] + command + ["bank-pim", "--config", file], in: bank.folder)
+                #expect(none.exit == 64 && none.output.isEmpty, "\(none)")
+                #expect(none.errors.contains("there is no challenge bank-pim; did you mean \"bank-pin\"?"), "\(none)")
+            }
+            let unnamed = try await Command.countersign("sessions", "drop", "--config", file, in: bank.folder)
+            #expect(unnamed.exit == 64 && unnamed.errors.contains("--all"), "\(unnamed)")
             let dropped = try await Command.countersign(
                 "sessions", "drop", "bank-pin", "--config", file, in: bank.folder)
             #expect(dropped.exit == 0)
@@ -194,15 +206,26 @@ struct CommandTests {
         let folder = try Folder()
         for arguments in [["serve", "--nonsense"], ["nonsense"], ["login", "a", "b"]] {
             let command = try await Command.run([Binary.path] + arguments, in: folder)
-            #expect(command.exit == 64, "\(arguments) \(command)")
+            #expect(command.exit == 64 && command.errors.hasPrefix("countersign: "), "\(arguments) \(command)")
         }
+        for (arguments, advice) in [
+            (["stauts"], "countersign has no command \"stauts\"; did you mean \"status\"?"),
+            (["sessions", "drpo"], "countersign sessions has no command \"drpo\"; did you mean \"drop\"?"),
+            (["status", "--sokcet", "x"], "--socket"),
+        ] {
+            let command = try await Command.run([Binary.path] + arguments, in: folder)
+            #expect(command.exit == 64 && command.errors.contains(advice), "\(arguments) \(command)")
+        }
+        let value = try await Command.run([Binary.path, "keyring", "set", "bank", "pin", "hunter2"], in: folder)
+        #expect(value.exit == 64 && !value.errors.contains("hunter2"), "\(value)")
+        #expect(value.errors.contains("type it at the prompt"), "\(value)")
     }
 }
 
 extension Bank {
     fileprivate func countersignSessionsDrop() async throws -> Command {
         try await Command.run(
-            [Binary.path, "sessions", "drop", "--config", folder.path(of: "countersign.yaml")],
+            [Binary.path, "sessions", "drop", "--all", "--config", folder.path(of: "countersign.yaml")],
             environment: environment, in: folder)
     }
 }

@@ -13,7 +13,8 @@ struct AdminOptions: ParsableArguments {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The admin socket. Default: the one in the configuration.", valueName: "path"))
+        help: ArgumentHelp("The admin socket. Default: the one in the configuration.", valueName: "path"),
+        completion: .file())
     var socket: String?
 
     /// Returns a client of the admin socket. Throws if the configuration has no Unix socket.

@@ -14,27 +14,25 @@ struct CheckCommand: ParsableCommand {
         discussion:
             "Each problem is a line FILE:LINE:COL: key.path: message. Exits with 0, or with 78 if there is an error.")
 
-    @OptionGroup var configuration: ConfigurationOptions
+    @OptionGroup var configuration: ConfigurationArguments
 
     func run() throws {
-        let libcurl = CurlFeatures.installed
-        Process.print(libcurl.summary)
-        for sentence in libcurl.missing() { Process.printError(sentence) }
-        var (settings, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
-            kinds: OwnHandlers.kinds)
+        let missing = CurlFeatures.installed.missing()
+        for sentence in missing { Process.printError(sentence) }
+        let file = ConfigurationFile(path: configuration.path)
+        var (settings, problems) = file.read()
         OpenFileLimit.raise()
         if let limits = settings?.limits, let shortage = OpenFiles.shortage(for: limits) {
             problems.append(
                 Problem(
-                    file: configuration.config, mark: nil, keyPath: "limits.callers", message: shortage,
+                    file: file.path, mark: nil, keyPath: "limits.callers", message: shortage,
                     severity: .warning))
         }
-        let report = CheckReport(file: configuration.config, problems: problems)
+        let report = CheckReport(file: file.path, problems: problems)
         for line in report.lines { Process.printError(line) }
         Process.print(report.summary)
         if report.hasErrors || settings == nil { throw ExitCode(EX_CONFIG) }
-        if !libcurl.missing().isEmpty { throw ExitCode(EX_UNAVAILABLE) }
+        if !missing.isEmpty { throw ExitCode(EX_UNAVAILABLE) }
     }
 }
 
@@ -47,7 +45,7 @@ struct ConfigCommand: ParsableCommand {
             the file go to standard error. Exits with 0, or with 78 if there is an error.
             """)
 
-    @OptionGroup var configuration: ConfigurationOptions
+    @OptionGroup var configuration: ConfigurationArguments
 
     @Flag(name: .long, help: "Fill in every default.")
     var effective = false
@@ -57,7 +55,7 @@ struct ConfigCommand: ParsableCommand {
 
     func run() throws {
         let report = EffectiveReport(
-            path: configuration.config, isEffective: effective, environment: Process.environment,
+            path: configuration.path, isEffective: effective, environment: Process.environment,
             handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
         for problem in report.problems { Process.printError(problem.description) }
         guard let lines = json ? report.jsonLines : report.lines else { throw ExitCode(EX_CONFIG) }
@@ -85,23 +83,5 @@ struct MatchCommand: ParsableCommand {
         if case .invalid(let message) = report { throw Failure(message, code: EX_USAGE) }
         Process.print(report.line)
         if report.exitCode != 0 { throw ExitCode(report.exitCode) }
-    }
-}
-
-/// The option `--config FILE` of most commands.
-struct ConfigurationOptions: ParsableArguments {
-    /// Path of the package's configuration file.
-    static let defaultPath = "/etc/countersign/countersign.yaml"
-
-    @Option(name: .long, help: ArgumentHelp("The configuration file.", valueName: "file"))
-    var config = ConfigurationOptions.defaultPath
-
-    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error.
-    func load() throws -> Settings {
-        let (settings, problems) = Settings.load(
-            path: config, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
-        for problem in problems { Process.printError(problem.description) }
-        guard let settings else { throw ExitCode(EX_CONFIG) }
-        return settings
     }
 }

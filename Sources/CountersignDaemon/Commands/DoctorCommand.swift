@@ -24,7 +24,7 @@ struct DoctorCommand: ParsableCommand {
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Argument(help: "The upstreams to check. Default: all.")
+    @Argument(help: "The upstreams to check. Default: all.", completion: NameCompletion.upstreams)
     var upstreams: [String] = []
 
     @Option(name: .long, help: "The path to request at each upstream, below the path of its url.")
@@ -39,9 +39,7 @@ struct DoctorCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let (loaded, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
-            kinds: OwnHandlers.kinds)
+        let (loaded, problems) = ConfigurationFile(path: configuration.config).read()
         guard let settings = loaded else {
             for problem in problems { Process.printError(problem.description) }
             throw ExitCode(EX_CONFIG)

@@ -21,7 +21,8 @@ struct LoginCommand: ParsableCommand {
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Argument(help: "The challenge, or the name of an upstream with `mobilefirst`.")
+    @Argument(
+        help: "The challenge, or the name of an upstream with `mobilefirst`.", completion: NameCompletion.challenges)
     var challenge: String?
 
     @Flag(name: .long, help: "Print one JSON list of logins, each with its steps.")

@@ -16,19 +16,19 @@ struct ServeCommand: ParsableCommand {
             notifies the service manager when it is ready.
             """)
 
-    @OptionGroup var configuration: ConfigurationOptions
+    @OptionGroup var configuration: ConfigurationArguments
 
     @Flag(name: .long, help: "Only read the configuration and print its problems.")
     var check = false
 
     func run() throws {
+        let file = ConfigurationFile(path: configuration.path)
         if check {
-            _ = try configuration.load()
+            _ = try file.load()
             return
         }
         do {
-            let settings = try configuration.load()
-            try Daemon(settings: settings, path: configuration.config).run()
+            try Daemon(settings: try file.load(), path: file.path).run()
         } catch let error as ListenError {
             throw failure(error.description, code: EX_UNAVAILABLE)
         } catch let error as ListenSocketsError {
@@ -38,7 +38,7 @@ struct ServeCommand: ParsableCommand {
         } catch let error as StateError {
             throw failure(error.reason, code: EX_UNAVAILABLE)
         } catch let code as ExitCode {
-            notify("\(configuration.config) has errors; countersign check shows them.")
+            notify("\(file.path) has errors; countersign check shows them.")
             throw code
         }
     }

@@ -44,67 +44,6 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-struct SessionsCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "sessions", abstract: "List or drop the sessions of the running daemon.",
-        subcommands: [List.self, Drop.self], defaultSubcommand: List.self)
-
-    struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the sessions.")
-
-        @OptionGroup var admin: AdminOptions
-
-        @Flag(name: .long, help: "Print one JSON object.")
-        var json = false
-
-        func run() throws {
-            let upstreams = try admin.client().send("GET", "/status").body["upstreams"] ?? .null
-            if json {
-                Process.print(String(decoding: upstreams.serialized(), as: UTF8.self))
-            } else {
-                for line in StatusLines.logins(of: upstreams) { Process.print(line) }
-            }
-        }
-    }
-
-    struct Drop: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Drop the sessions of one challenge, or all; the next request logs in again.")
-
-        @OptionGroup var admin: AdminOptions
-
-        @Argument(help: "The challenge, or the name of an upstream with `mobilefirst`.")
-        var name: String?
-
-        func run() throws {
-            let query = name.map { "?name=\($0)" } ?? ""
-            let answer = try admin.client().send("POST", "/sessions/drop\(query)")
-            Process.print("dropped \(answer.body["dropped"]?.integerValue ?? 0)")
-        }
-    }
-}
-
-struct UnlatchCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "unlatch", abstract: "Allow a rejected credential to be sent once more.",
-        discussion: "Use it after the problem was fixed at the upstream. A changed credential needs no unlatching.")
-
-    @OptionGroup var admin: AdminOptions
-
-    @Argument(help: "The challenge whose latches to open.")
-    var name: String
-
-    func run() throws {
-        let answer = try admin.client().send("POST", "/unlatch?name=\(name)")
-        guard answer.status == 200 else {
-            throw Failure(answer.body["detail"]?.stringValue ?? "refused", code: EX_UNAVAILABLE)
-        }
-        let opened = answer.body["opened"]?.integerValue ?? 0
-        Process.print("opened \(opened)")
-        if opened == 0 { throw Failure("\(name) has no closed latch", code: EX_UNAVAILABLE) }
-    }
-}
-
 /// Text form of the daemon's status report.
 enum StatusLines {
     /// Returns the lines of the whole report.

@@ -19,7 +19,8 @@ struct WaitCommand: ParsableCommand {
     @Option(name: .long, help: ArgumentHelp("How long to wait: 500ms, 10s, 5m.", valueName: "duration"))
     var timeout = "30s"
 
-    @Argument(help: "The challenge, or the name of an upstream with `mobilefirst`.")
+    @Argument(
+        help: "The challenge, or the name of an upstream with `mobilefirst`.", completion: NameCompletion.challenges)
     var challenge: String?
 
     func run() throws {

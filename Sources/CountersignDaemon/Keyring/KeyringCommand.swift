@@ -34,6 +34,16 @@ struct KeyringSet: ParsableCommand {
     @OptionGroup var options: KeyringOptions
     @Argument(help: "The credential's name.") var name: String
     @Argument(help: "The field: username, password, pin, …") var field: String
+    @Argument(help: .hidden) var excess: [String] = []
+
+    func validate() throws {
+        // A usage error would repeat the value.
+        guard excess.isEmpty else {
+            throw ValidationError(
+                "a value is never taken from the command line, where others can read it: type it at the prompt, or send it "
+                    + "to standard input")
+        }
+    }
 
     func run() throws {
         let location = try options.location()

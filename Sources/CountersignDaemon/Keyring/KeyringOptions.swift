@@ -12,22 +12,22 @@ struct KeyringOptions: ParsableArguments {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("The keyring. Default: the first one in the configuration.", valueName: "path"))
+        help: ArgumentHelp("The keyring. Default: the first one in the configuration.", valueName: "path"),
+        completion: .file())
     var keyring: String?
 
     @Option(
         name: .long,
         help: ArgumentHelp(
             "A file of mode 0600 with the passphrase. Default: the one in the configuration.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var keyFile: String?
 
     /// Returns the keyring and its key file. Reads the configuration only if `--keyring` is not given.
     func location() throws -> KeyringLocation {
         if let keyring { return KeyringLocation(path: keyring, keyFile: keyFile) }
-        let (settings, problems) = Settings.load(
-            path: configuration.config, environment: Process.environment, handlers: OwnHandlers.names,
-            kinds: OwnHandlers.kinds)
+        let (settings, problems) = ConfigurationFile(path: configuration.config).read()
         guard let settings else {
             // Warnings are not useful here.
             for problem in problems where problem.severity == .error { Process.printError(problem.description) }

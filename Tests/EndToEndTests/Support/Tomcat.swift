@@ -42,7 +42,7 @@ final class Tomcat: Sendable {
     /// Has the daemon forget all sessions.
     func dropSessions() async throws {
         let dropped = try await Command.countersign(
-            "sessions", "drop", "--config", folder.path(of: "countersign.yaml"), in: folder)
+            "sessions", "drop", "--all", "--config", folder.path(of: "countersign.yaml"), in: folder)
         #expect(dropped.exit == 0, "\(dropped.errors)")
     }
 

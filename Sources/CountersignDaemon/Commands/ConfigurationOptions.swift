@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+internal import Glibc
+internal import Settings
+internal import SettingsReading
+internal import System
+
+/// The option `--config FILE` of most commands.
+struct ConfigurationOptions: ParsableArguments {
+    /// Path of the package's configuration file.
+    static let defaultPath = "/etc/countersign/countersign.yaml"
+    /// Names of configuration files, for completion in a shell.
+    static let completion = CompletionKind.file(extensions: ["yaml", "yml"])
+
+    @Option(
+        name: [.customShort("c"), .long], help: ArgumentHelp("The configuration file.", valueName: "file"),
+        completion: Self.completion)
+    var config = ConfigurationOptions.defaultPath
+
+    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error.
+    func load() throws -> Settings { try ConfigurationFile(path: config).load() }
+}
+
+/// The configuration of a command that has no other argument: `FILE`, or `--config FILE`.
+struct ConfigurationArguments: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("The configuration file. Default: \(ConfigurationOptions.defaultPath)", valueName: "file"),
+        completion: ConfigurationOptions.completion)
+    var file: String?
+
+    @Option(
+        name: [.customShort("c"), .customLong("config")],
+        help: ArgumentHelp("The configuration file, as with other commands.", valueName: "file"),
+        completion: ConfigurationOptions.completion)
+    var option: String?
+
+    func validate() throws {
+        if file != nil, option != nil { throw ValidationError("name one file: FILE or --config FILE") }
+    }
+
+    /// The path of the file.
+    var path: String { file ?? option ?? ConfigurationOptions.defaultPath }
+}
+
+/// The configuration file of a command.
+struct ConfigurationFile {
+    let path: String
+
+    /// Reads the file, and returns its settings and every problem in it.
+    func read() -> (settings: Settings?, problems: [Problem]) {
+        var (settings, problems) = Settings.load(
+            path: path, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
+        if let advice, !problems.isEmpty { problems[0].message += advice }
+        return (settings, problems)
+    }
+
+    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error.
+    func load() throws -> Settings {
+        let (settings, problems) = read()
+        for problem in problems { Process.printError(problem.description) }
+        guard let settings else { throw ExitCode(EX_CONFIG) }
+        return settings
+    }
+
+    /// What to do if the default file is missing.
+    private var advice: String? {
+        guard path == ConfigurationOptions.defaultPath, !FileSystem.allows(path, F_OK) else { return nil }
+        return """
+            . Write it, for example with what `countersign learn URL` prints, or name another file: --config FILE. To try without \
+            a file: countersign serve --to URL
+            """
+    }
+}

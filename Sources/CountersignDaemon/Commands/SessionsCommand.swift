@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+internal import ChallengeHandling
+internal import SettingsReading
+
+struct SessionsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sessions", abstract: "List or drop the sessions of the running daemon.",
+        subcommands: [List.self, Drop.self], defaultSubcommand: List.self)
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the sessions.")
+
+        @OptionGroup var admin: AdminOptions
+
+        @Flag(name: .long, help: "Print one JSON object.")
+        var json = false
+
+        func run() throws {
+            let upstreams = try admin.client().send("GET", "/status").body["upstreams"] ?? .null
+            if json {
+                Process.print(String(decoding: upstreams.serialized(), as: UTF8.self))
+            } else {
+                for line in StatusLines.logins(of: upstreams) { Process.print(line) }
+            }
+        }
+    }
+
+    struct Drop: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Drop the sessions of one challenge, or of all; the next request logs in again.")
+
+        @OptionGroup var admin: AdminOptions
+
+        @Argument(
+            help: "The challenge, or the name of an upstream with `mobilefirst`.",
+            completion: NameCompletion.challenges)
+        var name: String?
+
+        @Flag(name: .long, help: "Drop the sessions of all challenges.")
+        var all = false
+
+        func validate() throws {
+            if name == nil, !all { throw ValidationError("name a challenge, or give --all") }
+            if name != nil, all { throw ValidationError("give either a name or --all") }
+        }
+
+        func run() throws {
+            let query = name.map { "?name=\(FormEncoding.percentEncoded($0))" } ?? ""
+            let client = try admin.client()
+            let dropped = try client.send("POST", "/sessions/drop\(query)").body["dropped"]?.integerValue ?? 0
+            if dropped == 0, let name { try client.requireChallenge(named: name) }
+            Process.print("dropped \(dropped)")
+        }
+    }
+}
+
+struct UnlatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unlatch", abstract: "Allow a rejected credential to be sent once more.",
+        discussion: "Use it after the problem was fixed at the upstream. A changed credential needs no unlatching.")
+
+    @OptionGroup var admin: AdminOptions
+
+    @Argument(help: "The challenge whose latches to open.", completion: NameCompletion.challenges)
+    var name: String
+
+    func run() throws {
+        let client = try admin.client()
+        let answer = try client.send("POST", "/unlatch?name=\(FormEncoding.percentEncoded(name))")
+        guard answer.status == 200 else {
+            throw Failure(answer.body["detail"]?.stringValue ?? "refused", code: EX_UNAVAILABLE)
+        }
+        let opened = answer.body["opened"]?.integerValue ?? 0
+        if opened == 0 {
+            try client.requireChallenge(named: name)
+            throw Failure("\(name) has no closed latch", code: EX_UNAVAILABLE)
+        }
+        Process.print("opened \(opened)")
+    }
+}
+
+extension AdminClient {
+    /// Throws exit code 64 (EX_USAGE) and the names of all challenges if there is none named `name`.
+    fileprivate func requireChallenge(named name: String) throws(Failure) {
+        let logins = (try send("GET", "/status").body["upstreams"]?.objectValue ?? [:]).flatMap { upstream, logins in
+            logins.arrayValue.flatMap { [$0["challenge"]?.stringValue ?? upstream] + $0["asks"].names }
+        }
+        let names = Set(logins).sorted()
+        guard !names.contains(name) else { return }
+        throw Failure(
+            "there is no challenge \(name)\(didYouMean(name, among: names)); there are: \(names.joined(separator: ", "))",
+            code: EX_USAGE)
+    }
+}
+
+extension JSONValue {
+    fileprivate var arrayValue: [JSONValue] { if case .array(let values) = self { values } else { [] } }
+}
+
+extension JSONValue? {
+    fileprivate var names: [String] { self?.arrayValue.compactMap(\.stringValue) ?? [] }
+}
