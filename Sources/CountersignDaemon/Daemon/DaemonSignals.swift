@@ -13,7 +13,7 @@ enum DaemonSignals {
         /// SIGHUP.
         case reload
         /// SIGTERM or SIGINT.
-        case terminate
+        case terminate(Int32)
     }
 
     /// Blocks the signals. Must be called before any thread is started, so that all threads inherit the mask.
@@ -32,9 +32,10 @@ enum DaemonSignals {
     /// Waits for the next signal, at most for `limit`.
     static func wait(atMost limit: Duration) -> Request {
         switch handled.wait(within: limit) {
-        case SIGHUP: return .reload
-        case SIGTERM, SIGINT: return .terminate
-        default: return .none
+        case SIGHUP: .reload
+        case SIGTERM: .terminate(SIGTERM)
+        case SIGINT: .terminate(SIGINT)
+        default: .none
         }
     }
 

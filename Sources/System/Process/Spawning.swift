@@ -6,20 +6,32 @@ package import Glibc
 /// Starts a program by posix_spawn: no code of ours runs between fork and exec, where a process with threads may do
 /// next to nothing.
 package struct Spawning {
-    /// The program's absolute path, and its arguments.
-    private let command: [String]
+    private let program: String
+    private let arguments: [String]
     private let environment: [String: String]
+    private let leadsGroup: Bool
 
-    /// A program with its arguments and all of its environment.
+    /// A program with its arguments, the first of which is its absolute path, and all of its environment.
     package init(command: [String], environment: [String: String]) {
-        self.command = command
-        self.environment = environment
+        let program = command.first ?? ""
+        self.init(
+            program: program.hasPrefix("/") ? program : "", arguments: command, environment: environment,
+            leadsGroup: true)
     }
 
-    /// Starts it on these three descriptors and no others, as the leader of a process group of its own, with no signal
-    /// blocked or ignored; returns its number.
+    /// A program at a path, with its arguments, the first of which is its name, and all of its environment.
+    ///
+    /// `leadsGroup` gives it a process group of its own, apart from that of the terminal.
+    package init(program: String, arguments: [String], environment: [String: String], leadsGroup: Bool) {
+        self.program = program
+        self.arguments = arguments
+        self.environment = environment
+        self.leadsGroup = leadsGroup
+    }
+
+    /// Starts it on these three descriptors and no others, with no signal blocked or ignored; returns its number.
     package func spawn(input: Int32, output: Int32, error: Int32) throws(SystemError) -> pid_t {
-        guard let program = command.first, program.hasPrefix("/") else { throw SystemError(code: ENOENT) }
+        guard !program.isEmpty else { throw SystemError(code: ENOENT) }
         var actions = unsafe posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
@@ -45,10 +57,11 @@ package struct Spawning {
         try check(unsafe posix_spawnattr_setsigmask(&attributes, &none))
         try check(unsafe posix_spawnattr_setsigdefault(&attributes, &all))
         try check(unsafe posix_spawnattr_setpgroup(&attributes, 0))
-        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        let group = leadsGroup ? POSIX_SPAWN_SETPGROUP : 0
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group
         try check(unsafe posix_spawnattr_setflags(&attributes, Int16(flags)))
 
-        let arguments = CStrings(command)
+        let arguments = CStrings(arguments)
         let variables = CStrings(environment.map { "\($0.key)=\($0.value)" })
         var child = pid_t()
         try check(

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import ArgumentParser
+internal import Logging
+internal import Settings
+internal import SettingsReading
+
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Run a command with listeners of its own, and exit with its status.",
+        discussion: """
+            For cron jobs and scripts that need no service. Opens the listeners of the configuration at free ports of 127.0.0.1, \
+            which only processes of this user may use, runs the command, finishes the exchanges under way, and exits with the \
+            command's status: 128 and the number of a signal that ended it, 127 if there is no such command.
+
+            In a value of --env, {upstream:NAME} is the address that leads to that upstream, and {listener} or {listener:ADDRESS} \
+            that of the first listener or of the one at ADDRESS, for a program that knows no other setting than http_proxy. The \
+            command gets no variable that begins with COUNTERSIGN_, so it sees no secret.
+            """)
+
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "A variable of the command, such as BASE_URL={upstream:bank}. May be repeated.", valueName: "name=value"))
+    var env: [String] = []
+
+    @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
+    var command: [String] = []
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("name the command after --: countersign run --env … -- COMMAND") }
+        if env.isEmpty {
+            throw ValidationError(
+                "give at least one --env, such as --env BASE_URL={upstream:NAME}: the command would not find the listeners"
+            )
+        }
+    }
+
+    func run() throws {
+        let settings = try configuration.load()
+        let variables = try env.map { try RunVariable($0, settings) }
+        let program = try ChildCommand.find(command, environment: Process.environment)
+        let listeners = PrivateListeners(settings, for: variables.flatMap(\.places))
+        let folder = try TemporaryFolder.make("run")
+        defer { TemporaryFolder.remove(folder) }
+        var served = settings
+        served.listeners = listeners.settings
+        served.admin.addresses = [.unix(path: "\(folder)/admin.sock", mode: 0o600)]
+        // The output of the command stays readable.
+        served.log.level = max(served.log.level, .warning)
+        let daemon = try Daemon(settings: served, path: configuration.config)
+        let child = ChildCommand(program, arguments: command)
+        try daemon.run { ports in
+            var environment = Process.environment.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
+            environment["CREDENTIALS_DIRECTORY"] = nil
+            for variable in variables {
+                environment[variable.name] = variable.text { listeners.address(of: $0, ports) }
+            }
+            try child.start(environment: environment)
+        } mayEnd: { signal in
+            child.passOn(signal)
+        }
+        if let code = child.exitCode, code != 0 { throw ExitCode(code) }
+    }
+}
+
+/// A variable of the command of `countersign run`: a name, and a value with places for addresses.
+struct RunVariable {
+    /// What an address leads to.
+    enum Place: Hashable {
+        /// The listener of that index in the configuration.
+        case listener(Int)
+        /// The upstream of that name.
+        case upstream(String)
+    }
+
+    private enum Part {
+        case text(String)
+        case address(Place)
+    }
+
+    /// The variable's name.
+    let name: String
+    private var parts: [Part] = []
+
+    /// Reads `NAME=VALUE`. Throws if the value names what the configuration does not have.
+    init(_ argument: String, _ settings: Settings) throws(Failure) {
+        guard let sign = argument.firstIndex(of: "="), sign > argument.startIndex else {
+            throw Failure("--env \(argument): write NAME=VALUE", code: EX_USAGE)
+        }
+        name = String(argument[..<sign])
+        var rest = argument[sign...].dropFirst()
+        while let start = rest.firstIndex(of: "{") {
+            guard let end = rest[start...].firstIndex(of: "}") else { break }
+            let words = rest[start..<end].dropFirst().split(separator: ":", maxSplits: 1).map(String.init)
+            guard let place = try Self.place(words, settings) else {
+                parts.append(.text(String(rest[...end])))
+                rest = rest[end...].dropFirst()
+                continue
+            }
+            parts += [.text(String(rest[..<start])), .address(place)]
+            rest = rest[end...].dropFirst()
+        }
+        parts.append(.text(String(rest)))
+    }
+
+    /// Returns what the words between braces name; nil if they are text of the value.
+    private static func place(_ words: [String], _ settings: Settings) throws(Failure) -> Place? {
+        switch (words.first, words.count) {
+        case ("upstream", 2):
+            let names = settings.upstreams.map(\.name)
+            guard names.contains(words[1]) else {
+                throw Failure(
+                    "there is no upstream \(words[1])\(didYouMean(words[1], among: names)); there are: "
+                        + names.joined(separator: ", "), code: EX_USAGE)
+            }
+            return .upstream(words[1])
+        case ("listener", 1): return .listener(0)
+        case ("listener", 2):
+            let addresses = settings.listeners.map { "\($0.address)" }
+            guard let index = addresses.firstIndex(of: words[1]) else {
+                throw Failure(
+                    "there is no listener at \(words[1]); there are: \(addresses.joined(separator: ", "))",
+                    code: EX_USAGE)
+            }
+            return .listener(index)
+        default: return nil
+        }
+    }
+
+    /// The places in the value.
+    var places: [Place] { parts.compactMap { if case .address(let place) = $0 { place } else { nil } } }
+
+    /// Returns the value, in which `address` gives the address of each place.
+    func text(_ address: (Place) -> String) -> String {
+        parts.map { part in
+            switch part {
+            case .address(let place): address(place)
+            case .text(let text): text
+            }
+        }.joined()
+    }
+}

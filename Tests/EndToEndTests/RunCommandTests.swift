@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import FakeServers
+internal import Glibc
+import Testing
+
+@Suite("countersign run")
+struct RunCommandTests {
+    @Test("gives a command the address of an upstream, drains, and exits with its status")
+    func status() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let script = "curl -sS \"$BASE/balance\" && curl -sS \"$ALL/balance\" && exit 7"
+            let run = try await bank.countersign(
+                "run", "--env", "BASE={upstream:bank}", "--env", "ALL={listener}", "--", "sh", "-c", script)
+            #expect(run.exit == 7, "\(run)")
+            #expect(run.output.split(separator: "}").count == 2 && run.output.contains("balance"), "\(run)")
+            // One login for both, and another process next time.
+            #expect(bank.pinAnswers == 1)
+            let killed = try await bank.countersign("run", "--env", "A={listener}", "--", "sh", "-c", "kill -9 $$")
+            #expect(killed.exit == 137, "\(killed)")
+        }
+    }
+
+    @Test("shows no secret to the command, which keeps its other variables, its input and its arguments")
+    func variables() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["OTHER"] = "kept"
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let run = try await Command.run(
+                [
+                    Binary.path, "run", "-c", bank.folder.path(of: "countersign.yaml"), "--env",
+                    "A=x{nothing}{listener}y", "--", "sh", "-c", "env; cat; echo \"$0 $1\"", "a b", "--env",
+                ], environment: bank.environment, input: Array("typed\n".utf8), in: bank.folder)
+            #expect(run.exit == 0, "\(run)")
+            let lines = run.output.split(separator: "\n")
+            #expect(!run.output.contains("COUNTERSIGN_") && !run.output.contains("1234"), "\(run)")
+            #expect(lines.contains("OTHER=kept") && lines.contains("typed") && lines.contains("a b --env"), "\(run)")
+            #expect(lines.contains { $0.hasPrefix("A=x{nothing}http://127.0.0.1:") && $0.hasSuffix("y") }, "\(run)")
+        }
+    }
+
+    @Test("answers a program that knows no other setting than http_proxy")
+    func httpProxy() async throws {
+        var configuration = BankConfiguration()
+        configuration.listeners = """
+            address: 127.0.0.1:${PROXY_PORT}
+            routes: [{ host: bank.example, upstream: bank }]
+            """
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let run = try await bank.countersign(
+                "run", "--env", "http_proxy={listener}", "--", "curl", "-sS", "http://bank.example/balance")
+            #expect(run.exit == 0 && run.output.contains("balance"), "\(run)")
+        }
+    }
+
+    @Test("does not send a rejected credential again in the next run")
+    func latch() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        try await withBank(configuration, startsDaemon: false) { bank in
+            for code in ["login-rejected", "login-latched", "login-latched"] {
+                let run = try await bank.countersign(
+                    "run", "--env", "BASE={upstream:bank}", "--", "sh", "-c", "curl -sS $BASE/balance; exit 0")
+                #expect(run.exit == 0 && run.output.contains(code), "\(run)")
+            }
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("passes SIGTERM on to the command, and ends after it")
+    func terminated() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let file = bank.folder.path(of: "countersign.yaml")
+            let child = try await Child.start(
+                Child.Start(
+                    arguments: [
+                        Binary.path, "run", "-c", file, "--env", "A={listener}", "--", "sh", "-c",
+                        "trap 'echo ended; exit 3' TERM; echo began; while :; do sleep 0.05; done",
+                    ],
+                    environment: baseEnvironment(bank.folder).merging(bank.environment) { $1 },
+                    folder: bank.folder.path, output: bank.folder.path(of: "out"), errors: bank.folder.path(of: "err")))
+            #expect(await eventually { bank.folder.text(of: "out") == "began\n" })
+            child.signal(SIGTERM)
+            #expect(await child.waitForExit() == 3)
+            #expect(bank.folder.text(of: "out") == "began\nended\n")
+        }
+    }
+
+    @Test("says what is wrong before anything is started")
+    func usage() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let cases: [([String], Int32, String)] = [
+                (["--env", "A={listener}"], 64, "name the command after --"),
+                (["--", "true"], 64, "give at least one --env"),
+                (["--env", "A", "--", "true"], 64, "write NAME=VALUE"),
+                (["--env", "A={upstream:bnk}", "--", "true"], 64, "did you mean \"bank\"?"),
+                (["--env", "A={listener:1}", "--", "true"], 64, "there is no listener at 1"),
+                (["--env", "A={listener}", "--", "no-such-command"], 127, "there is no such command"),
+                (["--env", "A={listener}", "--", "/etc/passwd"], 126, "may not run it"),
+            ]
+            for (arguments, code, words) in cases {
+                let run = try await Command.run(
+                    [Binary.path, "run", "-c", bank.folder.path(of: "countersign.yaml")] + arguments,
+                    environment: bank.environment, in: bank.folder)
+                #expect(run.exit == code && run.errors.contains(words), "\(arguments) \(run)")
+            }
+        }
+    }
+}
