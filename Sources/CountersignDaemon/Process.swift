@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeHandling
 internal import Glibc
+internal import Synchronization
 internal import System
 
 /// Environment and output of this process.
 enum Process {
-    /// The environment variables, read once.
-    static let environment: [String: String] = {
+    /// The environment variables: those that the process began with, and those set since.
+    static var environment: [String: String] { variables.withLock { $0 } }
+
+    /// Sets a variable for this process.
+    static func setVariable(_ name: String, to value: String) { variables.withLock { $0[name] = value } }
+
+    private static let variables = Mutex(initialVariables)
+
+    private static let initialVariables: [String: String] = {
         var result = Environment.all
         // Systemd stores the unit's credentials in this directory. Root can read them and so uses the daemon's credentials.
         if result["CREDENTIALS_DIRECTORY"] == nil, geteuid() == 0,
@@ -24,6 +33,15 @@ enum Process {
     static func printError(_ line: String) {
         write(line + "\n", to: STDERR_FILENO)
     }
+
+    /// Writes a JSON value as one line to standard output.
+    static func print(_ value: JSONValue) { print(String(decoding: value.serialized(), as: UTF8.self)) }
+
+    /// Writes whole lines to standard output.
+    static func print(lines: String) { write(lines, to: STDOUT_FILENO) }
+
+    /// Writes whole lines to standard error.
+    static func printError(lines: String) { write(lines, to: STDERR_FILENO) }
 
     /// Writes one line to standard output, unbuffered for programs that read from a pipe.
     static func print(_ line: String) {

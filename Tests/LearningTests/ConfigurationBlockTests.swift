@@ -36,6 +36,6 @@ struct ConfigurationBlockTests {
                 "    gateway: form                   # a b",
                 "    credential: wiki                # fields: username, password",
             ])
-        #expect(block.lines(hasListener: false).first == "upstreams:")
+        #expect(block.lines(listener: nil).first == "upstreams:")
     }
 }

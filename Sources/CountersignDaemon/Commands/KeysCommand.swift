@@ -92,14 +92,3 @@ struct KeysCommand: ParsableCommand {
         }
     }
 }
-
-/// One-time passwords for a command that needs none.
-private struct NoOneTimePasswords: OneTimePasswords {
-    func password(from seed: Secret, of credential: String) async throws(TemplateError) -> Secret {
-        throw .oneTimePasswordUnsupported(credential: credential)
-    }
-
-    func check(_ seed: Secret, of credential: String) async throws(TemplateError) {
-        throw .oneTimePasswordUnsupported(credential: credential)
-    }
-}

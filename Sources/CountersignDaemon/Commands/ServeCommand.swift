@@ -5,6 +5,7 @@ internal import ArgumentParser
 internal import ChallengeHandling
 internal import Credentials
 internal import Glibc
+internal import Learning
 internal import Proxy
 internal import Systemd
 
@@ -14,6 +15,10 @@ struct ServeCommand: ParsableCommand {
         discussion: """
             On SIGHUP it reloads the configuration; on SIGTERM it finishes the exchanges under way and exits. Under systemd it \
             notifies the service manager when it is ready.
+
+            With --to URL it needs no file: it requests the address once, without a secret, serves it with the login that the \
+            server asks for, and prints the configuration of that. Values that are not in the environment are asked for at the \
+            terminal. A rejected value is remembered until the end only.
             """)
 
     @OptionGroup var configuration: ConfigurationArguments
@@ -21,7 +26,40 @@ struct ServeCommand: ParsableCommand {
     @Flag(name: .long, help: "Only read the configuration and print its problems.")
     var check = false
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Serve this upstream without a file, for a first try: look how it logs in, and print the configuration.",
+            valueName: "url"))
+    var to: String?
+
+    @Option(name: .long, help: "With --to: the credential's name. Default: the first label of the host.")
+    var credential: String?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("With --to: the address to listen at. Default: 127.0.0.1:8080", valueName: "address"))
+    var listen: String?
+
+    func validate() throws {
+        if to == nil, credential != nil || listen != nil {
+            throw ValidationError("--credential and --listen belong to --to")
+        }
+        if to != nil, check || configuration.file != nil || configuration.option != nil {
+            throw ValidationError("--to serves without a file: leave out the file and --check")
+        }
+    }
+
     func run() throws {
+        if let to {
+            let firstTry = try FirstTry(
+                to: to, credential: credential, listener: listen ?? ConfigurationBlock.listener)
+            do {
+                return try firstTry.run()
+            } catch let error as ListenError {
+                throw Failure("\(error.description); choose another by --listen", code: EX_UNAVAILABLE)
+            }
+        }
         let file = ConfigurationFile(path: configuration.path)
         if check {
             _ = try file.load()
@@ -75,6 +113,9 @@ struct ReloadCommand: ParsableCommand {
     @Option(name: .long, help: ArgumentHelp("How long to wait: 500ms, 10s, 5m.", valueName: "duration"))
     var timeout = "60s"
 
+    @Flag(name: .long, help: "Print one JSON object when the new configuration is in force.")
+    var json = false
+
     func run() throws {
         guard let limit = WaitCommand.duration(timeout) else {
             throw Failure("\(timeout): not a valid duration (use 500ms, 10s or 5m)", code: EX_USAGE)
@@ -94,6 +135,7 @@ struct ReloadCommand: ParsableCommand {
         if let refusal = record.refusal {
             throw Failure("reload refused, the old configuration stays in force: \(refusal)", code: EX_CONFIG)
         }
+        if json { Process.print(["process": .integer(Int64(daemon)), "reloads": .integer(Int64(record.count))]) }
     }
 
     /// Returns the process of the only daemon with this configuration. Throws if there is none, or several.

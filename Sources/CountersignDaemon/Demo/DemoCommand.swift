@@ -44,9 +44,8 @@ struct DemoCommand: ParsableCommand {
 struct Demonstration {
     private let upstream: DemoUpstream
     private let events: DemoEvents
-    private let folder: String
     private let port: UInt16
-    private let configuration: String
+    private let configuration: TemporaryConfiguration
 
     /// Starts the upstream and composes the configuration. Throws if a port cannot be used.
     init(port: UInt16, upstreamPort: UInt16) throws {
@@ -64,20 +63,22 @@ struct Demonstration {
                 code: EX_UNAVAILABLE)
         }
         self.port = try port == 0 ? DemoUpstream.freePort() : port
-        folder = try TemporaryFolder.make("demo")
-        configuration = Self.configuration(port: self.port, upstream: upstream, folder: folder)
-        // The credentials are in the environment, as in a container. `Process.environment` has not been read yet.
-        Environment.set("COUNTERSIGN_BANK_PIN__PIN", to: "1234")
-        Environment.set("COUNTERSIGN_API__CLIENT_ID", to: "demo")
-        Environment.set("COUNTERSIGN_API__CLIENT_SECRET", to: "demo:secret+%")
-        Environment.set("COUNTERSIGN_ANN__USERNAME", to: "ann")
-        Environment.set("COUNTERSIGN_ANN__PASSWORD", to: "demo")
+        let (port, upstream) = (self.port, upstream)
+        configuration = try TemporaryConfiguration("demo") {
+            Self.configuration(port: port, upstream: upstream, folder: $0)
+        }
+        // The credentials are in the environment, as in a container.
+        Process.setVariable("COUNTERSIGN_BANK_PIN__PIN", to: "1234")
+        Process.setVariable("COUNTERSIGN_API__CLIENT_ID", to: "demo")
+        Process.setVariable("COUNTERSIGN_API__CLIENT_SECRET", to: "demo:secret+%")
+        Process.setVariable("COUNTERSIGN_ANN__USERNAME", to: "ann")
+        Process.setVariable("COUNTERSIGN_ANN__PASSWORD", to: "demo")
     }
 
     /// Serves until the process is interrupted.
     func run() throws {
         defer { stop() }
-        let daemon = try makeDaemon()
+        let daemon = try configuration.daemon(observer: DemoObserver())
         Process.print(introduction)
         try daemon.run()
     }
@@ -85,7 +86,7 @@ struct Demonstration {
     /// Sends every request once while the daemon runs. Throws if an answer is unexpected.
     func check() throws {
         defer { stop() }
-        let daemon = try makeDaemon()
+        let daemon = try configuration.daemon(observer: DemoObserver())
         let check = DemoCheck(port: port, events: events)
         check.start()
         try daemon.run()
@@ -95,24 +96,9 @@ struct Demonstration {
         Process.print("the demonstration works")
     }
 
-    private func makeDaemon() throws -> Daemon {
-        let path = "\(folder)/countersign.yaml"
-        do throws(SystemError) {
-            try FileSystem.write(Array(configuration.utf8), to: path, mode: 0o600)
-        } catch {
-            throw Failure("cannot write \(path): \(error)", code: EX_UNAVAILABLE)
-        }
-        let (settings, problems) = Settings.load(path: path, environment: Process.environment)
-        guard let settings else {
-            throw Failure(problems.map(\.description).joined(separator: "\n"), code: EX_CONFIG)
-        }
-        return try Daemon(
-            settings: settings, path: path, observer: DemoObserver(), stateDirectory: "\(folder)/state")
-    }
-
     private func stop() {
         upstream.stop()
-        TemporaryFolder.remove(folder)
+        configuration.remove()
     }
 
     // MARK: Configuration and introduction
@@ -179,7 +165,7 @@ struct Demonstration {
     }
 
     private var introduction: String {
-        let indented = configuration.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
+        let indented = configuration.text.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
         let local = "http://127.0.0.1:\(port)"
         return """
             Countersign runs in front of a bank. A MobileFirst server protects the balance by a PIN code.

@@ -63,7 +63,7 @@ struct LearnCommand: ParsableCommand {
             consent: Consent(isGiven: yes),
             spendsWrongAttempt: !noWrongAttempt)
         let block = try learner.run()
-        for line in block.lines(hasListener: config == nil) { Process.print(line) }
+        for line in block.lines(listener: config == nil ? ConfigurationBlock.listener : nil) { Process.print(line) }
     }
 
     private func provider(_ text: String) throws -> Origin {

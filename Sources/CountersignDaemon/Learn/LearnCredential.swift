@@ -38,7 +38,7 @@ struct LearnCredential {
             do throws(AskFailure) {
                 values[field] = try TerminalPrompt().ask("the \(field) of \(name)", id: field)
             } catch {
-                let variable = "COUNTERSIGN_\(Self.variable(name))__\(Self.variable(field))"
+                let variable = Self.variable(of: name, field)
                 throw Failure(
                     "the credential \(name) has no \(field): set \(variable), or choose another by --credential "
                         + "(\(error.reason))", code: EX_CONFIG)
@@ -56,13 +56,18 @@ struct LearnCredential {
         return Credential(name: credential.name, fields: credential.fields.merging([field: Secret(wrong)]) { $1 })
     }
 
+    /// Returns the environment variable of a field.
+    static func variable(of credential: String, _ field: String) -> String {
+        "COUNTERSIGN_\(variable(credential))__\(variable(field))"
+    }
+
     private static func variable(_ text: String) -> String {
         String(text.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
     }
 }
 
-/// Stands in for one-time passwords, which one attempt of `learn` never uses.
-private struct NoOneTimePasswords: OneTimePasswords {
+/// One-time passwords for a command that needs none.
+struct NoOneTimePasswords: OneTimePasswords {
     func password(from seed: Secret, of credential: String) async throws(TemplateError) -> Secret {
         throw .oneTimePasswordUnsupported(credential: credential)
     }

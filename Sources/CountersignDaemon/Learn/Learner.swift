@@ -4,8 +4,6 @@
 internal import ChallengeHandling
 internal import HTTPTypes
 internal import Learning
-internal import Secrets
-internal import System
 
 /// One run of `countersign learn`: look, ask, log in once, ask, be refused once.
 struct Learner {
@@ -28,32 +26,17 @@ struct Learner {
     }
 
     private func learn() throws -> ConfigurationBlock {
-        let base = WebURL(origin: address.origin, path: "/")
-        let empty = ConfigurationBlock(
-            name: credentials.name, url: base, authorities: authorities, challenge: [], fields: [])
-        let stored = try credentials.stored()
-        let recorded = try recording.map { recording throws(LearnDefeat) in
-            try RecordedLogin(recording, at: address.origin, known: stored)
-        }
-        let findings = try look(empty, page: recorded?.page)
-        let kind = LearnedKind(findings)
-        report("\(findings.asked.summary)")
-        report(recorded.map { "the recording has a login at \($0.url.path)" } ?? "this is \(kind)")
-        let plan =
-            if let recorded { try LearnedPlan(findings, recorded: recorded) } else {
-                try LearnedPlan(findings, kind: kind, known: Set(stored.keys), provider: provider)
-            }
-        guard address.origin.scheme == .https || address.origin.isLoopback else {
-            throw LearnDefeat(
-                findings.asked.summary, "no secret is sent over http to another machine. Use the https address.")
-        }
-        var block = ConfigurationBlock(
-            name: credentials.name, url: base, authorities: authorities, challenge: plan.lines, fields: plan.fields)
+        let found = try SiteLook(
+            address: address, authorities: authorities, provider: provider, recording: recording,
+            credentials: credentials
+        ).run(report: report)
+        let (findings, plan) = (found.findings, found.plan)
+        var block = found.block
         let trial = try LoginTrial(block.lines())
         guard trial.isStarted(by: findings.asked.first) else {
             throw LearnDefeat(findings.asked.summary, "no condition was found that starts a login by this answer.")
         }
-        let credential = plan.fields.isEmpty ? nil : try credentials.complete(stored, fields: plan.fields)
+        let credential = plan.fields.isEmpty ? nil : try credentials.complete(found.stored, fields: plan.fields)
         let receiver = findings.asked.otherOrigin ?? address.origin
         guard consent.allows("Log in at \(receiver) as the credential \(credentials.name)? It is one attempt.")
         else {
@@ -64,30 +47,6 @@ struct Learner {
         try addForgeryToken(to: &block, outcome)
         if plan.hasUnknownRefusal, let credential { try learnRefusal(&block, trial, credential, outcome) }
         return block
-    }
-
-    /// Visits the site without a secret. `page` is the login page of a recording.
-    private func look(_ block: ConfigurationBlock, page: WebURL?) throws -> SiteFindings {
-        let (address, isRecorded) = (address, recording != nil)
-        let found = try LoginTrial.probe(block) { requests -> Result<SiteFindings, SideRequestError> in
-            do throws(SideRequestError) {
-                let visitor = SiteVisitor(requests: requests, now: SystemClock.wallClock)
-                guard isRecorded else {
-                    return .success(try await SiteProbe(visitor).run(address, base: block.url))
-                }
-                var findings = SiteFindings(
-                    asked: try await visitor.visit(address), root: try await visitor.visit(block.url))
-                if let page, findings.asked.form == nil { findings.loginPage = try await visitor.visit(page) }
-                return .success(findings)
-            } catch {
-                return .failure(error)
-            }
-        }
-        switch found {
-        case .success(let findings): return findings
-        case .failure(let error):
-            throw Failure("learn: GET \(address.path) was not answered: \(error.reason)", code: EX_UNAVAILABLE)
-        }
     }
 
     /// Throws unless the login worked and the address shows another page with its session.

@@ -46,14 +46,11 @@ struct LoginTrial {
         if case .challenged? = login.trigger.detector?.examine(response, hasSession: false) { true } else { false }
     }
 
-    /// Returns side requests at `base` that carry no secret.
+    /// Calls `body` with side requests at the upstream of `block`, which has no challenge, so that they carry no secret.
     static func probe<Value: Sendable>(
         _ block: ConfigurationBlock, _ body: @escaping @Sendable (any SideRequests) async -> Value
     ) throws -> Value {
-        let lines = ConfigurationBlock(
-            name: block.name, url: block.url, authorities: block.authorities, challenge: [], fields: []
-        ).lines()
-        let text = lines.prefix { $0 != "challenges:" }.joined(separator: "\n")
+        let text = block.lines().joined(separator: "\n")
         let (settings, problems) = Settings.parse(Array(text.utf8), file: "URL", environment: Process.environment)
         guard let settings else {
             throw Failure(problems.map(\.message).joined(separator: "; "), code: EX_USAGE)

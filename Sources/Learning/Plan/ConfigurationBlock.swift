@@ -47,7 +47,9 @@ package struct ConfigurationBlock: Sendable, Equatable {
     /// The lines of the challenge after its name and place.
     package var challenge: [ConfigurationLine]
     /// The fields of the credential.
-    package let fields: [String]
+    package var fields: [String]
+    /// The address of the listener that programs on this machine use.
+    package static let listener = "127.0.0.1:8080"
 
     /// Creates a configuration.
     package init(
@@ -60,13 +62,14 @@ package struct ConfigurationBlock: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// Lines of the whole file, with comments. Without `hasListener` the section `listeners` is left out.
-    package func lines(hasListener: Bool = true) -> [String] {
+    /// Lines of the whole file, with comments. Without a listener the section `listeners` is left out.
+    package func lines(listener: String? = Self.listener) -> [String] {
         var lines: [ConfigurationLine] = []
-        if hasListener {
+        if let listener {
             lines += [
                 ConfigurationLine("listeners:"),
-                ConfigurationLine("  - address: 127.0.0.1:8080", "address that programs on this machine use"),
+                ConfigurationLine(
+                    "  - address: \(ConfigurationLine.scalar(listener))", "address that programs on this machine use"),
                 ConfigurationLine("    upstream: \(name)"), ConfigurationLine(""),
             ]
         }
@@ -79,6 +82,7 @@ package struct ConfigurationBlock: Sendable, Equatable {
                 ConfigurationLine(
                     "    tls: { ca: \(ConfigurationLine.scalar(authorities)) }", "authorities of its certificate"))
         }
+        guard !challenge.isEmpty else { return Self.aligned(lines) }
         lines += [
             ConfigurationLine(""), ConfigurationLine("challenges:"), ConfigurationLine("  - name: \(name)"),
             ConfigurationLine("    upstream: \(name)", "every address of the server"),
