@@ -4,6 +4,7 @@
 internal import Basics
 package import ChallengeClient
 package import ChallengeHandling
+package import Proxy
 
 /// The state of the daemon: logins, latches, counters. A value, rendered as JSON, without secrets and addresses of upstreams.
 package struct HealthReport: Sendable {
@@ -44,6 +45,10 @@ package struct HealthReport: Sendable {
     package var missingCallerTokens: [String: String]?
     /// The state of session sharing; `nil` if it is not configured.
     package var sharing: SharingStatistics?
+    /// The upstreams that fail, by name.
+    package var outages: [String: UpstreamOutage] = [:]
+    /// What runs here; nil where nobody asks.
+    package var daemon: DaemonFacts?
     /// True if exchanges are accepted: listeners accept, and no drain runs.
     package var isAccepting: Bool
     /// The names of the upstreams, in the order of the configuration.
@@ -91,9 +96,54 @@ package struct HealthReport: Sendable {
                 }, uniquingKeysWith: { first, _ in first }))
         object["latches"] = .array(latches.map(\.json))
         object["session_store"] = sharing?.json(now: now)
+        object["outages"] = .object(outages.mapValues { $0.json(now: now) })
+        for (name, value) in daemon?.json ?? [:] { object[name] = value }
         return .object(object)
     }
+}
 
+/// Facts about the running daemon.
+package struct DaemonFacts: Sendable {
+    /// Process.
+    package var process: Int32
+    /// Time of the start, in milliseconds since 1970.
+    package var startedAt: Int64
+    /// Path of the configuration, as given to the daemon.
+    package var configuration: String
+    /// Addresses of the listeners.
+    package var listeners: [String]
+    /// The last reload.
+    package var reload: ReloadReading
+
+    /// Makes a set of facts.
+    package init(
+        process: Int32, startedAt: Int64, configuration: String, listeners: [String], reload: ReloadReading
+    ) {
+        self.process = process
+        self.startedAt = startedAt
+        self.configuration = configuration
+        self.listeners = listeners
+        self.reload = reload
+    }
+
+    fileprivate var json: [String: JSONValue] {
+        [
+            "process": .integer(Int64(process)), "started_at": .integer(startedAt / 1000),
+            "configuration": .string(configuration), "listeners": .array(listeners.map { .string($0) }),
+            "reload": [
+                "ended_at": .integer(reload.endedAt / 1000), "refusal": reload.refusal.map { .string($0) } ?? .null,
+            ],
+        ]
+    }
+}
+
+extension UpstreamOutage {
+    fileprivate func json(now: Int64) -> JSONValue {
+        [
+            "since": .integer(since / 1000), "last": .integer(last / 1000), "failures": .integer(Int64(failures)),
+            "partial": .bool(isPartial), "reason": .string(reason),
+        ]
+    }
 }
 
 extension SharingStatistics {
@@ -266,6 +316,10 @@ extension HealthReport {
             name: "listeners", state: isAccepting ? "accepting" : "closed",
             problem: isAccepting ? nil : "the daemon is shutting down")
         var checks = [listeners]
+        if let refusal = daemon?.reload.refusal {
+            // What runs is the old configuration, which is whole.
+            checks.append(HealthCheck(name: "configuration", state: "reload refused: \(refusal)"))
+        }
         if let missing = missingCallerTokens {
             let problems = missing.sorted { $0.key < $1.key }.map { "the token of \($0.key) is not known: \($0.value)" }
             checks.append(
@@ -299,7 +353,12 @@ extension HealthReport {
     }
 
     private func check(of upstream: String) -> HealthCheck {
-        switch self.checks[upstream]?.state {
+        if let outage = outages[upstream], outage.isTotal(at: now) {
+            return HealthCheck(
+                name: upstream, state: "failing",
+                problem: "every request fails, \(outage.failures) so far: \(outage.reason)")
+        }
+        return switch self.checks[upstream]?.state {
         case nil: HealthCheck(name: upstream, state: "unchecked")
         case .down(let reason): HealthCheck(name: upstream, state: "down", problem: "its check failed: \(reason)")
         case .unknown: HealthCheck(name: upstream, state: "unknown")

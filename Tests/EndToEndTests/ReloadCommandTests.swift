@@ -26,6 +26,12 @@ struct ReloadCommandTests {
             #expect(
                 refused.errors.hasPrefix("countersign: reload refused, the old configuration stays in force: \(file):"))
             try await bank.expect("/new/x", status: 200)
+            // The file has errors, and status needs none of it.
+            let status = try await bank.countersign("status")
+            #expect(status.exit == 0 && status.output.contains("file      \(file)\n"), "\(status)")
+            #expect(status.output.contains("reload    refused ") && status.output.contains("stays in force: \(file):"))
+            let ready = try await bank.admin("/readyz")
+            #expect(ready.status == 200 && ready.text.contains("reload refused: \(file)"), "\(ready.text)")
 
             bank.configure { _ in }
             #expect(try await bank.countersign("reload").exit == 0)

@@ -53,20 +53,25 @@ package struct MetricsReport: Sendable {
 /// The outcome of the last reload of the configuration. The start counts as a successful reload.
 package struct ReloadReading: Sendable {
     /// True if the last reload took effect.
-    package var isSuccessful: Bool
+    package var isSuccessful: Bool { refusal == nil }
+    /// The reason why the last reload was refused; nil if it took effect.
+    package private(set) var refusal: String?
     /// The time of the last reload that took effect, in milliseconds since 1970.
-    package var lastSuccessAt: Int64
+    package private(set) var lastSuccessAt: Int64
+    /// The time of the last reload.
+    package private(set) var endedAt: Int64
 
     /// Makes the outcome of a start.
     package init(startedAt: Int64) {
-        isSuccessful = true
         lastSuccessAt = startedAt
+        endedAt = startedAt
     }
 
     /// Records a reload that ended at `now`, in milliseconds since 1970.
-    package mutating func record(isSuccessful: Bool, now: Int64) {
-        self.isSuccessful = isSuccessful
-        if isSuccessful { lastSuccessAt = now }
+    package mutating func record(refusal: String?, now: Int64) {
+        self.refusal = refusal
+        endedAt = now
+        if refusal == nil { lastSuccessAt = now }
     }
 }
 

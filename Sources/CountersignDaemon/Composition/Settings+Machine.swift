@@ -89,6 +89,12 @@ enum AdminAddresses {
         return [.unix(path: "\(RuntimeDirectory.locate(environment: Process.environment))/admin.sock", mode: 0o600)]
     }
 
+    /// Returns the path of the first Unix socket; nil if there is none.
+    static func socket(of settings: Settings) -> String? {
+        for case .unix(let path, _) in of(settings) { return path }
+        return nil
+    }
+
     /// Creates the runtime directory if the default socket is used.
     ///
     /// A failure is reported when the socket cannot be opened.

@@ -16,10 +16,16 @@ struct ReloadRecord: Equatable {
     var count: Int
     /// The reason why the last reload was refused; `nil` if it succeeded.
     var refusal: String?
+    /// The path of the admin socket, by which commands find the daemon also if its file has errors; `nil` without one.
+    var socket: String?
+
+    private static let socketMark = "admin unix:"
 
     /// The lines of the file.
     var text: String {
-        ([configuration, String(count)] + (refusal.map { [$0] } ?? [])).map { $0.onOneLine + "\n" }.joined()
+        let socket = socket.map { Self.socketMark + $0 }
+        return ([configuration, String(count)] + [socket, refusal].compactMap(\.self)).map { $0.onOneLine + "\n" }
+            .joined()
     }
 
     init(configuration: String, count: Int, refusal: String?) {
@@ -31,9 +37,13 @@ struct ReloadRecord: Equatable {
     /// The record in the text of a file; `nil` if the text is not a record.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        guard lines.count == 2 || lines.count == 3, let count = Int(lines[1]) else { return nil }
-        self.init(
-            configuration: String(lines[0]), count: count, refusal: lines.count == 3 ? String(lines[2]) : nil)
+        guard (2...4).contains(lines.count), let count = Int(lines[1]) else { return nil }
+        let rest = lines[2...]
+        let socket = rest.first.flatMap { $0.hasPrefix(Self.socketMark) ? $0.dropFirst(Self.socketMark.count) : nil }
+        let refusals = socket == nil ? rest : rest.dropFirst()
+        guard refusals.count <= 1 else { return nil }
+        self.init(configuration: String(lines[0]), count: count, refusal: refusals.first.map(String.init))
+        self.socket = socket.map(String.init)
     }
 }
 

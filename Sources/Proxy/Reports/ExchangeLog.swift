@@ -17,16 +17,9 @@ final class ExchangeLog: Sendable {
         var reason: String
     }
 
-    /// A period in which an upstream fails.
-    private struct Outage {
-        var since: Int64
-        var last: Int64
-        var count: Int
-    }
-
     private struct State {
         var repetitions = Repetitions<Kind>()
-        var outages: [String: Outage] = [:]
+        var outages: [String: UpstreamOutage] = [:]
     }
 
     /// The time without a failure after which an upstream counts as recovered, in milliseconds. An upstream that fails now and
@@ -51,17 +44,22 @@ final class ExchangeLog: Sendable {
         switch error.kind {
         case .callerGone, .callerNotAllowed, .login: return
         case .bodyNotReplayable, .loginTimeout, .overloaded, .requestUnfit: break
-        case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable: record(outageOf: upstream)
+        case .upstreamProtocol, .upstreamTLS, .upstreamTimeout, .upstreamUnreachable:
+            record(outageOf: upstream, error.detail)
         }
         let kind = Kind(source: upstream, isUpstream: true, message: "exchange failed", reason: error.detail)
         log(kind, .warning, id, ["cause": "\(error.cause)", "rounds": "\(rounds)"])
     }
 
-    private func record(outageOf upstream: String) {
+    /// The upstreams that fail, by name.
+    var outages: [String: UpstreamOutage] { state.withLock(\.outages) }
+
+    private func record(outageOf upstream: String, _ reason: String) {
         let now = wallClock()
         state.withLock { state in
-            state.outages[upstream, default: Outage(since: now, last: now, count: 0)].last = now
-            state.outages[upstream]?.count += 1
+            if state.outages[upstream]?.failed(at: now, reason: reason) == nil {
+                state.outages[upstream] = UpstreamOutage(at: now, reason: reason)
+            }
         }
         isAnyFailing.store(true, ordering: .relaxed)
     }
@@ -75,8 +73,9 @@ final class ExchangeLog: Sendable {
 
     private func worksAgain(_ upstream: String) {
         let now = wallClock()
-        let (over, isAnyLeft) = state.withLock { state -> (Outage?, Bool) in
+        let (over, isAnyLeft) = state.withLock { state -> (UpstreamOutage?, Bool) in
             guard let outage = state.outages[upstream], now - outage.last >= Self.quiet || now < outage.last else {
+                state.outages[upstream]?.answered()
                 return (nil, true)
             }
             state.outages[upstream] = nil
@@ -88,7 +87,7 @@ final class ExchangeLog: Sendable {
         logger.notice(
             "upstream answers again",
             metadata: [
-                "upstream": "\(upstream)", "failed": .stringConvertible(over.count),
+                "upstream": "\(upstream)", "failed": .stringConvertible(over.failures),
                 "seconds": .stringConvertible(max(0, now - over.since) / 1000),
             ])
     }

@@ -59,9 +59,9 @@ struct MetricsReportTests {
             "countersign_config_last_reload_successful", "countersign_config_last_reload_success_timestamp_seconds"
         )
         #expect(values() == ["\(successful) 1", "\(time) 1.500"])
-        report.reload.record(isSuccessful: false, now: 2_000)
+        report.reload.record(refusal: "f:1:1: wrong", now: 2_000)
         #expect(values() == ["\(successful) 0", "\(time) 1.500"])
-        report.reload.record(isSuccessful: true, now: 3_000)
+        report.reload.record(refusal: nil, now: 3_000)
         #expect(values() == ["\(successful) 1", "\(time) 3.000"])
     }
 

@@ -17,6 +17,16 @@ struct ReloadRecordTests {
         #expect(ReloadRecord(record.text) == record)
     }
 
+    @Test("a reload record tells the admin socket, with a refusal and without")
+    func socket() {
+        for refusal in [nil, "x.yaml:1:2: wrong"] {
+            var record = ReloadRecord(configuration: "a", count: 1, refusal: refusal)
+            record.socket = "/run/countersign/admin.sock"
+            #expect(ReloadRecord(record.text) == record)
+        }
+        #expect(ReloadRecord("a\n1\nadmin unix:/s\nb\nc\n") == nil)
+    }
+
     @Test("line breaks in a refusal add no lines to a reload record")
     func lineBreaks() {
         let record = ReloadRecord(configuration: "a", count: 1, refusal: "one\ntwo\r\u{0}three\u{7F}")

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+
+/// A period in which requests to an upstream end without its answer: unreachable, TLS, time-outs, broken HTTP.
+package struct UpstreamOutage: Sendable, Equatable {
+    /// Time without a failure after which it does not count as present, in milliseconds: nobody may have asked since.
+    private static let fresh: Int64 = 60_000
+    /// Number of failures from which every request counts as failing.
+    private static let enough = 3
+
+    /// Time of the first failure, in milliseconds since 1970.
+    package let since: Int64
+    /// Time of the last failure.
+    package private(set) var last: Int64
+    /// Number of failures.
+    package private(set) var failures = 1
+    /// The reason of the last failure, without secrets.
+    package private(set) var reason: String
+    /// True if there was an answer, too, so that not every request fails.
+    package private(set) var isPartial = false
+
+    /// Begins with a failure.
+    package init(at now: Int64, reason: String) {
+        (since, last) = (now, now)
+        self.reason = reason
+    }
+
+    /// Records another failure.
+    package mutating func failed(at now: Int64, reason: String) {
+        last = now
+        failures += 1
+        self.reason = reason
+    }
+
+    /// Records an answer in between.
+    package mutating func answered() { isPartial = true }
+
+    /// True if every request of the last minute has failed, and there were some.
+    package func isTotal(at now: Int64) -> Bool {
+        !isPartial && failures >= Self.enough && now >= last && now.saturatingSubtract(last) <= Self.fresh
+    }
+}
