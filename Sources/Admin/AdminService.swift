@@ -23,6 +23,8 @@ package struct AdminService: LocalService {
         package var unlatch: @Sendable (_ challenge: String, _ whenStored: @escaping @Sendable () -> Void) -> Int
         /// Drops the sessions of a challenge, or all sessions for `nil`; returns their number.
         package var dropSessions: @Sendable (_ challenge: String?) -> Int
+        /// Runs a command of the program as the daemon's user. The callback gets its output, or nil if one runs already.
+        package var run: @Sendable (_ arguments: [String], _ done: @escaping @Sendable (CommandOutput?) -> Void) -> Void
 
         /// Makes a set of functions.
         package init(
@@ -30,8 +32,10 @@ package struct AdminService: LocalService {
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             metrics: @escaping @Sendable () -> MetricsReport, page: @escaping @Sendable () -> StatusPage,
             unlatch: @escaping @Sendable (String, @escaping @Sendable () -> Void) -> Int,
-            dropSessions: @escaping @Sendable (String?) -> Int
+            dropSessions: @escaping @Sendable (String?) -> Int,
+            run: @escaping @Sendable ([String], @escaping @Sendable (CommandOutput?) -> Void) -> Void
         ) {
+            self.run = run
             self.ask = ask
             self.metrics = metrics
             self.page = page
@@ -43,6 +47,8 @@ package struct AdminService: LocalService {
 
     /// The timeout for the workers' readings; afterwards the last reading of a late worker is used.
     private static let timeout = Duration.milliseconds(500)
+    /// The timeout of a command that the daemon runs, longer than the command's own.
+    private static let commandTimeout = Duration.seconds(320)
     /// The timeout for an opened latch on its way to the disk; in memory it is open before that.
     private static let diskTimeout = Duration.seconds(5)
 
@@ -73,18 +79,21 @@ package struct AdminService: LocalService {
             return page(for: request)
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
+        case ("POST", "/login"), ("POST", "/doctor"):
+            // Over the Unix socket `later` answers.
+            return Self.socketOnly
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
             return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).")
                 .answer(allow: Self.probeMethods)
         case (_, "/"), (_, "/status"), (_, "/metrics"):
             return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).").answer(allow: "GET, HEAD")
-        case (_, "/unlatch"), (_, "/sessions/drop"):
+        case (_, "/unlatch"), (_, "/sessions/drop"), (_, "/login"), (_, "/doctor"):
             return LocalReply(.methodNotAllowed, detail: "Use POST for \(request.path).").answer(allow: "POST")
         default:
             return LocalReply(
                 .noRoute,
                 detail: "The admin listener serves / for people, /livez, /readyz, /healthz, /metrics and /status; "
-                    + "over the Unix socket also POST /unlatch and /sessions/drop."
+                    + "over the Unix socket also POST /unlatch, /sessions/drop, /login and /doctor."
             ).answer()
         }
     }
@@ -113,6 +122,9 @@ package struct AdminService: LocalService {
                 made.withLock { $0 } ?? Self.unnamed
             }
         }
+        if request.method == "POST", request.isUnixSocket, let arguments = DaemonCommand.arguments(of: request) {
+            return run(arguments)
+        }
         guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
         switch request.path {
         case "/", "/metrics", "/status": break
@@ -120,6 +132,21 @@ package struct AdminService: LocalService {
         default: return nil
         }
         return LaterAnswer(timeout: Self.timeout, begin: sources.ask) { answer(request) }
+    }
+
+    private func run(_ arguments: [String]) -> LaterAnswer {
+        let ended = Mutex<LocalAnswer?>(nil)
+        return LaterAnswer(timeout: Self.commandTimeout) { done in
+            sources.run(arguments) { output in
+                let busy = LocalReply(.overloaded, detail: "The daemon runs another command at the moment. Try again.")
+                ended.withLock { $0 = output.map { .json(status: 200, $0.json) } ?? busy.answer() }
+                done()
+            }
+        } answer: {
+            ended.withLock { $0 }
+                ?? LocalReply(.overloaded, detail: "The command has not ended in time; the daemon's log tells more.")
+                .answer()
+        }
     }
 
     private func status(for request: LocalRequest) -> LocalAnswer {
@@ -153,10 +180,7 @@ package struct AdminService: LocalService {
     }
 
     private func change(_ request: LocalRequest) -> LocalAnswer {
-        guard request.isUnixSocket else {
-            return LocalReply(.callerNotAllowed, detail: "Changes are accepted over the Unix socket only.")
-                .answer()
-        }
+        guard request.isUnixSocket else { return Self.socketOnly }
         if request.path == "/sessions/drop" {
             return .json(status: 200, ["dropped": .integer(Int64(sources.dropSessions(request.value(of: "name"))))])
         }
@@ -169,6 +193,10 @@ package struct AdminService: LocalService {
             return Self.unnamed
         }
         return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name, whenStored)))])
+    }
+
+    private static var socketOnly: LocalAnswer {
+        LocalReply(.callerNotAllowed, detail: "Changes are accepted over the Unix socket only.").answer()
     }
 
     private static var unnamed: LocalAnswer {

@@ -22,9 +22,9 @@ struct Program: ParsableCommand {
         version: Version.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ConfigCommand.self, ExplainCommand.self, MatchCommand.self,
-            LoginCommand.self, LearnCommand.self, KeysCommand.self,
+            LoginCommand.self, LearnCommand.self, KeysCommand.self, RunCommand.self,
             DoctorCommand.self, ReloadCommand.self, StatusCommand.self, SessionsCommand.self, UnlatchCommand.self,
-            WaitCommand.self, KeyringCommand.self, DemoCommand.self,
+            WaitCommand.self, KeyringCommand.self, BugReportCommand.self, DemoCommand.self,
         ])
 }
 
@@ -89,7 +89,7 @@ enum CoreDumps {
     /// SIGABRT from outside (the watchdog of systemd) would survive the signal.
     static func forbid() {
         ProcessMemory.forbidDumps()
-        // Not `Process.environment`, which is read once: the demo sets its credentials later.
+        // Before anything reads `Process.environment`.
         guard Environment.value(of: "SWIFT_BACKTRACE") == nil else { return }
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
     }

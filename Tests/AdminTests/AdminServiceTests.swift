@@ -37,6 +37,10 @@ struct AdminServiceTests {
                 dropSessions: { name in
                     asked.add("drop \(name ?? "all")")
                     return 3
+                },
+                run: { arguments, done in
+                    asked.add(arguments.joined(separator: " "))
+                    done(arguments[0] == "doctor" ? CommandOutput(exit: 69, output: "o\n", errors: "e\n") : nil)
                 }))
     }
 
@@ -155,7 +159,7 @@ struct AdminServiceTests {
             sources: AdminService.Sources(
                 report: { .of([]) }, ask: { $0() }, metrics: { .of([]) },
                 page: { StatusPage(report: .of([]), conversations: [record], intervals: []) }, unlatch: { _, _ in 0 },
-                dropSessions: { _ in 0 }))
+                dropSessions: { _ in 0 }, run: { $1(nil) }))
         for path in ["/status", "/"] {
             for isUnixSocket in [false, true] {
                 let answer = ask("GET", path, isUnixSocket: isUnixSocket, of: service)
@@ -164,6 +168,28 @@ struct AdminServiceTests {
                 #expect(text.contains("ann/private") == isUnixSocket, "\(path)")
                 #expect(text.contains("bank.example/…: 200") != isUnixSocket, "\(path)")
             }
+        }
+    }
+
+    @Test("login and doctor are run by the daemon for the Unix socket only, with the arguments that are asked for")
+    func commands() throws {
+        func later(_ path: String, _ query: String) throws -> LocalAnswer {
+            let request = LocalRequest(method: "POST", path: path, query: query, isUnixSocket: true)
+            let later = try #require(service().later(request))
+            let done = Mutex(false)
+            later.begin { done.withLock { $0 = true } }
+            #expect(done.withLock { $0 })
+            return later.answer()
+        }
+        let doctor = try later("/doctor", "upstream=a%20b&upstream=--here&path=/x&login=1&json=1")
+        #expect(doctor.status == 200 && json(doctor) == ["exit": 69, "output": "o\n", "errors": "e\n"])
+        let login = try later("/login", "name=pin&name=other")
+        #expect(login.status == 503)
+        #expect(asked.all == ["doctor --login --json --path=/x -- a b --here", "login -- pin"])
+        for path in ["/login", "/doctor"] {
+            #expect(service().later(LocalRequest(method: "POST", path: path, query: "", isUnixSocket: false)) == nil)
+            #expect(ask("POST", path).status == 403)
+            #expect(ask("GET", path, isUnixSocket: true).status == 405)
         }
     }
 

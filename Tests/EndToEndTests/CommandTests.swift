@@ -136,7 +136,8 @@ struct CommandTests {
                 let none = try await Command.run(
                     [Binary.path] + command + ["bank-pim", "--config", file], in: bank.folder)
                 #expect(none.exit == 64 && none.output.isEmpty, "\(none)")
-                #expect(none.errors.contains("there is no challenge bank-pim; did you mean \"bank-pin\"?"), "\(none)")
+                let words = "no login of the daemon has the name bank-pim; did you mean \"bank-pin\"?"
+                #expect(none.errors.contains(words), "\(none)")
             }
             let unnamed = try await Command.countersign("sessions", "drop", "--config", file, in: bank.folder)
             #expect(unnamed.exit == 64 && unnamed.errors.contains("--all"), "\(unnamed)")
@@ -190,6 +191,45 @@ struct CommandTests {
             #expect(gone.exit == 69)
             #expect(gone.errors.split(separator: "\n").count == 1)
             #expect(try await bank.countersign("status", "--live").exit == 69)
+        }
+    }
+
+    @Test("login and doctor are run by the daemon, with its credentials, and by --here with one's own")
+    func byDaemon() async throws {
+        try await withBank { bank in
+            let file = bank.folder.path(of: "countersign.yaml")
+            // Only the daemon's environment has the PIN.
+            let login = try await Command.countersign("login", "bank-pin", "--config", file, in: bank.folder)
+            #expect(login.exit == 0 && login.output.contains("session established"), "\(login)")
+            let json = try await Command.countersign("login", "--json", "--config", file, in: bank.folder)
+            #expect(json.exit == 0 && json.output.contains("\"outcome\":\"succeeded\""), "\(json)")
+            let here = try await Command.countersign(
+                "login", "--here", "--config", file,
+                environment: ["STATE_DIRECTORY": bank.folder.path(of: "other-state")], in: bank.folder)
+            #expect(here.exit == 69 && here.output.contains("no-credential"), "\(here)")
+            let doctor = try await Command.countersign("doctor", "bank", "--config", file, in: bank.folder)
+            #expect(doctor.exit == 0 && doctor.output.contains("upstream bank"), "\(doctor)")
+            let unknown = try await Command.countersign("doctor", "bnk", "--config", file, in: bank.folder)
+            #expect(unknown.exit == 64 && unknown.errors.contains("there is no upstream bnk"), "\(unknown)")
+        }
+    }
+
+    @Test("bugreport writes one file for its owner, with everything but secrets")
+    func bugReport() async throws {
+        try await withBank(unmistakable, rules: unmistakableRules) { bank in
+            try await bank.expect("/balance", status: 200)
+            let written = try await bank.countersign("bugreport", "--output", "report.txt")
+            #expect(written.exit == 0, "\(written)")
+            let report = bank.folder.text(of: "report.txt")
+            for section in ["Versions", "Configuration in force", "Status", "Doctor", "Journal", "Left out"] {
+                #expect(report.contains("==== \(section)"), "\(report.prefix(2000))")
+            }
+            #expect(report.contains("libcurl 7.") && report.contains("\"conversations\":[{"), "\(report.prefix(2000))")
+            #expect(!report.contains(unmistakablePIN))
+            let mode = try await Command.run(["/usr/bin/stat", "-c", "%a", "report.txt"], in: bank.folder)
+            #expect(mode.output == "600\n", "\(mode)")
+            let again = try await bank.countersign("bugreport", "--output", "report.txt")
+            #expect(again.exit == 69 && again.errors.contains("report.txt"), "\(again)")
         }
     }
 

@@ -3,6 +3,7 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
+internal import Credentials
 internal import Glibc
 internal import Settings
 internal import System
@@ -17,16 +18,61 @@ struct AdminOptions: ParsableArguments {
         completion: .file())
     var socket: String?
 
-    /// Returns a client of the admin socket. Throws if the configuration has no Unix socket.
+    /// Returns a client of the admin socket: that of the running daemon, else the one in the configuration.
+    ///
+    /// Throws if the configuration has no Unix socket. A file that has errors now does not hide the daemon that runs with it.
     func client() throws -> AdminClient {
-        if let socket { return AdminClient(path: socket) }
+        if let path = socket ?? runningSocket { return AdminClient(path: path) }
         let settings = try configuration.load()
-        for address in AdminAddresses.of(settings) {
-            if case .unix(let path, _) = address { return AdminClient(path: path) }
-        }
+        if let path = AdminAddresses.socket(of: settings) { return AdminClient(path: path) }
         throw Failure(
             "\(configuration.config): admin.address names no Unix socket; add unix:PATH, which this command needs",
             code: EX_CONFIG)
+    }
+
+    /// The admin socket of the only daemon that runs with this configuration.
+    var runningSocket: String? {
+        let directory = RuntimeDirectory.locate(environment: Process.environment)
+        let sockets = ReloadRecord.processes(in: directory).compactMap { ReloadRecord.of($0, in: directory) }
+            .filter { $0.configuration == configuration.config }.compactMap(\.socket)
+        return sockets.count == 1 ? sockets[0] : nil
+    }
+}
+
+/// Options of a command that the running daemon can run in place of this process.
+struct DaemonOptions: ParsableArguments {
+    @OptionGroup var admin: AdminOptions
+
+    @Flag(name: .long, help: "Run it in this process, as this user, and not by the daemon.")
+    var here = false
+
+    /// The configuration.
+    var configuration: ConfigurationOptions { admin.configuration }
+
+    /// Has the running daemon run the command at `path`, prints what it prints, and throws its exit code.
+    ///
+    /// Returns false if no daemon runs with this configuration, or this user may not ask it: then it is to be run here.
+    func hasRun(_ path: String, _ parameters: [(name: String, value: String)?]) throws -> Bool {
+        guard !here, let socket = admin.socket ?? admin.runningSocket else { return false }
+        let query = FormEncoding.query(parameters.compactMap(\.self))
+        var client = AdminClient(path: socket)
+        client.timeout = .seconds(330)
+        let answer: AdminClient.Answer
+        do throws(Failure) {
+            answer = try client.send("POST", query.isEmpty ? path : "\(path)?\(query)")
+        } catch {
+            if admin.socket == nil, [EX_NOPERM, EX_UNAVAILABLE].contains(error.code) { return false }
+            throw error
+        }
+        guard answer.status == 200, let exit = answer.body["exit"]?.integerValue.flatMap({ Int32(exactly: $0) }) else {
+            // A daemon of an earlier version has no such command.
+            if answer.status == 404 { return false }
+            throw Failure(answer.body["detail"]?.stringValue ?? "the daemon refused", code: EX_UNAVAILABLE)
+        }
+        Process.print(lines: answer.body["output"]?.stringValue ?? "")
+        Process.printError(lines: answer.body["errors"]?.stringValue ?? "")
+        if exit != EX_OK { throw ExitCode(exit) }
+        return true
     }
 }
 
@@ -62,7 +108,7 @@ struct AdminClient {
         }
         do throws(SystemError) {
             let socket = Descriptor(owning: try Sockets.makeStream(AF_UNIX))
-            Sockets.setTimeouts(socket.number, receive: min(timeout, .seconds(30)))
+            Sockets.setTimeouts(socket.number, receive: timeout)
             try address.connect(socket.number)
             return socket.release()
         } catch {

@@ -16,6 +16,9 @@ struct CheckCommand: ParsableCommand {
 
     @OptionGroup var configuration: ConfigurationArguments
 
+    @Flag(name: .long, help: "Print one JSON object.")
+    var json = false
+
     func run() throws {
         let missing = CurlFeatures.installed.missing()
         for sentence in missing { Process.printError(sentence) }
@@ -29,8 +32,12 @@ struct CheckCommand: ParsableCommand {
                     severity: .warning))
         }
         let report = CheckReport(file: file.path, problems: problems)
-        for line in report.lines { Process.printError(line) }
-        Process.print(report.summary)
+        if json {
+            Process.print(report.json)
+        } else {
+            for line in report.lines { Process.printError(line) }
+            Process.print(report.summary)
+        }
         if report.hasErrors || settings == nil { throw ExitCode(EX_CONFIG) }
         if !missing.isEmpty { throw ExitCode(EX_UNAVAILABLE) }
     }
@@ -78,10 +85,13 @@ struct MatchCommand: ParsableCommand {
         help: ArgumentHelp("Location patterns: [scheme://][user[:password]@]host[:port][/path].", valueName: "pattern"))
     var patterns: [String]
 
+    @Flag(name: .long, help: "Print one JSON object.")
+    var json = false
+
     func run() throws {
         let report = MatchReport(uri: uri, patterns: patterns)
         if case .invalid(let message) = report { throw Failure(message, code: EX_USAGE) }
-        Process.print(report.line)
+        if json { Process.print(report.json) } else { Process.print(report.line) }
         if report.exitCode != 0 { throw ExitCode(report.exitCode) }
     }
 }

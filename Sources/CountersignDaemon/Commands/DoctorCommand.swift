@@ -18,11 +18,13 @@ struct DoctorCommand: ParsableCommand {
             Checks this machine (listeners, directories, credentials, limits). For each upstream, checks its name, its addresses, \
             TLS and certificates, the clocks, the answer to a request without a login and the challenge that would take it, the \
             credentials by name, and the latches. Sends one anonymous GET to each upstream; sends no secret unless --login is \
-            given. Run it as root or as the daemon's user. Exits with 0 if no check failed, 78 if the configuration is wrong, 77 \
+            given. Run by the daemon if it is running, as its user; else run it as root or as the daemon's user. Exits with 0 if no check failed, 78 if the configuration is wrong, 77 \
             if a permission is missing, 69 if something cannot be reached.
             """)
 
-    @OptionGroup var configuration: ConfigurationOptions
+    @OptionGroup var daemon: DaemonOptions
+
+    private var configuration: ConfigurationOptions { daemon.configuration }
 
     @Argument(help: "The upstreams to check. Default: all.", completion: NameCompletion.upstreams)
     var upstreams: [String] = []
@@ -39,6 +41,10 @@ struct DoctorCommand: ParsableCommand {
     var json = false
 
     func run() throws {
+        let parameters: [(String, String)?] =
+            upstreams.map { ("upstream", $0) }
+            + [path.isEmpty ? nil : ("path", path), login ? ("login", "1") : nil, json ? ("json", "1") : nil]
+        if try daemon.hasRun("/doctor", parameters) { return }
         let (loaded, problems) = ConfigurationFile(path: configuration.config).read()
         guard let settings = loaded else {
             for problem in problems { Process.printError(problem.description) }
@@ -56,7 +62,7 @@ struct DoctorCommand: ParsableCommand {
         add(local, to: &report)
         try diagnoseUpstreams(settings, &report)
         if json {
-            Process.print(String(decoding: report.json.serialized(), as: UTF8.self))
+            Process.print(report.json)
         } else {
             Process.print(report.summary)
         }
@@ -161,12 +167,11 @@ struct DoctorCommand: ParsableCommand {
         let runs = try LoginRuns(settings: settings, challenge: nil, context: context)
         let name = plan.name
         return Blocking.run {
-            await runs.results(at: name).reduce(into: []) { found, ended in
+            await runs.results(at: name).map { ended in
                 switch ended.result {
-                case .success: found.append(.good(part, "login", "\(ended.challenge): a session was established"))
+                case .success: .good(part, "login", "\(ended.challenge): a session was established")
                 case .failure(let failure):
-                    found.append(
-                        .failed(part, "login", "\(ended.challenge): \(failure.code.rawValue): \(failure.detail)", ""))
+                    .failed(part, "login", "\(ended.challenge): \(failure.code.rawValue): \(failure.detail)", "")
                 }
             }
         }

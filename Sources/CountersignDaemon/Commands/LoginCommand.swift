@@ -14,12 +14,13 @@ struct LoginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login", abstract: "Run a login now and print the conversation, redacted.",
         discussion: """
-            Without a name, runs all logins of the configuration. Exits with 0 only if every session was established. Obeys \
+            Run by the daemon if it is running, as its user and with its credentials. Without a name, runs all logins of the \
+            configuration. Exits with 0 only if every session was established. Obeys \
             latches as the daemon does: a rejected credential is not sent again. Prints each step and each request with its \
             duration; of a request it prints method, origin, path and status.
             """)
 
-    @OptionGroup var configuration: ConfigurationOptions
+    @OptionGroup var daemon: DaemonOptions
 
     @Argument(
         help: "The challenge, or the name of an upstream with `mobilefirst`.", completion: NameCompletion.challenges)
@@ -29,7 +30,8 @@ struct LoginCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let settings = try configuration.load()
+        if try daemon.hasRun("/login", [challenge.map { ("name", $0) }, json ? ("json", "1") : nil]) { return }
+        let settings = try daemon.configuration.load()
         let transcript = LoginTranscript(isPrinted: !json)
         let context = try DaemonContext(settings: settings, observer: transcript, asker: Self.asker)
         let runs = try LoginRuns(settings: settings, challenge: challenge, context: context)
@@ -40,11 +42,11 @@ struct LoginCommand: ParsableCommand {
                 code: EX_USAGE)
         }
         let failed = Blocking.run {
-            await runs.results(transcript: transcript).reduce(into: false) { failed, ended in
-                if case .failure = ended.result { failed = true }
+            await runs.results(transcript: transcript).contains { ended in
+                if case .failure = ended.result { true } else { false }
             }
         }
-        if json { Process.print(String(decoding: transcript.document.serialized(), as: UTF8.self)) }
+        if json { Process.print(transcript.document) }
         if failed { throw ExitCode(EX_UNAVAILABLE) }
     }
 
@@ -100,40 +102,37 @@ struct LoginRuns {
     }
 
     /// Runs the logins one after the other, or only those at `upstream`.
-    func results(at upstream: String? = nil, transcript: LoginTranscript? = nil) -> AsyncStream<Ended> {
-        let runs = runs.filter { upstream == nil || $0.plan.name == upstream }
-        let services = context.services
-        return AsyncStream { stream in
-            let task = Task {
-                guard let loop = try? await CommandLoop.start(services: services) else {
-                    let reason = "libcurl, or a thread for it, cannot be started on this machine."
-                    let failure = LoginFailure(.failed, challenge: "", detail: reason)
-                    stream.yield(Ended(upstream: "", challenge: "", result: .failure(failure)))
-                    stream.finish()
-                    return
-                }
-                for run in runs {
-                    var sideRequests = await loop.sideRequests(for: run.authenticator, at: run.plan)
-                    if let transcript {
-                        sideRequests = TranscribedSideRequests(requests: sideRequests, transcript: transcript)
-                    }
-                    let key = run.authenticator.key
-                    let login = run.authenticator.login(LoginOccasion(scope: run.scope))
-                    services.observer.loginBegan(key, LoginCause(.command))
-                    var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
-                    if case .success(let session) = result, session.isEmpty {
-                        let detail =
-                            "The server demanded no login at the requested address, so no login was run. Set `at` to a "
-                            + "protected path, or send a request for one through the daemon."
-                        result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
-                    }
-                    services.observer.loginEnded(key, result, LoginCause(.command), after: duration)
-                    stream.yield(Ended(upstream: run.plan.name, challenge: key.challenge, result: result))
-                }
-                loop.stop()
-                stream.finish()
-            }
-            stream.onTermination = { _ in task.cancel() }
+    func results(at upstream: String? = nil, transcript: LoginTranscript? = nil) async -> [Ended] {
+        guard let loop = try? await CommandLoop.start(services: context.services) else {
+            let reason = "libcurl, or a thread for it, cannot be started on this machine."
+            let failure = LoginFailure(.failed, challenge: "", detail: reason)
+            return [Ended(upstream: "", challenge: "", result: .failure(failure))]
         }
+        defer { loop.stop() }
+        var ended: [Ended] = []
+        for run in runs where upstream == nil || run.plan.name == upstream {
+            ended.append(await result(of: run, on: loop, transcript))
+        }
+        return ended
+    }
+
+    private func result(of run: Run, on loop: CommandLoop, _ transcript: LoginTranscript?) async -> Ended {
+        var sideRequests = await loop.sideRequests(for: run.authenticator, at: run.plan)
+        if let transcript {
+            sideRequests = TranscribedSideRequests(requests: sideRequests, transcript: transcript)
+        }
+        let services = context.services
+        let key = run.authenticator.key
+        let login = run.authenticator.login(LoginOccasion(scope: run.scope))
+        services.observer.loginBegan(key, LoginCause(.command))
+        var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
+        if case .success(let session) = result, session.isEmpty {
+            let detail =
+                "The server demanded no login at the requested address, so no login was run. Set `at` to a "
+                + "protected path, or send a request for one through the daemon."
+            result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
+        }
+        services.observer.loginEnded(key, result, LoginCause(.command), after: duration)
+        return Ended(upstream: run.plan.name, challenge: key.challenge, result: result)
     }
 }

@@ -3,7 +3,6 @@
 
 internal import ArgumentParser
 internal import ChallengeHandling
-internal import SettingsReading
 
 struct SessionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -21,7 +20,7 @@ struct SessionsCommand: ParsableCommand {
         func run() throws {
             let upstreams = try admin.client().send("GET", "/status").body["upstreams"] ?? .null
             if json {
-                Process.print(String(decoding: upstreams.serialized(), as: UTF8.self))
+                Process.print(upstreams)
             } else {
                 for line in StatusLines.logins(of: upstreams) { Process.print(line) }
             }
@@ -42,6 +41,9 @@ struct SessionsCommand: ParsableCommand {
         @Flag(name: .long, help: "Drop the sessions of all challenges.")
         var all = false
 
+        @Flag(name: .long, help: "Print one JSON object.")
+        var json = false
+
         func validate() throws {
             if name == nil, !all { throw ValidationError("name a challenge, or give --all") }
             if name != nil, all { throw ValidationError("give either a name or --all") }
@@ -52,7 +54,7 @@ struct SessionsCommand: ParsableCommand {
             let client = try admin.client()
             let dropped = try client.send("POST", "/sessions/drop\(query)").body["dropped"]?.integerValue ?? 0
             if dropped == 0, let name { try client.requireChallenge(named: name) }
-            Process.print("dropped \(dropped)")
+            if json { Process.print(["dropped": .integer(dropped)]) } else { Process.print("dropped \(dropped)") }
         }
     }
 }
@@ -67,6 +69,9 @@ struct UnlatchCommand: ParsableCommand {
     @Argument(help: "The challenge whose latches to open.", completion: NameCompletion.challenges)
     var name: String
 
+    @Flag(name: .long, help: "Print one JSON object.")
+    var json = false
+
     func run() throws {
         let client = try admin.client()
         let answer = try client.send("POST", "/unlatch?name=\(FormEncoding.percentEncoded(name))")
@@ -78,28 +83,14 @@ struct UnlatchCommand: ParsableCommand {
             try client.requireChallenge(named: name)
             throw Failure("\(name) has no closed latch", code: EX_UNAVAILABLE)
         }
-        Process.print("opened \(opened)")
+        if json { Process.print(["opened": .integer(opened)]) } else { Process.print("opened \(opened)") }
     }
 }
 
 extension AdminClient {
     /// Throws exit code 64 (EX_USAGE) and the names of all challenges if there is none named `name`.
     fileprivate func requireChallenge(named name: String) throws(Failure) {
-        let logins = (try send("GET", "/status").body["upstreams"]?.objectValue ?? [:]).flatMap { upstream, logins in
-            logins.arrayValue.flatMap { [$0["challenge"]?.stringValue ?? upstream] + $0["asks"].names }
-        }
-        let names = Set(logins).sorted()
-        guard !names.contains(name) else { return }
-        throw Failure(
-            "there is no challenge \(name)\(didYouMean(name, among: names)); there are: \(names.joined(separator: ", "))",
-            code: EX_USAGE)
+        guard case .unknown(let reason) = Readiness(of: name, in: try send("GET", "/status").body) else { return }
+        throw Failure(reason, code: EX_USAGE)
     }
-}
-
-extension JSONValue {
-    fileprivate var arrayValue: [JSONValue] { if case .array(let values) = self { values } else { [] } }
-}
-
-extension JSONValue? {
-    fileprivate var names: [String] { self?.arrayValue.compactMap(\.stringValue) ?? [] }
 }

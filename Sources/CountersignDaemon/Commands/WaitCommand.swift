@@ -4,6 +4,7 @@
 internal import ArgumentParser
 internal import ChallengeHandling
 internal import Glibc
+internal import SettingsReading
 
 struct WaitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,6 +24,9 @@ struct WaitCommand: ParsableCommand {
         help: "The challenge, or the name of an upstream with `mobilefirst`.", completion: NameCompletion.challenges)
     var challenge: String?
 
+    @Flag(name: .long, help: "Print one JSON object when ready.")
+    var json = false
+
     func run() throws {
         guard let limit = Self.duration(timeout) else {
             throw Failure("\(timeout): not a valid duration (use 500ms, 10s or 5m)", code: EX_USAGE)
@@ -32,6 +36,7 @@ struct WaitCommand: ParsableCommand {
             client.timeout = timeout
             return try client.send("GET", "/status").body
         }
+        if json { Process.print(["ready": .bool(true)]) }
     }
 
     /// Waits until the report is ready. Throws after `limit`, with the last reason.
@@ -103,7 +108,7 @@ enum Readiness: Equatable {
         if meant.isEmpty {
             let names = Set(logins.flatMap(\.names)).sorted()
             let known = names.isEmpty ? "there are none" : "there are \(names.joined(separator: ", "))"
-            self = .unknown("no login of the daemon has the name \(name): \(known)")
+            self = .unknown("no login of the daemon has the name \(name)\(didYouMean(name, among: names)): \(known)")
         } else if let reason = meant.compactMap(\.obstacle).first {
             self = .notYet(reason)
         } else {

@@ -79,7 +79,9 @@ final class Daemon {
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),
             logger: Logger(label: "exchange"))
         pulse = proxy.pulse
-        status = DaemonStatus(context: context, readings: proxy.readings, pulse: pulse)
+        status = DaemonStatus(
+            context: context, readings: proxy.readings, pulse: pulse, configuration: path,
+            outages: proxy.outages)
         watch = context.services.credentialVersions.map { [status, context] credentialVersions in
             CredentialWatch(
                 sources: context.sources, credentialVersions: credentialVersions, roster: context.services.roster,
@@ -95,6 +97,13 @@ final class Daemon {
 
     /// Serves until SIGTERM or SIGINT, then drains, and returns when everything is closed.
     func run() throws {
+        try run(whenReady: { _ in }, mayEnd: nil)
+    }
+
+    /// Serves, and calls `whenReady` once with the ports of the listeners, 0 for those without one.
+    ///
+    /// `mayEnd` gets the number of each signal, and returns true if the daemon shall drain. With it there are no reloads.
+    func run(whenReady: (_ ports: [UInt16]) throws -> Void, mayEnd: ((Int32) -> Bool)?) throws {
         let first = try plan(settings)
         publish(first, settings)
         persister.restore(stored)
@@ -116,11 +125,15 @@ final class Daemon {
         let period = watchdog?.beat ?? WorkerPulse.period
         var next = ContinuousClock.now + period
         var isRunning = true
+        do { try whenReady(ports) } catch {
+            drain()
+            throw error
+        }
         while isRunning {
             switch DaemonSignals.wait(atMost: max(.zero, next - .now)) {
             case .none: break
-            case .reload: reload()
-            case .terminate: isRunning = false
+            case .reload: if let mayEnd { isRunning = !mayEnd(SIGHUP) } else { reload() }
+            case .terminate(let signal): isRunning = !(mayEnd?(signal) ?? true)
             }
             if isRunning, .now >= next {
                 runPeriodicTasks(watchdog)
@@ -128,6 +141,10 @@ final class Daemon {
             }
         }
         drain()
+    }
+
+    private var ports: [UInt16] {
+        proxy.descriptors.map { SocketAddress.local(of: $0)?.hostAndPort?.port ?? 0 }
     }
 
     private func plan(_ settings: Settings) throws -> ProxyPlan {
@@ -148,6 +165,7 @@ final class Daemon {
         status.setUpstreams(upstreams)
         persister.setUpstreams(upstreams, of: settings)
         context.sharing?.serve(SharingPlan(settings, upstreams))
+        status.setListeners(settings.listeners.map { "\($0.address)" })
     }
 
     private func warnOfFileShortage(_ limits: LimitSettings) {
@@ -188,7 +206,7 @@ final class Daemon {
     private func reload() {
         notifier.send(.reloading(monotonicMicroseconds: SystemClock.monotonicNanoseconds() / 1000))
         refusal = applyConfiguration()?.onOneLine
-        status.recordReload(isSuccessful: refusal == nil)
+        status.recordReload(refusal: refusal)
         if let refusal {
             logger.error("reload refused, the old configuration stays in force", metadata: ["reason": "\(refusal)"])
         } else {
@@ -236,7 +254,9 @@ final class Daemon {
     }
 
     private func writeReloadRecord() {
-        ReloadRecord(configuration: path, count: reloads, refusal: refusal).write(of: getpid(), in: runtimeDirectory)
+        var record = ReloadRecord(configuration: path, count: reloads, refusal: refusal)
+        record.socket = AdminAddresses.socket(of: settings)
+        record.write(of: getpid(), in: runtimeDirectory)
     }
 
     /// Sends `states` and the status text to the service manager.

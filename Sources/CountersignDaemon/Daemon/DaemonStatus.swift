@@ -5,6 +5,7 @@ internal import Admin
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
+internal import Glibc
 internal import Proxy
 internal import Synchronization
 internal import System
@@ -17,16 +18,27 @@ final class DaemonStatus: Sendable {
         var isAccepting = false
         var upstreams: [UpstreamPlan] = []
         var reload: ReloadReading
+        var listeners: [String] = []
     }
 
     private let context: DaemonContext
     private let readings: WorkerReadings
+    private let outages: @Sendable () -> [String: UpstreamOutage]
+    private let configuration: String
+    private let commands: CommandRunner
     private let history = ProxyHistory()
     private let startedAt: Int64
     private let pulse: WorkerPulse
     private let state: Mutex<State>
 
-    init(context: DaemonContext, readings: WorkerReadings, pulse: WorkerPulse) {
+    /// `configuration` is the path of the file.
+    init(
+        context: DaemonContext, readings: WorkerReadings, pulse: WorkerPulse, configuration: String,
+        outages: @escaping @Sendable () -> [String: UpstreamOutage]
+    ) {
+        self.outages = outages
+        self.configuration = configuration
+        commands = CommandRunner(configuration: configuration)
         let startedAt = SystemClock.wallClock()
         self.startedAt = startedAt
         state = Mutex(State(reload: ReloadReading(startedAt: startedAt)))
@@ -41,9 +53,12 @@ final class DaemonStatus: Sendable {
     /// Replaces the upstreams that are served.
     func setUpstreams(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
 
-    /// Records the outcome of a reload, for the metrics.
-    func recordReload(isSuccessful: Bool) {
-        state.withLock { $0.reload.record(isSuccessful: isSuccessful, now: SystemClock.wallClock()) }
+    /// Replaces the addresses of the listeners.
+    func setListeners(_ listeners: [String]) { state.withLock { $0.listeners = listeners } }
+
+    /// Records the outcome of a reload: the reason of a refusal, or nil.
+    func recordReload(refusal: String?) {
+        state.withLock { $0.reload.record(refusal: refusal, now: SystemClock.wallClock()) }
     }
 
     /// Establishes and renews the sessions that are held without a request. Called periodically.
@@ -70,7 +85,8 @@ final class DaemonStatus: Sendable {
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
                         .filter { name.map($0.isMeant) ?? true }.map(\.name))
                 return self.drop { meant.contains($0.challenge) }
-            })
+            },
+            run: { [commands] in commands.run($0, $1) })
     }
 
     /// The logouts that are configured for held sessions, without shared ones.
@@ -177,6 +193,12 @@ final class DaemonStatus: Sendable {
         report.checks = context.services.checks.all
         report.missingCallerTokens = context.callerTokens.faults
         report.sharing = context.services.sharing?.statistics
+        report.outages = outages()
+        report.daemon = state.withLock {
+            DaemonFacts(
+                process: getpid(), startedAt: startedAt, configuration: configuration, listeners: $0.listeners,
+                reload: $0.reload)
+        }
         return report
     }
 }

@@ -9,25 +9,25 @@ internal import System
 /// One run of a helper program, with a short input, limited output and a timeout.
 ///
 /// The helper starts by posix_spawn in its own process group, with default signals and without our descriptors.
-struct HelperProcess {
+package struct HelperProcess {
     /// The result of a run.
-    struct Output {
+    package struct Output {
         /// The standard output, at most `outputLimit`; a longer one is an error.
-        var standardOutput: [UInt8]
+        package var standardOutput: [UInt8]
         /// The first 4 KiB of the standard error.
-        var standardError: [UInt8]
+        package var standardError: [UInt8]
         /// The exit code; `nil` after a signal, or if the status was lost.
-        var exitCode: Int32?
+        package var exitCode: Int32?
     }
 
     /// The reason for a run without output.
-    struct Failure: Error, Equatable {
+    package struct Failure: Error, Equatable {
         /// The reason, for the log.
-        let reason: String
+        package let reason: String
         /// The reason without paths, for callers.
-        let publicReason: String
+        package let publicReason: String
         /// True if the time limit passed, or the run was cancelled.
-        let isTimeout: Bool
+        package let isTimeout: Bool
 
         init(reason: String, publicReason: String? = nil, isTimeout: Bool = false) {
             self.isTimeout = isTimeout
@@ -46,10 +46,19 @@ struct HelperProcess {
     /// A descriptor that becomes readable if the run is cancelled; a negative one never does.
     var cancellation: Int32 = -1
 
+    /// Creates a run of a program, an absolute path, with its arguments and all of its environment.
+    package init(command: [String], environment: [String: String], outputLimit: Int = 1 << 20, cancellation: Int32 = -1)
+    {
+        self.command = command
+        self.environment = environment
+        self.outputLimit = outputLimit
+        self.cancellation = cancellation
+    }
+
     /// Runs the helper with `question` on its standard input.
     ///
     /// `question` has at most 4096 bytes, which a pipe holds before the helper reads.
-    func run(_ question: [UInt8], timeout: Duration) throws(Failure) -> Output {
+    package func run(_ question: [UInt8], timeout: Duration) throws(Failure) -> Output {
         try run(question, until: .now + timeout)
     }
 

@@ -27,6 +27,24 @@ package struct CheckReport: Sendable, Equatable {
         return "\(file): \(counts.joined(separator: ", "))"
     }
 
+    /// The problems as JSON: `file`, `errors`, `warnings`, and `problems` with place, key, severity and message.
+    package var json: JSONValue {
+        let errors = problems.count { $0.severity == .error }
+        return [
+            "file": .string(file), "errors": .integer(Int64(errors)),
+            "warnings": .integer(Int64(problems.count - errors)),
+            "problems": .array(
+                problems.map { problem in
+                    [
+                        "file": .string(problem.file), "line": problem.mark.map { .integer(Int64($0.line)) } ?? .null,
+                        "column": problem.mark.map { .integer(Int64($0.column)) } ?? .null,
+                        "key": .string(problem.keyPath), "message": .string(problem.message),
+                        "severity": problem.severity == .error ? "error" : "warning",
+                    ]
+                }),
+        ]
+    }
+
     /// True if the file cannot be used. The exit code is then 78 (`EX_CONFIG` of sysexits).
     package var hasErrors: Bool { problems.contains { $0.severity == .error } }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 
 /// Output of `countersign match URI PATTERN…`: the most specific pattern, as it was written.
 package enum MatchReport: Sendable, Equatable {
@@ -29,6 +29,11 @@ package enum MatchReport: Sendable, Equatable {
         } catch {
             self = .invalid("\"\(uri)\" is not a URI to match: \(error.reason)")
         }
+    }
+
+    /// The result as JSON: `pattern`, null if none matches.
+    package var json: JSONValue {
+        if case .winner(let pattern) = self { ["pattern": .string(pattern)] } else { ["pattern": .null] }
     }
 
     /// Line for standard output, or for standard error if `invalid`.

@@ -46,7 +46,9 @@ struct WaitTests {
             try WaitCommand.wait(for: "pni", atMost: .seconds(3600)) { _ in report("ready", ["state": "held"]) }
         }
         #expect(failure?.code == EX_USAGE)
-        #expect(failure?.description == "no login of the daemon has the name pni: there are bank, pin")
+        #expect(
+            failure?.description
+                == "no login of the daemon has the name pni; did you mean \"pin\"?: there are bank, pin")
     }
 
     @Test("wait fails at once if this user may not connect to the daemon")

@@ -91,7 +91,7 @@ extension AdminService.Sources {
         return AdminService.Sources(
             report: { health }, ask: { $0() }, metrics: { report },
             page: { StatusPage(report: report, conversations: [], intervals: []) }, unlatch: { _, _ in 0 },
-            dropSessions: { _ in 0 })
+            dropSessions: { _ in 0 }, run: { $1(nil) })
     }
 }
 
