@@ -23,7 +23,7 @@ package --install countersign.deb
 running 1
 fails systemctl is-enabled countersign.service
 countersign check
-zcat /usr/share/man/man5/countersign.yaml.5.gz | grep -q '^listeners:'
+zcat /usr/share/man/man5/countersign.yaml.5.gz | grep -q '^\.SH "LISTENERS"'
 
 step "one file is edited, one credential sealed by the example of the unit"
 cp bank.yaml /etc/countersign/countersign.yaml
