@@ -80,7 +80,7 @@ install: ## put the built binary (or BINARY), units, examples, man pages, comple
 uninstall: ## remove what install put there, but no configuration and no state
 	@Tests/Scripts/uninstall
 
-deb: ## a Debian package in .build, of a release binary built now or of BINARY
+deb: ## a Debian package in .build, of a release binary built now or of BINARY (DEBFULLNAME=, DEBEMAIL=: who answers for it)
 	@Tests/Scripts/setup deb
 ifeq ($(BINARY),)
 	@Tests/Scripts/setup build

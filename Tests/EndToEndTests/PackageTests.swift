@@ -24,6 +24,9 @@ struct PackageTests {
             #expect(readFile("\(root)/DEBIAN/conffiles").isEmpty, "an upgrade would ask about it")
             try await expectCompletions(below: "\(root)/usr/share", in: folder)
             expectLinks(below: "\(root)/usr/share/doc/countersign", in: folder)
+            let readme = String(decoding: readFile("\(root)/usr/share/doc/countersign/README.md"), as: UTF8.self)
+            #expect(!readme.contains("make ") && readme.contains("cp /usr/share/doc/countersign/examples/minimal.yaml"))
+            #expect(!files.contains("/usr/share/doc/countersign/CONTRIBUTING.md"))
 
             // A debug binary looks for Swift's libraries where the toolchain has them.
             let judged = try await Command.run(
