@@ -24,7 +24,7 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb bench conformance clean help
+.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb release bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -80,13 +80,21 @@ install: ## put the built binary (or BINARY), units, examples, man pages, comple
 uninstall: ## remove what install put there, but no configuration and no state
 	@Tests/Scripts/uninstall
 
-deb: ## a Debian package in .build, of a release binary built now or of BINARY
+deb: ## a Debian package in .build, of a release binary built now or of BINARY (DEBFULLNAME=, DEBEMAIL=: who answers for it)
 	@Tests/Scripts/setup deb
 ifeq ($(BINARY),)
 	@Tests/Scripts/setup build
 	@Tests/Scripts/release >/dev/null
 endif
 	@path=$$(Tests/Scripts/deb); echo "packed: $$path"
+
+release: ## package, archive, container image, SBOM and checksums in .build/release-files, of a release binary built now or of BINARY
+	@Tests/Scripts/setup deb release
+ifeq ($(BINARY),)
+	@Tests/Scripts/setup build
+	@Tests/Scripts/release >/dev/null
+endif
+	@path=$$(Tests/Scripts/release-files); (cd "$$path" && ls -l -- *)
 
 bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
 	@Tests/Scripts/setup $(if $(BINARY),,build) bench

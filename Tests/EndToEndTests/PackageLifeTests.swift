@@ -22,4 +22,14 @@ struct PackageLifeTests {
         ]
         try await scenario.run("package")
     }
+
+    @Test("is upgraded from the version before, and taken back, without a question and without a loss")
+    func upgrade() async throws {
+        var scenario = SystemdScenario()
+        scenario.package = (try await DebianPackage(), "/srv/countersign.deb")
+        scenario.configuration = ""
+        scenario.dropIn = nil
+        scenario.files = ["/srv/bank.yaml": SystemdScenario.bank]
+        try await scenario.run("upgrade")
+    }
 }

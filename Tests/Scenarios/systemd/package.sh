@@ -22,10 +22,12 @@ rm -rf /etc/countersign
 package --install countersign.deb
 running 1
 fails systemctl is-enabled countersign.service
-countersign check
-zcat /usr/share/man/man5/countersign.yaml.5.gz | grep -q '^listeners:'
+fails countersign check
+fails test -e /etc/countersign/countersign.yaml
+countersign check --config /usr/share/doc/countersign/examples/minimal.yaml
+zcat /usr/share/man/man5/countersign.yaml.5.gz | grep -q '^\.SH "LISTENERS"'
 
-step "one file is edited, one credential sealed by the example of the unit"
+step "one file is written, one credential sealed by the example of the unit"
 cp bank.yaml /etc/countersign/countersign.yaml
 printf 1234 | systemd-creds encrypt --name=bank-pin.pin - /etc/countersign/bank-pin.pin.cred
 for unit in countersign.service countersign@.service; do
@@ -79,13 +81,12 @@ systemctl stop manager.service
 step "an upgrade in traffic fails no request, and keeps the configuration"
 dpkg-deb --raw-extract countersign.deb newer
 sed -i 's/^Version: .*/Version: 9.0-0upstream1/' newer/DEBIAN/control
-echo '# newer' >>newer/etc/countersign/countersign.yaml
 dpkg-deb -Znone --build newer newer.deb >/dev/null
 steady-callers --pause 0.02 --least 200 enough /balance /open/x >load.log 2>&1 &
 load=$!
 first=$(show MainPID)
 second=$(show MainPID countersign@second.service)
-package --force-confold --install newer.deb
+package --install newer.deb
 balance >/dev/null
 touch enough
 wait "$load" || { cat load.log; exit 1; }
@@ -104,7 +105,7 @@ fails test -e /usr/lib/systemd/system/countersign.service
 test -e /etc/countersign/countersign.yaml
 test -d /var/lib/countersign/
 
-step "a purge removes the state, and no file of the administrator's"
+step "a purge removes configuration and state, and no other file of the administrator's"
 package --purge countersign
 [ "$(find /etc/systemd/system -type l -name 'countersign*' | wc -l)" = 0 ]
 [ "$(find /var/lib /var/lib/private /var/log /var/log/private -maxdepth 1 '(' -name countersign -o -name 'countersign@*' ')' | wc -l)" = 0 ]
