@@ -251,8 +251,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Secrets", "TestSupport",
-                "countersign", "InventedProgram", httpTypes,
+                "Admin", "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Proxy", "Secrets",
+                "TestSupport", "countersign", "InventedProgram", httpTypes,
             ],
             swiftSettings: settings),
     ]

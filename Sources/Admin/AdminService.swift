@@ -164,6 +164,7 @@ package struct AdminService: LocalService {
     private func figures(for request: LocalRequest) -> StatusPage {
         var page = sources.page()
         guard !request.isUnixSocket else { return page }
+        page.places = page.places.mapValues { UpstreamPlace(url: $0.url.withoutPaths, listeners: $0.listeners) }
         for index in page.conversations.indices { page.conversations[index].removePaths() }
         return page
     }

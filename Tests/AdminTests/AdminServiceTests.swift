@@ -158,8 +158,16 @@ struct AdminServiceTests {
         let service = AdminService(
             sources: AdminService.Sources(
                 report: { .of([]) }, ask: { $0() }, metrics: { .of([]) },
-                page: { StatusPage(report: .of([]), conversations: [record], intervals: []) }, unlatch: { _, _ in 0 },
-                dropSessions: { _ in 0 }, run: { $1(nil) }))
+                page: {
+                    StatusPage(
+                        report: .of([]), conversations: [record], intervals: [],
+                        places: ["bank": UpstreamPlace(url: "https://bank.example/own/", listeners: ["unix:/run/a"])])
+                }, unlatch: { _, _ in 0 }, dropSessions: { _ in 0 }, run: { $1(nil) }))
+        let text = { (socket: Bool) in
+            String(decoding: ask("GET", "/", isUnixSocket: socket, of: service).body, as: UTF8.self)
+        }
+        #expect(text(true).contains("<code>https://bank.example/own/</code>"))
+        #expect(text(false).contains("<code>https://bank.example/…</code>") && text(false).contains("unix:/run/a"))
         for path in ["/status", "/"] {
             for isUnixSocket in [false, true] {
                 let answer = ask("GET", path, isUnixSocket: isUnixSocket, of: service)

@@ -69,6 +69,17 @@ struct MonitoringFilesTests {
         #expect(panels.count > 20)
     }
 
+    @Test("each alert names the instance, and that of a latch waits a minute for a value that was corrected at once")
+    func alerts() {
+        let alerts = text("prometheus-alerts.yaml").split(separator: "- alert: ").dropFirst()
+        for alert in alerts {
+            let summary = alert.split(separator: "\n").first { $0.contains("summary: ") }
+            #expect(summary?.contains("{{ $labels.instance }}") == true, "\(alert.prefix(40))")
+        }
+        #expect(alerts.count > 15)
+        #expect(alerts.first { $0.hasPrefix("CountersignLatchClosed") }?.contains("\n        for: 1m\n") == true)
+    }
+
     @Test("promtool takes the alert rules, and every question of the dashboard")
     func promtool() async throws {
         guard unsafe access("/usr/bin/promtool", X_OK) == 0 else { return }

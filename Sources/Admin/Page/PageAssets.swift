@@ -21,13 +21,21 @@ enum PageAssets {
         .busy{color:var(--busy);background:var(--busyback)}.quiet{color:var(--quiet);background:var(--quietback)}
         .trouble{border-left:4px solid var(--bad);background:var(--badback);padding:.2rem 1rem;margin-top:1rem;border-radius:.3rem}
         .trouble h2{margin:.5rem 0}
-        .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.7rem;margin-top:1rem}
+        .plots,.figures{display:grid;gap:.7rem;margin-top:.7rem;grid-template-columns:repeat(auto-fit,minmax(min(21rem,100%),1fr))}
+        .figures{grid-template-columns:repeat(auto-fit,minmax(9rem,1fr))}
         .figure,.card,details{background:var(--card);border:1px solid var(--edge);border-radius:.5rem;padding:.7rem .8rem}
         .figure h3{font-size:.8rem;color:var(--dim);font-weight:500}.value{font-size:1.35rem;font-weight:600;margin:.1rem 0;
         font-variant-numeric:tabular-nums;white-space:nowrap}
-        .wide{grid-column:span 2}svg{display:block;width:100%;height:3rem}
+        .note{font-size:.8rem;color:var(--dim)}
+        .plot{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.1rem .4rem;font-size:.7rem;line-height:1;color:var(--dim)}
+        .plot svg{display:block;width:100%;height:4rem;overflow:visible}.scale,.span{display:flex;justify-content:space-between}
+        .scale{flex-direction:column;text-align:right;min-width:2.5rem;white-space:nowrap}.span{grid-column:2}
+        .grid{fill:none;stroke:var(--edge);stroke-width:1;vector-effect:non-scaling-stroke}
+        .dots{fill:none;stroke:var(--line);stroke-width:4;stroke-linecap:round;vector-effect:non-scaling-stroke}
         .line{fill:none;stroke:var(--line);stroke-width:2;stroke-linecap:round;stroke-linejoin:round;vector-effect:non-scaling-stroke}
-        .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(21rem,100%),1fr));gap:.7rem}
+        dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.1rem .8rem;margin:.6rem 0}dt{color:var(--dim)}
+        dd{margin:0;overflow-wrap:anywhere}.answers{width:auto;margin:.6rem 0}
+        .answers td{font-variant-numeric:tabular-nums}.answers td+td,.answers th+th{text-align:right;white-space:nowrap}
         .login{border-top:1px solid var(--edge);margin-top:.6rem;padding-top:.5rem;overflow-wrap:anywhere}
         .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;background:var(--card)}
         th,td{text-align:left;padding:.4rem .6rem;border:1px solid var(--edge);vertical-align:top}th{font-size:.8rem;color:var(--dim)}
@@ -36,7 +44,12 @@ enum PageAssets {
         ol{margin:.5rem 0 .2rem;padding-left:1.2rem;border-left:2px solid var(--edge);list-style:none}
         li{overflow-wrap:anywhere}time{display:inline-block;min-width:5.5rem;font-variant-numeric:tabular-nums}
         .end{color:var(--bad)}.stale{opacity:.55}
-        @media (max-width:30rem){.wide{grid-column:1/-1}header p{margin-left:0;width:100%}}
+        @media (max-width:30rem){header p{margin-left:0;width:100%}
+        .latches thead,.answers thead{display:none}.latches,.latches tbody,.latches tr,.latches td{display:block}
+        .latches td+td{border-top:0}.answers,.answers tbody{display:block}
+        .answers tr{display:flex;flex-wrap:wrap;gap:.1rem .9rem;padding:.2rem 0}.answers td{border:0;padding:0}
+        .answers td:first-child{flex-basis:100%}.answers td+td::before,
+        .latches td::before{content:attr(data-name) ": ";color:var(--dim);font-size:.8rem}}
         """
 
     static let script: StaticString = """
@@ -49,11 +62,12 @@ enum PageAssets {
             var fresh = new DOMParser().parseFromString(body, "text/html");
             var next = fresh.getElementById("page");
             if (!next) { return; }
-            page.querySelectorAll("details[open]").forEach(function (open) {
+            // As the reader left them, open or closed; new ones as they come.
+            page.querySelectorAll("details").forEach(function (known) {
               var same = Array.prototype.find.call(next.querySelectorAll("details"), function (one) {
-                return one.id === open.id;
+                return one.id === known.id;
               });
-              if (same) { same.open = true; }
+              if (same) { same.open = known.open; }
             });
             page.replaceChildren.apply(page, next.childNodes);
             document.title = text.slice(text.indexOf("<title>") + 7, text.indexOf("</title>"));

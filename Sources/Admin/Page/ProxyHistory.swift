@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 package import Proxy
 internal import Synchronization
@@ -29,28 +30,38 @@ package final class ProxyHistory: Sendable {
     /// The number of samples: a little more than ten minutes.
     private static let sampleLimit = 121
 
-    private let samples = Mutex<[Sample]>([])
+    private struct State: Sendable {
+        var samples: [Sample] = []
+        var recent = RecentOutcomes()
+    }
+
+    private let state = Mutex(State())
 
     /// Makes an empty history.
     package init() {}
 
-    /// Adds a sample, unless the last one is too recent. `now` is in milliseconds since 1970.
+    /// Takes a reading, and adds a sample of it unless the last one is too recent. `now` is in milliseconds since 1970.
     package func add(_ reading: ProxyReading, now: Int64) {
-        var whole = LatencyHistogram()
-        for upstream in reading.upstreams { whole.add(upstream.whole) }
-        let sample = Sample(at: now, whole: whole)
-        samples.withLock { samples in
+        state.withLock { state in
+            state.recent.update(reading, now: now)
             // A clock that was set back starts a new history.
-            if let last = samples.last, now < last.at { samples.removeAll() }
-            guard samples.last.map({ now - $0.at >= Self.sampleInterval }) ?? true else { return }
-            if samples.count >= Self.sampleLimit { samples.removeFirst() }
-            samples.append(sample)
+            if let last = state.samples.last, now < last.at { state.samples.removeAll() }
+            guard state.samples.last.map({ now.saturatingSubtract($0.at) >= Self.sampleInterval }) ?? true else {
+                return
+            }
+            var whole = LatencyHistogram()
+            for upstream in reading.upstreams { whole.add(upstream.whole) }
+            if state.samples.count >= Self.sampleLimit { state.samples.removeFirst() }
+            state.samples.append(Sample(at: now, whole: whole))
         }
     }
 
+    /// The outcomes by upstream, with the time at which each was last seen.
+    package var recent: RecentOutcomes { state.withLock { $0.recent } }
+
     /// The intervals, the oldest first.
     package var intervals: [Interval] {
-        let samples = samples.withLock { $0 }
+        let samples = state.withLock { $0.samples }
         return zip(samples, samples.dropFirst()).map { before, after in
             let counts = zip(after.whole.counts, before.whole.counts).map { $0 > $1 ? $0 - $1 : 0 }
             let count = counts.reduce(0, +)

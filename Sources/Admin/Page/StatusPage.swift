@@ -6,6 +6,20 @@ package import ChallengeClient
 internal import ChallengeHandling
 internal import Proxy
 
+/// The place of an upstream: its URL, and the listeners that lead to it.
+package struct UpstreamPlace: Sendable {
+    /// The URL.
+    package var url: String
+    /// The addresses of the listeners, each with the route if it has several.
+    package var listeners: [String]
+
+    /// Makes a place.
+    package init(url: String, listeners: [String]) {
+        self.url = url
+        self.listeners = listeners
+    }
+}
+
 /// The page at `/`: the status for people, as one document without external resources. It is complete without JavaScript, and
 /// refreshes itself with it.
 package struct StatusPage: Sendable {
@@ -15,14 +29,21 @@ package struct StatusPage: Sendable {
     package var conversations: [ConversationRecord]
     /// The recent history, the oldest interval first.
     package var intervals: [ProxyHistory.Interval]
+    /// The outcomes of exchanges, with the time at which each was last seen.
+    package var recent: RecentOutcomes
+    /// The places of the upstreams, by name.
+    package var places: [String: UpstreamPlace]
 
     /// Makes a page.
     package init(
-        report: MetricsReport, conversations: [ConversationRecord], intervals: [ProxyHistory.Interval]
+        report: MetricsReport, conversations: [ConversationRecord], intervals: [ProxyHistory.Interval],
+        recent: RecentOutcomes = RecentOutcomes(), places: [String: UpstreamPlace] = [:]
     ) {
         self.report = report
         self.conversations = conversations
         self.intervals = intervals
+        self.recent = recent
+        self.places = places
     }
 
     var now: Int64 { report.health.now }
@@ -36,7 +57,8 @@ package struct StatusPage: Sendable {
         page.element("<title>", "\(report.health.isReady ? "" : "! ")Countersign", "</title>\n")
         // No icon: otherwise a browser would request one from another address.
         page.markup("<link rel=\"icon\" href=\"data:,\">\n")
-        page.markup("<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n")
+        // Not more often: it closes the lines that the reader has opened.
+        page.markup("<noscript><meta http-equiv=\"refresh\" content=\"30\"></noscript>\n")
         page.element("<style nonce=\"", nonce, "\">")
         page.markup(PageAssets.style)
         page.markup("</style>\n</head>\n<body>\n<div id=\"page\">\n")
@@ -62,10 +84,12 @@ package struct StatusPage: Sendable {
     private func writeHeader(to page: inout HTMLText) {
         page.markup("<header><h1>Countersign</h1>")
         if report.health.isReady { page.pill(.good, "ready") } else { page.pill(.bad, "not ready") }
-        page.markup("<p>")
-        page.escaped("Version \(report.health.version), up for ")
-        page.escaped(readableTime(milliseconds: now.saturatingSubtract(report.process.startedAt)))
-        page.markup("</p></header>\n")
+        let uptime = readableTime(milliseconds: now.saturatingSubtract(report.process.startedAt))
+        page.element("<p>", "Version \(report.health.version), up for \(uptime). ", "")
+        let reload = report.reload
+        if !reload.isSuccessful { page.pill(.bad, "last reload refused") }
+        page.escaped(" Configuration loaded \(readableAge(of: reload.lastSuccessAt, now: now)).")
+        page.element("<br>", Moment.text(now), "</p></header>\n")
         let troubles = troubles
         guard !troubles.isEmpty else { return }
         page.markup("<section class=\"trouble\"><h2>What is wrong</h2><ul>")
@@ -74,173 +98,28 @@ package struct StatusPage: Sendable {
     }
 
     private var troubles: [String] {
-        var troubles = HealthDocument(.healthy, of: report.health).reasons
+        let reasons = HealthDocument(.healthy, of: report.health).reasons
+        var troubles = reasons
         if report.health.isAlive, !report.proxy.late.isEmpty {
             troubles.append("A worker does not answer; its figures are from an earlier moment.")
         }
+        // A failed check or login says the same with more words.
+        for name in report.health.upstreams {
+            if reasons.contains(where: { $0.hasPrefix("\(name):") || $0.hasPrefix("\(name)/") }) { continue }
+            guard let failing = recent.failing(name, now: now), failing.count >= Self.worthTelling else { continue }
+            troubles.append("\(name): \(words(of: failing))")
+        }
         return troubles
     }
-}
 
-// The upstreams, each with its logins.
-extension StatusPage {
-    func writeUpstreams(to page: inout HTMLText) {
-        let readings = report.proxy.upstreams
-        page.markup("<section><h2>Upstreams</h2>\n<div class=\"cards\">\n")
-        for name in report.health.upstreams {
-            page.element("<article class=\"card\"><h3>", name, "</h3>\n")
-            write(readings.first { $0.name == name }, of: name, to: &page)
-            let logins = report.health.logins.filter { $0.upstream == name }
-            if logins.isEmpty { page.markup("<p class=\"dim\">No challenge is configured.</p>\n") }
-            for login in logins { write(login, to: &page) }
-            page.markup("</article>\n")
-        }
-        page.markup("</div></section>\n")
-    }
+    /// The number of failures in a row from which an upstream is listed as wrong.
+    private static let worthTelling = 3
 
-    private func write(_ reading: UpstreamReading?, of name: String, to page: inout HTMLText) {
-        page.markup("<p class=\"classes\">")
-        let responses = reading?.responses ?? []
-        for kind in 2...5 {
-            let count = responses.filter { $0.status / 100 == kind }.reduce(0) { $0 &+ $1.count }
-            guard count > 0 else { continue }
-            page.pill(kind < 4 ? .good : kind == 4 ? .quiet : .bad, "\(kind)xx \(readableNumber(count))")
-            page.markup(" ")
-        }
-        let local = report.proxy.replies.filter { $0.key.upstream == name }
-        for (kind, count) in local.sorted(by: { $0.key.code.rawValue < $1.key.code.rawValue }) {
-            page.pill(.bad, "\(kind.code.rawValue) \(readableNumber(count))")
-            page.markup(" ")
-        }
-        if responses.isEmpty, local.isEmpty { page.element("<span class=\"dim\">", "no request yet", "</span>") }
-        page.markup("</p>\n")
-        guard let reading, let whole = ProxyHistory.bound(of: reading.whole.counts, share: 0.99),
-            let own = ProxyHistory.bound(of: reading.own.counts, share: 0.99)
-        else { return }
-        page.element(
-            "<p class=\"dim\">",
-            "99th percentile ≤ \(latency(whole)), of which countersign ≤ \(latency(own))",
-            "</p>\n")
-    }
-
-    private func write(_ login: HealthReport.Login, to page: inout HTMLText) {
-        page.markup("<div class=\"login\">")
-        var words = ""
-        switch login.sessionState {
-        case .cold:
-            page.pill(.quiet, "no session yet")
-        case .loggingIn(let waiters):
-            page.pill(.busy, "logging in")
-            words = waiters == 1 ? "1 waits" : "\(waiters) wait"
-        case .held(let held):
-            page.pill(.good, "session held")
-            words = "for \(readableTime(milliseconds: now.saturatingSubtract(held.establishedAt)))"
-            if held.isTakenOver { words += ", taken over" }
-            if let end = held.session.expiresAt {
-                words += ", ends in \(readableTime(milliseconds: end.saturatingSubtract(now)))"
-            }
-        case .failing(let failure):
-            page.pill(.bad, failure.code.rawValue)
-            words = failure.detail
-        }
-        page.element(" <b>", login.challenge, "</b>")
-        if !login.scope.isEmpty { page.element(" <code>", login.scope, "</code>") }
-        page.element("<p class=\"dim\">", words, "</p></div>\n")
-    }
-}
-
-// The figures at the top, the latches, and the conversations.
-extension StatusPage {
-    func writeFigures(to page: inout HTMLText) {
-        let last = intervals.last
-        page.markup("<section class=\"figures\">\n")
-        writeFigure(
-            "Exchanges per second", last.map { "\(($0.rate * 10).rounded() / 10)" } ?? "–",
-            Plot(values: intervals.map(\.rate), label: "exchanges per second, the last ten minutes"), to: &page)
-        writeFigure(
-            "99th percentile", last?.percentile99.map { "≤ \(latency($0))" } ?? "–",
-            Plot(
-                values: intervals.map { $0.percentile99.map { Double($0) } },
-                label: "99th percentile of the duration, the last ten minutes"), to: &page)
-        let proxy = report.proxy
-        writeFigure("Callers connected", "\(proxy.connections)", nil, to: &page)
-        writeFigure("Exchanges under way", "\(proxy.exchanges)", nil, to: &page)
-        writeFigure("Waiting for a login", "\(waiters)", nil, to: &page)
-        writeFigure("Exchanges so far", readableNumber(proxy.begunExchanges), nil, to: &page)
-        writeFigure(
-            "Memory", "\(report.process.residentBytes >> 20) MiB", nil, to: &page)
-        page.markup("</section>\n")
-    }
-
-    private var waiters: Int {
-        report.health.logins.reduce(0) { sum, login in
-            if case .loggingIn(let waiters) = login.sessionState { sum + waiters } else { sum }
-        }
-    }
-
-    private func writeFigure(_ name: String, _ value: String, _ plot: Plot?, to page: inout HTMLText) {
-        page.markup(plot == nil ? "<div class=\"figure\">" : "<div class=\"figure wide\">")
-        page.element("<h3>", name, "</h3>")
-        page.element("<p class=\"value\">", value, "</p>")
-        plot?.write(to: &page)
-        page.markup("</div>\n")
-    }
-
-    func writeLatches(to page: inout HTMLText) {
-        let latches = report.health.latches
-        guard !latches.isEmpty else { return }
-        page.markup("<section><h2>Latches</h2>\n<p>These credentials were rejected and are not sent again.</p>\n")
-        page.markup("<div class=\"scroll\"><table><thead><tr><th>Challenge</th><th>Credential</th><th>Why</th>")
-        page.markup("<th>Closed</th><th>Opens</th><th>To open it</th></tr></thead><tbody>\n")
-        for closed in latches {
-            page.element("<tr><td>", closed.challenge, "</td>")
-            page.element("<td>", closed.credential, "</td>")
-            page.element("<td>", closed.refusal.why, "</td>")
-            let age = now.saturatingSubtract(closed.latch.closedAt)
-            page.element("<td>", "\(readableTime(milliseconds: age)) ago", "</td>")
-            let opens = closed.latch.opensAt.map { "in \(readableTime(milliseconds: $0.saturatingSubtract(now)))" }
-            page.element("<td>", opens ?? "when the value changes", "</td>")
-            page.element("<td><code>", "countersign unlatch \(closed.challenge)", "</code></td></tr>\n")
-        }
-        page.markup("</tbody></table></div></section>\n")
-    }
-
-    func writeConversations(to page: inout HTMLText) {
-        page.markup("<section><h2>Conversations</h2>\n")
-        if conversations.isEmpty { page.markup("<p>No login has run yet.</p>\n") }
-        for conversation in conversations { write(conversation, to: &page) }
-        page.markup("</section>\n")
-    }
-
-    private func write(_ conversation: ConversationRecord, to page: inout HTMLText) {
-        page.markup("<details id=\"")
-        page.escaped("c\(conversation.beganAt)-\(conversation.key.challenge)")
-        page.markup("\"><summary>")
-        if let failure = conversation.failure {
-            page.pill(.bad, failure.code.rawValue)
-        } else if conversation.took == nil {
-            page.pill(.busy, "under way")
-        } else {
-            page.pill(conversation.success == .succeeded ? .good : .busy, conversation.success.rawValue)
-        }
-        page.element(" <b>", conversation.key.challenge, "</b> ")
-        let took = conversation.took.map { ", took \(readableTime(milliseconds: $0))" } ?? ""
-        let ago = readableTime(milliseconds: now.saturatingSubtract(conversation.beganAt))
-        page.element(
-            "<span class=\"dim\">", "\(conversation.cause.rawValue), \(ago) ago\(took)", "</span></summary>\n<ol>")
-        for step in conversation.steps {
-            page.element("<li><time>", "+\(step.after) ms", "</time> ")
-            page.escaped(step.text)
-            page.markup("</li>")
-        }
-        if conversation.omitted > 0 { page.element("<li>", "… and \(conversation.omitted) steps more", "</li>") }
-        if let failure = conversation.failure { page.element("<li class=\"end\">", failure.detail, "</li>") }
-        page.markup("</ol></details>\n")
-    }
-
-    func latency(_ microseconds: UInt64) -> String {
-        microseconds < 10_000
-            ? "\(readableNumber(microseconds)) µs"
-            : readableTime(milliseconds: Int64(clamping: microseconds / 1000))
+    /// Returns the failures of an upstream in words.
+    func words(of failing: RecentOutcomes.Failing) -> String {
+        let age = readableAge(of: failing.lastAt, now: now)
+        guard failing.count > 1 else { return "the last request failed with \(failing.name), \(age)" }
+        let since = readableTime(milliseconds: now.saturatingSubtract(failing.since))
+        return "every request fails with \(failing.name): \(readableNumber(failing.count)) in \(since), the last \(age)"
     }
 }

@@ -162,7 +162,7 @@ final class Daemon {
     private func publish(_ plan: ProxyPlan, _ settings: Settings) {
         access = plan.accessLog as? AccessWriter
         let upstreams = plan.upstreams.flatMap(\.forEverybody)
-        status.setUpstreams(upstreams)
+        status.setUpstreams(upstreams, listeners: plan.listeners)
         persister.setUpstreams(upstreams, of: settings)
         context.sharing?.serve(SharingPlan(settings, upstreams))
         status.setListeners(settings.listeners.map { "\($0.address)" })

@@ -17,6 +17,7 @@ final class DaemonStatus: Sendable {
     private struct State: Sendable {
         var isAccepting = false
         var upstreams: [UpstreamPlan] = []
+        var places: [String: UpstreamPlace] = [:]
         var reload: ReloadReading
         var listeners: [String] = []
     }
@@ -50,8 +51,14 @@ final class DaemonStatus: Sendable {
     /// Records if the listeners accept callers.
     func setAccepting(_ isAccepting: Bool) { state.withLock { $0.isAccepting = isAccepting } }
 
-    /// Replaces the upstreams that are served.
-    func setUpstreams(_ upstreams: [UpstreamPlan]) { state.withLock { $0.upstreams = upstreams } }
+    /// Replaces the upstreams that are served, and the listeners that lead to them.
+    func setUpstreams(_ upstreams: [UpstreamPlan], listeners: [ListenerPlan]) {
+        let places = upstreams.reduce(into: [:]) { places, upstream in
+            places[upstream.name] = UpstreamPlace(
+                url: upstream.base.description, listeners: listeners.flatMap { $0.ways(to: upstream.name) })
+        }
+        state.withLock { ($0.upstreams, $0.places) = (upstreams, places) }
+    }
 
     /// Replaces the addresses of the listeners.
     func setListeners(_ listeners: [String]) { state.withLock { $0.listeners = listeners } }
@@ -117,7 +124,8 @@ final class DaemonStatus: Sendable {
         let report = metrics()
         history.add(report.proxy, now: report.health.now)
         return StatusPage(
-            report: report, conversations: context.conversations.conversations, intervals: history.intervals)
+            report: report, conversations: context.conversations.conversations, intervals: history.intervals,
+            recent: history.recent, places: state.withLock { $0.places })
     }
 
     private func metrics() -> MetricsReport {
@@ -200,5 +208,15 @@ final class DaemonStatus: Sendable {
                 reload: $0.reload)
         }
         return report
+    }
+}
+
+extension ListenerPlan {
+    /// The ways to an upstream, for people: the listener's address, with the host and path of the route if there is one.
+    fileprivate func ways(to upstream: String) -> [String] {
+        let routes = router.routes.filter { $0.upstream == upstream }.map { route in
+            [name, (route.host ?? "") + (route.path ?? "")].filter { !$0.isEmpty }.joined(separator: " ")
+        }
+        return (router.fallback == upstream ? [name] : []) + routes
     }
 }

@@ -25,6 +25,15 @@ package struct WorkerReading: Sendable {
     /// Callers turned away before their request was read, by reason.
     package let refused: [ConnectionRefusal: UInt64]
 
+    /// Makes the reading of an idle worker with these counts.
+    package init(
+        number: Int, begunExchanges: UInt64 = 0, upstreams: [UpstreamReading] = [],
+        replies: [LocalReplyCount: UInt64] = [:]
+    ) {
+        (self.number, lag, busy, longestTurn) = (number, 0, 0, 0)
+        (self.begunExchanges, self.upstreams, self.replies, refused) = (begunExchanges, upstreams, replies, [:])
+    }
+
     init(of worker: Worker, askedAt: LoopInstant) {
         let now = worker.loop.readNow()
         number = worker.number
