@@ -51,7 +51,7 @@ verify: ## the rest: the examples; the running daemon asked from outside what th
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/micro
 	@Tests/Sanitizers/run
-	@RUNS=20000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
+	@RUNS=8000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
 
 sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=thread, ONLY=address)
 	@Tests/Scripts/setup build test
