@@ -17,10 +17,12 @@ package func nameFault(_ name: String) -> String? {
 
 /// Returns the candidate that a mistyped `word` most probably means.
 ///
-/// At most a third of its letters may differ, but at least one.
+/// It is the one that the word begins or abbreviates, the one that shares its last part, or one of which at most a third of its letters
+/// differ, but at least one.
 func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
     // Almost any word is similar to a word of two letters.
-    guard (3...64).contains(word.utf8.count) else { return nil }
+    guard (3...64).contains(word.utf8.count), word.contains(where: \.isLetter) else { return nil }
+    if let similar = abbreviation(word.lowercased(), among: candidates) { return similar }
     let allowed = max(1, word.count / 3)
     var best: (candidate: String, distance: Int)?
     let letters = Array(word.lowercased())
@@ -32,6 +34,21 @@ func suggestion(for word: String, among candidates: some Sequence<String>) -> St
         if distance <= allowed, distance < (best?.distance ?? .max) { best = (candidate, distance) }
     }
     return best?.candidate
+}
+
+/// Returns the only candidate that begins like `word`, but for its last letter; else the only one that ends with its last part.
+private func abbreviation(_ word: String, among candidates: some Sequence<String>) -> String? {
+    let begin = candidates.filter { $0 != word && $0.hasPrefix(word) }
+    if begin.count == 1 { return begin[0] }
+    if word.utf8.count >= 6, begin.isEmpty {
+        let shorter = candidates.filter { $0.hasPrefix(word.dropLast()) }
+        if shorter.count == 1 { return shorter[0] }
+    }
+    guard let last = word.split(separator: "-").last, last.utf8.count >= 5, last.utf8.count < word.utf8.count else {
+        return nil
+    }
+    let end = candidates.filter { $0 != word && $0.hasSuffix("-\(last)") }
+    return end.count == 1 ? end[0] : nil
 }
 
 /// Returns `; did you mean "…"?`, or nothing if no candidate is similar.

@@ -6,7 +6,7 @@ internal import Basics
 // Numbers and times in the units that people read.
 
 /// Returns a time from milliseconds: "850 ms", "4.2 s", "3 min", "2 h 5 min", "6 days 4 h", "14 days".
-func readableTime(milliseconds: Int64) -> String {
+package func readableTime(milliseconds: Int64) -> String {
     switch milliseconds {
     case ..<1000: "\(max(0, milliseconds)) ms"
     case ..<10_000: "\(milliseconds / 1000)\(fraction(milliseconds % 1000 / 100)) s"

@@ -62,6 +62,12 @@ extension Value {
             }
             return .path(text)
         }
+        guard text.contains("://") else {
+            report(
+                "is neither a path that begins with /, such as /login, nor an address with http:// or https:// and a host"
+            )
+            return nil
+        }
         return webURL().map(AddressReference.absolute)
     }
 

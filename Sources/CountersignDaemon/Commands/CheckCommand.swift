@@ -31,6 +31,12 @@ struct CheckCommand: ParsableCommand {
                     file: file.path, mark: nil, keyPath: "limits.callers", message: shortage,
                     severity: .warning))
         }
+        problems +=
+            settings?.unknownUsers.map { user in
+                Problem(
+                    file: file.path, mark: nil, keyPath: "users", message: "there is no user \(user) on this machine",
+                    severity: .warning)
+            } ?? []
         let report = CheckReport(file: file.path, problems: problems)
         if json {
             Process.print(report.json)

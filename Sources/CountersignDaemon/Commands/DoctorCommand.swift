@@ -77,7 +77,7 @@ struct DoctorCommand: ParsableCommand {
         for diagnosis in found {
             if diagnosis.part != part { Process.print(diagnosis.part) }
             part = diagnosis.part
-            for line in diagnosis.lines { Process.print(line) }
+            for line in diagnosis.lines { Terminal.print(line) }
         }
     }
 

@@ -59,7 +59,7 @@ struct ExplainCommand: ParsableCommand {
         if json {
             Process.print(String(decoding: explanation.json.serialized(), as: UTF8.self))
         } else {
-            for line in explanation.lines { Process.print(line) }
+            for line in explanation.lines { Terminal.print(line) }
         }
         if explanation.upstream == nil { throw ExitCode(1) }
     }

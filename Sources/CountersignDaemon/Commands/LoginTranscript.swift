@@ -104,7 +104,7 @@ final class LoginTranscript: LoginObserver {
     private func printLine(_ text: String) {
         guard isPrinted else { return }
         let stamp = "\((ContinuousClock.now - state.withLock { $0.began }).milliseconds)"
-        Process.print("  \(String(repeating: " ", count: max(0, 6 - stamp.count)))\(stamp) ms  \(text)")
+        Terminal.print("  \(String(repeating: " ", count: max(0, 6 - stamp.count)))\(stamp) ms  \(text)")
     }
 }
 

@@ -22,7 +22,7 @@ struct SessionsCommand: ParsableCommand {
             if json {
                 Process.print(upstreams)
             } else {
-                for line in StatusLines.logins(of: upstreams) { Process.print(line) }
+                for line in StatusLines.logins(of: upstreams) { Terminal.print(line) }
             }
         }
     }

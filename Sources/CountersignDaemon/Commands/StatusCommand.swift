@@ -31,7 +31,7 @@ struct StatusCommand: ParsableCommand {
         if json {
             Process.print(answer.body)
         } else {
-            for line in StatusLines.lines(of: answer.body, now: SystemClock.wallClock() / 1000) { Process.print(line) }
+            for line in StatusLines.lines(of: answer.body, now: SystemClock.wallClock() / 1000) { Terminal.print(line) }
         }
         if answer.body["status"]?.stringValue != "ready" { throw ExitCode(EX_UNAVAILABLE) }
     }

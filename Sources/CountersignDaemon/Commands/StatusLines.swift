@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Admin
 internal import Basics
 internal import ChallengeHandling
 
@@ -20,7 +21,7 @@ enum StatusLines {
         if let sessionStore = report["session_store"] {
             let seconds = sessionStore["for_seconds"]?.integerValue ?? 0
             let reason = sessionStore["detail"]?.stringValue.map { " (\($0))" } ?? ""
-            lines.append(line("store", "\(text(sessionStore["state"])) for \(TimeSpan.text(seconds))\(reason)"))
+            lines.append(line("store", "\(text(sessionStore["state"])) for \(time(seconds))\(reason)"))
         }
         for latch in values(report["latches"]) {
             let closed = latch["closed_at"]?.integerValue.map { " Closed \(moment($0, now: now))." } ?? ""
@@ -72,12 +73,12 @@ enum StatusLines {
                 let asks = values(login["asks"]).map { text($0) }
                 if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }
                 line += ": \(text(login["state"]))"
-                if let seconds = login["held_seconds"]?.integerValue { line += " for \(TimeSpan.text(seconds))" }
+                if let seconds = login["held_seconds"]?.integerValue { line += " for \(time(seconds))" }
                 if login["taken_over"] == .bool(true) { line += ", taken over" }
                 if let count = login["renewals"]?.integerValue, count > 0 { line += ", renewed \(count) times" }
-                if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(TimeSpan.text(seconds))" }
+                if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(time(seconds))" }
                 if let seconds = login["expires_in"]?.integerValue {
-                    line += ", expires in \(TimeSpan.text(seconds))"
+                    line += ", expires in \(time(seconds))"
                 }
                 if let count = login["waiters"]?.integerValue { line += ", \(count) requests wait" }
                 if let code = login["code"]?.stringValue { line += " (\(code))" }
@@ -93,34 +94,20 @@ enum StatusLines {
 
     /// Returns a Unix time in seconds as `2026-11-26 07:13:23Z (2 h 5 min ago)`.
     private static func moment(_ seconds: Int64, now: Int64) -> String {
-        let time = CivilTime(millisecondsSince1970: seconds.saturatingMultiply(1000))
-        let (date, ago) = (time.date, max(0, now.saturatingSubtract(seconds)))
+        let civil = CivilTime(millisecondsSince1970: seconds.saturatingMultiply(1000))
+        let (date, ago) = (civil.date, max(0, now.saturatingSubtract(seconds)))
         return "\(date.year.padded(to: 4))-\(date.month.padded(to: 2))-\(date.day.padded(to: 2)) "
-            + "\(time.hour.padded(to: 2)):\(time.minute.padded(to: 2)):\(time.second.padded(to: 2))Z "
-            + "(\(TimeSpan.text(ago)) ago)"
+            + "\(civil.hour.padded(to: 2)):\(civil.minute.padded(to: 2)):\(civil.second.padded(to: 2))Z "
+            + "(\(time(ago)) ago)"
+    }
+
+    private static func time(_ seconds: Int64) -> String {
+        readableTime(milliseconds: seconds.saturatingMultiply(1000))
     }
 
     private static func text(_ value: JSONValue?) -> String { value?.stringValue ?? "?" }
 
     private static func values(_ value: JSONValue?) -> [JSONValue] {
         if case .array(let values)? = value { values } else { [] }
-    }
-}
-
-/// Spans of time for people: the largest unit and the next one.
-enum TimeSpan {
-    private static let units: [(name: String, seconds: Int64)] = [("days", 86_400), ("h", 3600), ("min", 60), ("s", 1)]
-
-    /// Returns `45 s`, `2 h 5 min`, `14 days`; `1 day` for a single one.
-    static func text(_ seconds: Int64) -> String {
-        let seconds = max(0, seconds)
-        guard let index = units.firstIndex(where: { seconds >= $0.seconds }) else { return "0 s" }
-        let unit = units[index]
-        let (count, rest) = seconds.quotientAndRemainder(dividingBy: unit.seconds)
-        let first = "\(count) \(count == 1 && unit.name == "days" ? "day" : unit.name)"
-        guard index + 1 < units.count, count < 10, case let next = units[index + 1], rest >= next.seconds else {
-            return first
-        }
-        return "\(first) \(rest / next.seconds) \(next.name)"
     }
 }

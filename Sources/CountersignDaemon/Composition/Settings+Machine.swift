@@ -25,6 +25,19 @@ extension Settings {
         }
     }
 
+    /// Names of users that this machine does not have: the daemon would not start with them.
+    var unknownUsers: [String] {
+        let callers = listeners.flatMap { ($0.users ?? []) + $0.routes.flatMap { $0.users ?? [] } }
+        let owners = challenges.flatMap { $0.credentialsByCaller?.named ?? [] }.compactMap { entry in
+            if case .user(let user) = entry.caller { user } else { nil }
+        }
+        var unknown: [String] = []
+        for case .name(let name) in callers + owners where !unknown.contains(name) && Users.uid(named: name) == nil {
+            unknown.append(name)
+        }
+        return unknown
+    }
+
     /// Returns the keys that changed since `other` and need a restart.
     func keysNeedingRestart(since other: Settings) -> [String] {
         var keys: [String] = []

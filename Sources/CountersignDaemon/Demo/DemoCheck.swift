@@ -49,6 +49,10 @@ final class DemoCheck: Sendable {
         }
         for request in ["GET /form/", "GET /form/again"] { expect(request, status: 200, holds: "\"method\":\"GET\"") }
         expect("POST /form/", body: "{}", status: 200, holds: "\"method\":\"POST\"")
+        expect("GET /wrong/balance", status: 502, holds: "login-rejected")
+        for _ in 0..<2 { expect("GET /wrong/balance", status: 503, holds: "login-latched") }
+        let rejected = events.count { if case .answerRejected = $0 { true } else { false } }
+        if rejected != 1 { fail("\(rejected) wrong answers instead of one") }
         for check in ["PinCodeAttempts", "oauth", "checks", "form"] {
             let logins = events.count { $0 == .answerAccepted(check: check) }
             if logins != 1 { fail("\(check): \(logins) logins instead of one") }
@@ -116,7 +120,7 @@ final class DemoEvents: Sendable {
         events.withLock { events in
             events.filter { event in
                 switch event {
-                case .answerRejected, .checkFailed, .noRequest: true
+                case .checkFailed, .noRequest: true
                 default: false
                 }
             }

@@ -7,6 +7,7 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import DemoUpstream
 internal import Glibc
+internal import Proxy
 internal import Settings
 internal import SettingsReading
 internal import System
@@ -16,8 +17,8 @@ struct DemoCommand: ParsableCommand {
         commandName: "demo",
         abstract: "Start a protected upstream and the proxy in front of it, to try with curl.",
         discussion: """
-            Everything runs on loopback and leaves nothing behind: the configuration is printed, and the state is kept in a \
-            temporary directory that is removed at the end.
+            Everything runs on loopback and leaves nothing behind: the configuration and the state are in a temporary directory \
+            that is removed at the end.
             """)
 
     @Option(name: .long, help: "The port of the proxy; 0 picks a free one.")
@@ -69,6 +70,7 @@ struct Demonstration {
         }
         // The credentials are in the environment, as in a container.
         Process.setVariable("COUNTERSIGN_BANK_PIN__PIN", to: "1234")
+        Process.setVariable("COUNTERSIGN_WRONG_PIN__PIN", to: "9999")
         Process.setVariable("COUNTERSIGN_API__CLIENT_ID", to: "demo")
         Process.setVariable("COUNTERSIGN_API__CLIENT_SECRET", to: "demo:secret+%")
         Process.setVariable("COUNTERSIGN_ANN__USERNAME", to: "ann")
@@ -79,8 +81,12 @@ struct Demonstration {
     func run() throws {
         defer { stop() }
         let daemon = try configuration.daemon(observer: DemoObserver())
-        Process.print(introduction)
-        try daemon.run()
+        do {
+            // The listeners are open by then: a port in use is told first, and alone.
+            try daemon.run(whenReady: { Process.print(introduction(page: $0.last ?? 0)) }, mayEnd: { _ in true })
+        } catch let error as ListenError {
+            throw Failure("\(error.description); choose another port by --port", code: EX_UNAVAILABLE)
+        }
     }
 
     /// Sends every request once while the daemon runs. Throws if an answer is unexpected.
@@ -115,6 +121,7 @@ struct Demonstration {
                   - { path: /form/, upstream: server }
                   - { path: /oauth/, upstream: server }
                   - { path: /checks/, upstream: server }
+                  - { path: /wrong/, upstream: wrong, strip-prefix: true }
             upstreams:
               bank:
                 url: \(upstream.bankURL)
@@ -123,6 +130,9 @@ struct Demonstration {
                   application: com.sample.pincode
                   platform: android
                   version: "1.0"
+              wrong:                           # the same bank with another PIN
+                url: \(upstream.bankURL)
+                mobilefirst: { api: \(server)/mfp/api, application: com.sample.pincode, platform: ios, version: "1.0" }
               server:
                 url: \(server)/
             credentials:
@@ -132,6 +142,11 @@ struct Demonstration {
                 upstream: bank
                 security-check: PinCodeAttempts
                 credential: bank-pin
+                answer: { pin: "{pin}" }
+              - name: wrong-pin
+                upstream: wrong
+                security-check: PinCodeAttempts
+                credential: wrong-pin
                 answer: { pin: "{pin}" }
               - name: api
                 at: "\(server)/oauth/*"
@@ -158,35 +173,33 @@ struct Demonstration {
                 gateway: j-security-check
                 credential: ann
             admin:
-              address: unix:\(folder)/admin.sock
+              address: [unix:\(folder)/admin.sock, 127.0.0.1:0]
             log: { level: warning, format: text }
 
             """
     }
 
-    private var introduction: String {
-        let indented = configuration.text.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
+    /// What to try, in a screenful.
+    private func introduction(page: UInt16) -> String {
         let local = "http://127.0.0.1:\(port)"
         return """
-            Countersign runs in front of a bank. A MobileFirst server protects the balance by a PIN code.
-
-            The configuration:
-            \(indented)
+            Countersign runs in front of a bank whose balance is protected by the PIN 1234.
 
             From another terminal:
-                curl \(local)/balance
+                curl \(local)/balance               the PIN is sent for you
                 curl -d '{"to":"savings","amount":5}' \(local)/transfer
-                curl -N \(local)/stream
-                curl \(local)/oauth/api/echo      (a bearer token of an OAuth 2 server)
-                curl \(local)/checks/balance      (a security check that the resource demands)
-                curl \(local)/basic/              (HTTP Basic)
-                curl \(local)/digest/             (HTTP Digest)
-                curl \(local)/form/               (a login page as Tomcat has it)
+                curl \(local)/basic/                also /digest/ /form/ /oauth/api/echo
+                curl -i \(upstream.bankURL)balance   without it: 401
 
-            For comparison, the upstream's answer without a login:
-                curl -i \(upstream.bankURL)balance
+            A wrong PIN is sent once, and never again until you say so:
+                curl \(local)/wrong/balance         once more: nothing is sent
+                countersign status --socket \(configuration.folder)/admin.sock
+                countersign unlatch wrong-pin --socket \(configuration.folder)/admin.sock
 
-            Events of the upstream are printed below. Press Ctrl-C to stop.
+            The status page is http://127.0.0.1:\(page)/, the configuration is
+            \(configuration.folder)/countersign.yaml
+
+            What happens is printed below. Press Ctrl-C to stop.
 
             """
     }

@@ -148,6 +148,13 @@ struct UpstreamDiagnosis {
             let sign = matching.trigger.detector?.sign(of: response).map { ", by \($0)" } ?? ""
             return .good(part, "challenge", "\(summary); \(matching.name) (\(kind)) answers it\(sign)")
         }
+        let ahead = authenticator.filter { $0.trigger.detector == nil }.map(\.name).joined(separator: ", ")
+        if !ahead.isEmpty, answer.status == 401 || answer.status == 403 {
+            return .note(
+                part, "challenge",
+                "\(summary); \(ahead) adds to each request what was left out here, and what the server says to that shows a "
+                    + "request through the daemon")
+        }
         let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
         let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"
         let hasForm = HTMLPage(parsing: response.body ?? []).passwordForm != nil
@@ -166,11 +173,17 @@ struct UpstreamDiagnosis {
             "\(summary): no login is demanded there\(names.isEmpty ? "" : "; give a protected path by --path")")
     }
 
-    /// Returns the schemes of a refusal, or the target of a redirect. Parameters and queries are left out.
+    /// Returns the schemes of a refusal with their realms, or the target of a redirect. Other parameters, and queries, are left out.
     private static func challengeText(of answer: SideResponse) -> String {
         let values = answer.fields[values: .wwwAuthenticate]
         if !values.isEmpty {
-            let schemes = values.compactMap { $0.split(separator: " ").first.map(String.init) }
+            let parsed = (try? AuthenticationChallenge.parse(values)) ?? []
+            let schemes =
+                parsed.isEmpty
+                ? values.compactMap { $0.split(separator: " ").first.map(String.init) }
+                : parsed.map { challenge in
+                    challenge.scheme + (challenge["realm"].map { " (realm \(ServerText.name($0)))" } ?? "")
+                }
             return ", WWW-Authenticate: \(schemes.joined(separator: ", "))"
         }
         guard (300...399).contains(answer.status), let location = answer.fields[.location] else { return "" }

@@ -115,14 +115,18 @@ extension Secret {
 struct KeyringInit: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Create an empty keyring.",
-        discussion: "An existing file is never changed. A prompt for the passphrase asks twice.")
+        discussion: """
+            An existing file is never changed. A prompt for the passphrase asks twice. A key file that does not exist is made, with \
+            a random passphrase.
+            """)
 
     @OptionGroup var options: KeyringOptions
 
     func run() throws {
         let location = try options.location()
+        try reportingKeyringErrors { () throws(KeyringError) in try location.file.refuseExisting() }
+        try location.makeMissingKeyFile()
         try reportingKeyringErrors { () throws(KeyringError) in
-            try location.file.refuseExisting()
             try location.file.create(passphrase: location.newPassphrase().read())
         }
     }

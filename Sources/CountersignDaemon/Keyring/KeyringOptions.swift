@@ -2,9 +2,13 @@
 // Copyright the Countersign authors
 
 internal import ArgumentParser
+internal import ChallengeHandling
 internal import Credentials
+internal import Glibc
+internal import Secrets
 internal import Settings
 internal import SettingsReading
+internal import System
 
 /// Options that choose the keyring and its passphrase.
 struct KeyringOptions: ParsableArguments {
@@ -57,6 +61,23 @@ struct KeyringLocation {
         KeyringPassphrase(environment: Process.environment, keyFile: keyFile) {
             [input, path] () throws(KeyringError) in try input.ask("Passphrase of \(path): ")
         }
+    }
+
+    /// Makes the key file with a random passphrase if it does not exist, and says so.
+    func makeMissingKeyFile() throws(Failure) {
+        guard let keyFile, !FileSystem.allows(keyFile, F_OK) else { return }
+        var bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+        var text = Array(Base64.encode(bytes).utf8) + [UInt8(ascii: "\n")]
+        defer {
+            _ = Secret(taking: &bytes)
+            _ = Secret(taking: &text)
+        }
+        do throws(SystemError) {
+            try Descriptor(opening: keyFile, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600).writeAll(text)
+        } catch {
+            throw Failure("cannot make the key file \(keyFile): \(error)", code: EX_UNAVAILABLE)
+        }
+        Process.print("made the key file \(keyFile); keep a copy: without it the keyring cannot be opened")
     }
 
     /// Returns the passphrase for a new keyring. A prompt asks twice.

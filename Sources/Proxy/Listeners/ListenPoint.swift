@@ -147,6 +147,7 @@ package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible 
             case EADDRINUSE: "; another program listens there"
             case EACCES: "; the user of this process may not (ports below 1024 need CAP_NET_BIND_SERVICE)"
             case EADDRNOTAVAIL: "; this machine has no such address"
+            case ENOENT: "; make the directory of the socket first"
             default: ""
             }
         reason = "cannot listen at \(place): \(SystemError.message(errno))\(advice)"

@@ -48,7 +48,10 @@ final class ExchangeLog: Sendable {
             record(outageOf: upstream, error.detail)
         }
         let kind = Kind(source: upstream, isUpstream: true, message: "exchange failed", reason: error.detail)
-        log(kind, .warning, id, ["cause": "\(error.cause)", "rounds": "\(rounds)"])
+        var details: Logger.Metadata = ["rounds": "\(rounds)"]
+        let cause = "\(error.cause)"
+        if !cause.isEmpty { details["cause"] = "\(cause)" }
+        log(kind, .warning, id, details)
     }
 
     /// The upstreams that fail, by name.

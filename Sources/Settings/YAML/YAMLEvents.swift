@@ -85,7 +85,11 @@ final class YAMLEvents {
 
     private func failure() -> YAMLError {
         let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "libyaml is out of memory"
-        let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) + ": " } ?? ""
+        let context =
+            unsafe parser.pointee.context.map { text in
+                // Where a bracket is not closed, the error is found later than it was made.
+                unsafe "\(String(cString: text)) that begins at \(Mark(parser.pointee.context_mark).text): "
+            } ?? ""
         guard unsafe parser.pointee.error != YAML_READER_ERROR else {
             let offset = unsafe min(parser.pointee.problem_offset, input.count)
             let mark = unsafe Mark(after: input[..<offset])
@@ -96,6 +100,8 @@ final class YAMLEvents {
 }
 
 extension Mark {
+    fileprivate var text: String { "line \(line), column \(column)" }
+
     /// Converts libyaml's position, which counts from 0.
     fileprivate init(_ mark: yaml_mark_t) {
         self.init(line: Int(clamping: mark.line) &+ 1, column: Int(clamping: mark.column) &+ 1)

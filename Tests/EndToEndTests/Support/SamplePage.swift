@@ -108,7 +108,7 @@ enum SamplePage {
         var process = ProcessReading.now(startedAt: now - 21 * day)
         process.residentBytes = 27_400_000
         var reload = ReloadReading(startedAt: now - 21 * day)
-        reload.record(isSuccessful: true, now: now - 2 * 3_600_000)
+        reload.record(refusal: nil, now: now - 2 * 3_600_000)
         return MetricsReport(
             health: health, proxy: reading, logins: LoginReading(), replay: nil, process: process, reload: reload)
     }

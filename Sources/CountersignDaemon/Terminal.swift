@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Glibc
+
+/// Lines for people. A terminal gets them wrapped at its width; a program gets them whole.
+enum Terminal {
+    private static let usual = 80, narrowest = 40
+
+    /// Writes a line to standard output.
+    static func print(_ line: String) {
+        guard isatty(STDOUT_FILENO) == 1 else { return Process.print(line) }
+        let columns = Process.environment["COLUMNS"].flatMap { Int($0) } ?? usual
+        for part in wrapped(line, at: max(narrowest, columns)) { Process.print(part) }
+    }
+
+    /// Returns the line in parts of at most `columns` characters, broken at blanks.
+    ///
+    /// Later parts begin below the text after the first wide gap, as in `latch     text`, or two columns further than the line. A
+    /// word that is wider stays whole: a path or an address that is cut cannot be copied.
+    static func wrapped(_ line: String, at columns: Int) -> [String] {
+        guard line.count > columns else { return [line] }
+        let indent = String(repeating: " ", count: min(indentation(of: line), columns / 2))
+        var parts: [String] = []
+        var part = String(line.prefix { $0 == " " })
+        var isEmpty = true
+        for word in line.dropFirst(part.count).split(separator: " ", omittingEmptySubsequences: false) {
+            if !isEmpty, part.count + 1 + word.count > columns {
+                parts.append(part)
+                part = indent + word
+            } else {
+                part += (isEmpty ? "" : " ") + word
+            }
+            isEmpty = false
+        }
+        return (parts + [part]).map { part in
+            String(part.reversed().drop { $0 == " " }.reversed())
+        }
+    }
+
+    /// Returns the column of the text after the first gap of two blanks or more, if it follows the first word.
+    private static func indentation(of line: String) -> Int {
+        let start = line.prefix { $0 == " " }.count
+        let word = line.dropFirst(start).prefix { $0 != " " }.count
+        let gap = line.dropFirst(start + word).prefix { $0 == " " }.count
+        return gap >= 2 ? start + word + gap : start + 2
+    }
+}
