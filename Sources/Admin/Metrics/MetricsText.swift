@@ -23,10 +23,10 @@ struct MetricsText {
 
     init(_ format: MetricsFormat) { self.format = format }
 
-    /// Begins a family. `name` is without the prefix `countersign_`, `_total` and `_info`. Metrics of the process have no prefix,
-    /// by Prometheus' convention. `unit` is the end of the name, if that is a unit.
+    /// Begins a family. `name` is without the prefix `countersign_`, `_total` and `_info`. Metrics of the process and of a probe
+    /// have no prefix, by Prometheus' convention. `unit` is the end of the name, if that is a unit.
     mutating func family(_ name: String, _ kind: Kind, unit: String? = nil, _ help: String) {
-        self.name = name.hasPrefix("process_") ? name : "countersign_\(name)"
+        self.name = name.hasPrefix("process_") || name.hasPrefix("probe_") ? name : "countersign_\(name)"
         self.kind = kind
         let isOpenMetrics = format == .openMetrics
         let title = isOpenMetrics ? self.name : self.name + suffix
