@@ -43,10 +43,11 @@ applications: ## install real applications from Debian and PyPI and log in to ea
 	@$(SWIFT) build --product countersign
 	@Tests/Applications/run --binary "$$($(SWIFT) build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
 
-verify: ## the rest: the examples; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
+verify: ## the rest: the examples; every code block of the documentation; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
 	@Tests/Scripts/setup build test
 	@$(SWIFT) build --build-tests
 	@Tests/Scripts/examples
+	@Tests/Scripts/code-blocks "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/micro

@@ -75,6 +75,8 @@ package struct AdminService: LocalService {
             return LocalAnswer(
                 status: 200, contentType: format.contentType, body: Array(sources.metrics().text(format).utf8),
                 fields: [("Vary", "Accept")])
+        case ("GET", "/probe"), ("HEAD", "/probe"):
+            return probe(request)
         case ("GET", "/"), ("HEAD", "/"):
             return page(for: request)
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
@@ -85,17 +87,33 @@ package struct AdminService: LocalService {
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
             return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).")
                 .answer(allow: Self.probeMethods)
-        case (_, "/"), (_, "/status"), (_, "/metrics"):
+        case (_, "/"), (_, "/status"), (_, "/metrics"), (_, "/probe"):
             return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).").answer(allow: "GET, HEAD")
         case (_, "/unlatch"), (_, "/sessions/drop"), (_, "/login"), (_, "/doctor"):
             return LocalReply(.methodNotAllowed, detail: "Use POST for \(request.path).").answer(allow: "POST")
         default:
             return LocalReply(
                 .noRoute,
-                detail: "The admin listener serves / for people, /livez, /readyz, /healthz, /metrics and /status; "
+                detail:
+                    "The admin listener serves / for people, /livez, /readyz, /healthz, /metrics, /probe and /status; "
                     + "over the Unix socket also POST /unlatch, /sessions/drop, /login and /doctor."
             ).answer()
         }
+    }
+
+    /// Answers for one upstream as Prometheus' blackbox exporter does for a target: with status 200 also if the check failed.
+    private func probe(_ request: LocalRequest) -> LocalAnswer {
+        let checks = sources.report().checks
+        guard let upstream = request.value(of: "upstream"), let reading = checks[upstream] else {
+            let names = checks.keys.sorted().joined(separator: ", ")
+            return LocalReply(
+                .badRequest,
+                detail: "Name an upstream that has a `check`: /probe?upstream=NAME. "
+                    + (names.isEmpty ? "None has one." : "Those are \(names).")
+            ).answer()
+        }
+        return LocalAnswer(
+            status: 200, contentType: MetricsFormat.prometheus.contentType, body: Array(ProbeReport(reading).text.utf8))
     }
 
     /// HAProxy's `option httpchk` uses OPTIONS by default, which is answered like GET.

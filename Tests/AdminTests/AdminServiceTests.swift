@@ -20,10 +20,13 @@ struct AdminServiceTests {
         let whenStored = Mutex<(@Sendable () -> Void)?>(nil)
     }
 
-    private func service(isAlive: Bool = true, states: [SessionState] = []) -> AdminService {
+    private func service(
+        isAlive: Bool = true, states: [SessionState] = [], checks: [String: CheckReading] = [:]
+    ) -> AdminService {
         let (asked, kept) = (asked, kept)
         var report = HealthReport.of(states)
         report.isAlive = isAlive
+        report.checks = checks
         return AdminService(
             sources: AdminService.Sources(
                 report: { [report] in report }, ask: { $0() },
@@ -64,13 +67,52 @@ struct AdminServiceTests {
         #expect(!answer.body.isEmpty)
     }
 
+    @Test("a probe tells the last check of its upstream as Prometheus' blackbox exporter does")
+    func probe() {
+        var up = CheckReading(.up, since: 0)
+        (up.askedAt, up.nanoseconds, up.status) = (1_764_000_000_500, 12_500_000, 204)
+        var down = up
+        (down.state, down.status) = (.down("it did not answer"), nil)
+        let service = service(checks: [
+            "bank": up, "shop": down, "new one": CheckReading(.unknown("not checked yet"), since: 0),
+        ])
+        let answer = ask("GET", "/probe", "upstream=bank", of: service)
+        #expect(answer.status == 200)
+        #expect(answer.contentType.hasPrefix("text/plain; version=0.0.4"))
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(
+            text.split(separator: "\n").filter { !$0.hasPrefix("#") } == [
+                "probe_success 1", "probe_duration_seconds 0.0125", "probe_http_status_code 204",
+                "probe_timestamp_seconds 1764000000.500",
+            ])
+        #expect(text.contains("# TYPE probe_success gauge\n"))
+        let failed = ask("GET", "/probe", "upstream=shop", of: service)
+        #expect(failed.status == 200)
+        #expect(String(decoding: failed.body, as: UTF8.self).contains("\nprobe_http_status_code 0\n"))
+        #expect(String(decoding: failed.body, as: UTF8.self).contains("\nprobe_success 0\n"))
+        let unasked = String(decoding: ask("GET", "/probe", "upstream=new%20one", of: service).body, as: UTF8.self)
+        #expect(unasked.contains("\nprobe_success 0\n") && unasked.contains("\nprobe_timestamp_seconds 0.000\n"))
+    }
+
+    @Test(
+        "a probe of no upstream that is checked is 400, with the names of those that are",
+        arguments: ["", "upstream=x"])
+    func unknownProbe(query: String) {
+        let checked = service(checks: ["bank": CheckReading(.up, since: 0), "shop": CheckReading(.up, since: 0)])
+        let answer = ask("GET", "/probe", query, of: checked)
+        #expect(answer.status == 400)
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("Those are bank, shop."))
+        #expect(String(decoding: ask("GET", "/probe", query).body, as: UTF8.self).contains("None has one."))
+    }
+
     @Test(
         "another method at the admin listener is 405 with the allowed methods",
         arguments: [
             ("POST", "/", "GET, HEAD"),
             ("POST", "/livez", "GET, HEAD, OPTIONS"), ("DELETE", "/readyz", "GET, HEAD, OPTIONS"),
             ("PUT", "/healthz", "GET, HEAD, OPTIONS"), ("POST", "/metrics", "GET, HEAD"),
-            ("POST", "/status", "GET, HEAD"), ("get", "/status", "GET, HEAD"), ("GET", "/unlatch", "POST"),
+            ("POST", "/status", "GET, HEAD"), ("POST", "/probe", "GET, HEAD"), ("get", "/status", "GET, HEAD"),
+            ("GET", "/unlatch", "POST"),
             ("HEAD", "/sessions/drop", "POST"), ("PUT", "/sessions/drop", "POST"),
         ])
     func methods(method: String, path: String, allow: String) {

@@ -169,12 +169,13 @@ struct MetricsTests {
     func formats() async throws {
         try await withBank(Self.twoWorkers) { bank in
             try await bank.expect("/balance", status: 200)
-            let openMetrics = try await bank.admin("/metrics")
+            let wanted = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5,*/*;q=0.1"
+            let openMetrics = try await bank.admin("/metrics", "-H", wanted)
             #expect(
                 openMetrics.field("content-type") == "application/openmetrics-text; version=1.0.0; charset=utf-8")
             #expect(openMetrics.field("cache-control") == "no-store")
             #expect(openMetrics.text.hasSuffix("# EOF\n"))
-            let old = try await bank.admin("/metrics", "-H", "Accept: text/plain")
+            let old = try await bank.admin("/metrics")
             #expect(old.field("content-type") == "text/plain; version=0.0.4; charset=utf-8")
             let (one, other) = (
                 try await ScrapedMetrics(openMetrics.body, as: "openmetrics", in: bank.folder),
@@ -184,7 +185,7 @@ struct MetricsTests {
             #expect(
                 one.names.allSatisfy { $0.hasPrefix("countersign_") || $0.hasPrefix("process_") }
                     && one.names.count > 30)
-            let head = try await bank.admin("/metrics", "-I")
+            let head = try await bank.admin("/metrics", "-I", "-H", wanted)
             #expect(head.status == 200 && head.field("content-type")?.contains("1.0.0") == true)
             #expect(try await bank.admin("/metrics", "-X", "POST").status == 405)
 

@@ -73,7 +73,10 @@ struct LoadingTests {
                 "listeners: []\nupstreams: {}",
                 ["f:1:12: listeners: needs at least one listener", "f:2:12: upstreams: needs at least one upstream"]
             ),
-            ("a: [", ["f:2:1: while parsing a flow node: did not find expected node content"]),
+            (
+                "a: [",
+                ["f:2:1: while parsing a flow node that begins at line 2, column 1: did not find expected node content"]
+            ),
         ])
     func noSettings(text: String, expected: [String]) {
         #expect(problems(text) == expected)

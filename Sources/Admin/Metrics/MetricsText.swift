@@ -23,10 +23,10 @@ struct MetricsText {
 
     init(_ format: MetricsFormat) { self.format = format }
 
-    /// Begins a family. `name` is without the prefix `countersign_`, `_total` and `_info`. Metrics of the process have no prefix,
-    /// by Prometheus' convention. `unit` is the end of the name, if that is a unit.
+    /// Begins a family. `name` is without the prefix `countersign_`, `_total` and `_info`. Metrics of the process and of a probe
+    /// have no prefix, by Prometheus' convention. `unit` is the end of the name, if that is a unit.
     mutating func family(_ name: String, _ kind: Kind, unit: String? = nil, _ help: String) {
-        self.name = name.hasPrefix("process_") ? name : "countersign_\(name)"
+        self.name = name.hasPrefix("process_") || name.hasPrefix("probe_") ? name : "countersign_\(name)"
         self.kind = kind
         let isOpenMetrics = format == .openMetrics
         let title = isOpenMetrics ? self.name : self.name + suffix
@@ -120,16 +120,13 @@ package enum MetricsFormat: Sendable, CaseIterable {
     /// Prometheus' text format, version 0.0.4, for clients without OpenMetrics.
     case prometheus
 
-    /// Chooses the format for a request with that `Accept` (RFC 9110 §12.5.1): OpenMetrics, unless it is excluded or plain text
-    /// is preferred.
+    /// Chooses the format for a request with that `Accept` (RFC 9110 §12.5.1): OpenMetrics if it is named and plain text is not
+    /// preferred. Who accepts anything, such as a script, gets the format that every tool reads.
     package init(accept: String) {
         let ranges = accept.utf8.split(separator: UInt8(ascii: ","), maxSplits: Self.mostRanges).prefix(Self.mostRanges)
             .compactMap { MediaRange(Substring($0)) }
-        guard !ranges.isEmpty else {
-            self = .openMetrics
-            return
-        }
-        let openMetrics = MediaRange.quality(of: "application", "openmetrics-text", in: ranges)
+        let named = ranges.filter { $0.type != "*" }
+        let openMetrics = MediaRange.quality(of: "application", "openmetrics-text", in: named)
         let text = MediaRange.quality(of: "text", "plain", in: ranges)
         self = openMetrics > 0 && openMetrics >= text ? .openMetrics : .prometheus
     }

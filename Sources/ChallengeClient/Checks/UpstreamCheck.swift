@@ -27,6 +27,8 @@ package final class UpstreamCheck {
     private var began = LoopInstant.never
     /// The result by the head of the answer.
     private var verdict: CheckReading.State?
+    /// The status of that head.
+    private var status: Int?
 
     /// Creates the check of `plan` on the worker of `client`. `onChange` is called when the upstream goes up or down.
     package init(_ plan: UpstreamCheckPlan, of client: UpstreamClient, onChange: @escaping (CheckReading) -> Void) {
@@ -89,6 +91,7 @@ package final class UpstreamCheck {
     private func ask() {
         isAsking = true
         verdict = nil
+        status = nil
         let exchange = self.exchange ?? Exchange(runtime: runtime, caller: self)
         self.exchange = exchange
         exchange.begin(
@@ -100,7 +103,9 @@ package final class UpstreamCheck {
         isAsking = false
         let took = runtime.loop.now.nanoseconds(since: began)
         began = .never
-        report(runtime.services.checks.recordResult(name, state, after: took, now: runtime.wallClock()))
+        report(
+            runtime.services.checks.recordResult(
+                name, state, status: status, after: took, now: runtime.wallClock()))
         rest()
     }
 
@@ -131,6 +136,7 @@ extension UpstreamCheck: ExchangeCaller {
     /// Records the result by the status.
     package func exchangeDelivers(headOf transfer: Transfer) {
         let status = transfer.answer.status
+        self.status = status
         let wanted = plan.statuses.sorted().map(String.init).joined(separator: ", ")
         verdict = plan.statuses.contains(status) ? .up : .down("it answered \(status) instead of \(wanted)")
         timer.arm(at: runtime.loop.now + Self.bodyTime)

@@ -40,6 +40,8 @@ package struct CheckReading: Sendable, Equatable {
     package var askedAt: Int64?
     /// The duration of the last check, in nanoseconds.
     package var nanoseconds: UInt64 = 0
+    /// The status of the last check's answer; `nil` if it had none.
+    package var status: Int?
     /// The number of successful checks.
     package var passed: UInt64 = 0
     /// The number of failed checks, including those without an answer.
@@ -78,10 +80,13 @@ package final class UpstreamCheckResults: Sendable {
     }
 
     /// Records the result of a check. Returns true if the state has changed.
-    func recordResult(_ upstream: String, _ state: CheckReading.State, after nanoseconds: UInt64, now: Int64) -> Bool {
+    func recordResult(
+        _ upstream: String, _ state: CheckReading.State, status: Int?, after nanoseconds: UInt64, now: Int64
+    ) -> Bool {
         update(upstream, state, now: now) { reading in
             reading.askedAt = now
             reading.nanoseconds = nanoseconds
+            reading.status = status
             if state == .up { reading.passed &+= 1 } else { reading.failed &+= 1 }
         }
     }

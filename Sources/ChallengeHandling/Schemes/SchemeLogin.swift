@@ -55,7 +55,10 @@ public struct SchemeLogin: SessionLogin {
             let (response, isTrouble) = try await firstAnswer(to: probe)
             guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
                 // Nothing that could be answered is protected there. A protected address will send its own challenge.
-                occasion.report("no challenge that this answers, so there is nothing to add yet")
+                let offered = response.flatMap { SchemePlan.description(of: $0.fields) }
+                occasion.report(
+                    offered.map { "the server asks for \($0), which is not what this challenge answers" }
+                        ?? "no challenge that this answers, so there is nothing to add yet")
                 var session = Session()
                 if target != nil {
                     session = .nothingAsked(at: address, now: occasion.conversation.now(), isBrief: isTrouble)
@@ -292,6 +295,15 @@ public struct SchemePlan: Sendable {
     /// Returns the challenges in the fields of a 401; none if the fields are malformed.
     static func challenges(in fields: HTTPFields) -> [AuthenticationChallenge] {
         (try? AuthenticationChallenge.parse(fields[values: .wwwAuthenticate])) ?? []
+    }
+
+    /// Returns the schemes and realms that a response offers; `nil` if it offers none.
+    fileprivate static func description(of fields: HTTPFields) -> String? {
+        let offered = challenges(in: fields).map { challenge in
+            let realm = challenge["realm"].map { " with the realm \"\(ServerText.sentence($0))\"" } ?? ""
+            return ServerText.name(challenge.scheme) + realm
+        }
+        return offered.isEmpty ? nil : offered.joined(separator: ", ")
     }
 }
 

@@ -128,8 +128,9 @@ struct LoginRuns {
         var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
         if case .success(let session) = result, session.isEmpty {
             let detail =
-                "The server demanded no login at the requested address, so no login was run. Set `at` to a "
-                + "protected path, or send a request for one through the daemon."
+                "The server's answer at the requested address started no login, so none was run: it demanded none, or one "
+                + "that this challenge does not take (scheme, realm, detect). `countersign doctor` shows the answer. Set `at` "
+                + "to a protected path, or send a request for one through the daemon."
             result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
         }
         services.observer.loginEnded(key, result, LoginCause(.command), after: duration)

@@ -87,18 +87,19 @@ struct MetricsTextTests {
     func seconds(nanoseconds: UInt64, text: String) { #expect(MetricsText.seconds(nanoseconds: nanoseconds) == text) }
 
     @Test(
-        "OpenMetrics is chosen if Accept includes it",
+        "OpenMetrics is chosen if Accept names it",
         arguments: [
-            "", "*/*", "application/openmetrics-text", "Application/OpenMetrics-Text; version=1.0.0; charset=utf-8",
+            "application/openmetrics-text", "Application/OpenMetrics-Text; version=1.0.0; charset=utf-8",
             "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-            "application/*", "text/plain;q=0.5, */*;q=0.6", ", ,", "nonsense",
+            "application/*", "application/*;q=0.6, text/plain;q=0.5",
         ])
     func openMetrics(accept: String) { #expect(MetricsFormat(accept: accept) == .openMetrics) }
 
     @Test(
-        "the older format is chosen if Accept excludes OpenMetrics or prefers plain text",
+        "the older format is chosen if Accept does not name OpenMetrics, excludes it, or prefers plain text",
         arguments: [
-            "text/plain", "text/plain; version=0.0.4", "text/*", "text/plain;q=0.9, application/openmetrics-text;q=0.5",
+            "", "*/*", "text/plain;q=0.5, */*;q=0.6", ", ,", "nonsense", "text/plain", "text/plain; version=0.0.4",
+            "text/*", "text/plain;q=0.9, application/openmetrics-text;q=0.5",
             "application/openmetrics-text;q=0, */*", "application/openmetrics-text; q=0.000 , text/plain;q=0.1",
             "application/json", "*/*;q=0.1, text/plain", "application/openmetrics-text;q=x, text/plain",
         ])

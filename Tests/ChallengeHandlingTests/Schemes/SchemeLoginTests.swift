@@ -58,6 +58,15 @@ struct SchemeLoginTests {
         #expect(!basic.isVerified && basic.signer == nil && basic.use?.credential.name == "ann")
     }
 
+    @Test("a login that meets another realm than its own says which one the server names")
+    func otherRealm() async throws {
+        let rig = LoginRig([step(nil, 401, ["Basic realm=\"Internal API\""])], credentials: [.ann])
+        _ = try await rig.logIn(login([BasicScheme()], realm: "Console", spaces: RealmSpaces()))
+        #expect(
+            rig.steps.contains(
+                "the server asks for Basic with the realm \"Internal API\", which is not what this challenge answers"))
+    }
+
     @Test("a scheme that does not work here gives way to the next, one that fails does not")
     func fallback() async throws {
         let rig = LoginRig(credentials: [.ann])

@@ -53,7 +53,7 @@ struct ScrapedMetrics: Sendable {
 extension Bank {
     /// The daemon's metrics, as OpenMetrics.
     func metrics() async throws -> ScrapedMetrics {
-        let answer = try await admin("/metrics")
+        let answer = try await admin("/metrics", "-H", "Accept: application/openmetrics-text")
         #expect(answer.status == 200)
         return try await ScrapedMetrics(answer.body, as: "openmetrics", in: folder)
     }

@@ -45,6 +45,7 @@ struct UpstreamCheckTests {
         status.withLock { $0 = "503 Service Unavailable" }
         proxy.pass(.seconds(10))
         proxy.wait("another answer") { state(proxy) == .down("it answered 503 instead of 200") }
+        #expect(proxy.services.checks.all["bank"]?.status == 503)
         status.withLock { $0 = "200 OK" }
         proxy.pass(.seconds(10))
         proxy.wait("a good one") { state(proxy) == .up }
@@ -62,6 +63,8 @@ struct UpstreamCheckTests {
         let proxy = try proxy(plan(Ports.next()))
         proxy.pass(.milliseconds(500))
         proxy.wait("the verdict") { if case .down = state(proxy) { true } else { false } }
+        #expect(proxy.services.checks.all["bank"]?.askedAt != nil)
+        #expect(proxy.services.checks.all["bank"]?.status == nil)
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 502 "))
     }
 
