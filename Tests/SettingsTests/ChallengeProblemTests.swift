@@ -253,8 +253,8 @@ struct ChallengeProblemTests {
             "name: c, upstream: u, gateway: webseal, credential: x, login: [{ url: \"javascript:x\" }]")
         #expect(
             problems(other) == [
-                "f:5:77: challenges[0].login[0].url: is not an address (use http:// or https://, a host, and optionally a "
-                    + "port and a path)"
+                "f:5:77: challenges[0].login[0].url: is neither a path that begins with /, such as /login, nor an address "
+                    + "with http:// or https:// and a host"
             ])
     }
 
@@ -296,8 +296,8 @@ struct ChallengeProblemTests {
             problems(yaml) == [
                 "f:5:5: challenges[0]: the preset none needs `detect`: without it, the login page cannot be recognised",
                 "f:5:66: challenges[0].login: each step of the preset none needs a url",
-                "f:5:75: challenges[0].login[0].page: is not an address (use http:// or https://, a host, and optionally a "
-                    + "port and a path)",
+                "f:5:75: challenges[0].login[0].page: is neither a path that begins with /, such as /login, nor an address "
+                    + "with http:// or https:// and a host",
                 "f:5:92: challenges[0].login[1].when: is allowed in the first step only",
                 "f:5:115: challenges[0].success[0]: is empty and would match every response: add one of status, header, "
                     + "cookie, body-contains, json, redirect-to, content-type, form-action, form-fields",

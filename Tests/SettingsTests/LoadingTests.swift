@@ -75,7 +75,7 @@ struct LoadingTests {
             ),
             (
                 "a: [",
-                ["f:2:1: while parsing a flow node that begins at line 2, column 1: did not find expected node content"]
+                ["f:2:1: while parsing a flow node: did not find expected node content"]
             ),
         ])
     func noSettings(text: String, expected: [String]) {

@@ -55,7 +55,10 @@ struct YAMLTests {
                     + "value that begins with *"
             ),
             ("a: 1\n b: 2\n", 2, 3, "mapping values are not allowed in this context"),
-            ("a: [1\n", 2, 1, "while parsing a flow sequence: did not find expected ',' or ']'"),
+            (
+                "a: [1\n", 2, 1,
+                "while parsing a flow sequence that begins at line 1, column 4: did not find expected ',' or ']'"
+            ),
             ("a: \u{1}\n", 1, 4, "control characters are not allowed"),
             (String(repeating: "[", count: 100), 1, 33, "nested deeper than 32 levels"),
         ])

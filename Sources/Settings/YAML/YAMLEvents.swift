@@ -85,11 +85,12 @@ final class YAMLEvents {
 
     private func failure() -> YAMLError {
         let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "libyaml is out of memory"
-        let context =
-            unsafe parser.pointee.context.map { text in
-                // Where a bracket is not closed, the error is found later than it was made.
-                unsafe "\(String(cString: text)) that begins at \(Mark(parser.pointee.context_mark).text): "
-            } ?? ""
+        var context = unsafe parser.pointee.context.map { unsafe String(cString: $0) } ?? ""
+        if ["flow mapping", "flow sequence"].contains(where: context.hasSuffix) {
+            // A bracket that is not closed is noticed later than where it is.
+            context += unsafe " that begins at \(Mark(parser.pointee.context_mark).text)"
+        }
+        if !context.isEmpty { context += ": " }
         guard unsafe parser.pointee.error != YAML_READER_ERROR else {
             let offset = unsafe min(parser.pointee.problem_offset, input.count)
             let mark = unsafe Mark(after: input[..<offset])

@@ -19,7 +19,7 @@ tokens=$(grep -c 'token' demo.log || true)
 # Of what was taken a moment ago the next news is taken for that of its publication.
 sleep 1.5
 step "dropped by one"
-ask 3 sessions drop
+ask 3 sessions drop --all
 none() { local n; for n in $nodes; do ! holds "$n" || return 1; done; }
 eventually none
 step end
