@@ -130,6 +130,12 @@ extension MetricsReport {
             case .up: text.sample([("upstream", name)], 1)
             }
         }
+        text.family(
+            "upstream_failing", .gauge,
+            "1 if every request to an upstream failed in the last minute, and there were some; else 0.")
+        for name in health.upstreams {
+            text.sample([("upstream", name)], health.outages[name]?.isTotal(at: health.now) == true ? 1 : 0)
+        }
         text.family("upstream_checks", .counter, "Checks of upstreams, by outcome: passed or failed.")
         for (name, reading) in checks {
             text.sample([("upstream", name), ("outcome", "passed")], reading.passed)

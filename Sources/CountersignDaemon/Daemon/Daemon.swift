@@ -96,14 +96,12 @@ final class Daemon {
     }
 
     /// Serves until SIGTERM or SIGINT, then drains, and returns when everything is closed.
-    func run() throws {
-        try run(whenReady: { _ in }, mayEnd: nil)
-    }
-
-    /// Serves, and calls `whenReady` once with the ports of the listeners, 0 for those without one.
     ///
-    /// `mayEnd` gets the number of each signal, and returns true if the daemon shall drain. With it there are no reloads.
-    func run(whenReady: (_ ports: [UInt16]) throws -> Void, mayEnd: ((Int32) -> Bool)?) throws {
+    /// Calls `whenReady` once with the ports of the listeners, 0 for those without one. `mayEnd` gets the number of each signal, and
+    /// returns true if the daemon shall drain. With it there are no reloads.
+    func run(
+        whenReady: (_ ports: [UInt16]) throws -> Void = { _ in }, mayEnd: ((Int32) -> Bool)? = nil
+    ) throws {
         let first = try plan(settings)
         publish(first, settings)
         persister.restore(stored)

@@ -83,7 +83,7 @@ struct Demonstration {
         let daemon = try configuration.daemon(observer: DemoObserver())
         do {
             // The listeners are open by then: a port in use is told first, and alone.
-            try daemon.run(whenReady: { Process.print(introduction(page: $0.last ?? 0)) }, mayEnd: { _ in true })
+            try daemon.run(whenReady: { Process.print(introduction(page: $0.last ?? 0)) })
         } catch let error as ListenError {
             throw Failure("\(error.description); choose another port by --port", code: EX_UNAVAILABLE)
         }

@@ -36,16 +36,15 @@ struct FirstTry {
             return lines.joined(separator: "\n") + "\n"
         }
         defer { configuration.remove() }
-        try configuration.daemon().run(
-            whenReady: { ports in
-                for line in block.lines(listener: listener) { Process.print(line) }
-                Process.print("")
-                let host = listener.split(separator: ":").dropLast().joined(separator: ":")
-                let place = ports.first.flatMap { $0 == 0 ? nil : "http://\(host):\($0)" }
-                if let place { Process.print("Try it:      curl \(place)\(look.address.target)") }
-                Process.print("To keep it:  save the lines above as FILE, and run countersign serve FILE")
-                Process.print("Press Ctrl-C to stop.")
-            }, mayEnd: { _ in true })
+        try configuration.daemon().run { ports in
+            for line in block.lines(listener: listener) { Process.print(line) }
+            Process.print("")
+            let host = listener.split(separator: ":").dropLast().joined(separator: ":")
+            let place = ports.first.flatMap { $0 == 0 ? nil : "http://\(host):\($0)" }
+            if let place { Process.print("Try it:      curl \(place)\(look.address.target)") }
+            Process.print("To keep it:  save the lines above as FILE, and run countersign serve FILE")
+            Process.print("Press Ctrl-C to stop.")
+        }
     }
 
     /// Returns the configuration for what the server asks. Values that are not stored are asked for at the terminal.
