@@ -169,7 +169,8 @@ package struct AdminService: LocalService {
 
     private func status(for request: LocalRequest) -> LocalAnswer {
         let page = figures(for: request)
-        let health = page.report.health
+        var health = page.report.health
+        if !request.isUnixSocket { health.daemon?.removePrivateTexts() }
         var status = health.json(HealthDocument(.ready, of: health), isVerbose: true)
         if case .object(var object) = status {
             object["conversations"] = .array(page.conversations.map(\.json))

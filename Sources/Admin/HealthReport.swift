@@ -126,6 +126,12 @@ package struct DaemonFacts: Sendable {
         self.reload = reload
     }
 
+    /// Removes what other users of the machine need not know: the path of the file, and texts of it.
+    mutating func removePrivateTexts() {
+        configuration = ""
+        if reload.refusal != nil { reload.record(refusal: "(told over the Unix socket)", now: reload.endedAt) }
+    }
+
     fileprivate var json: [String: JSONValue] {
         [
             "process": .integer(Int64(process)), "started_at": .integer(startedAt / 1000),
@@ -316,9 +322,9 @@ extension HealthReport {
             name: "listeners", state: isAccepting ? "accepting" : "closed",
             problem: isAccepting ? nil : "the daemon is shutting down")
         var checks = [listeners]
-        if let refusal = daemon?.reload.refusal {
-            // What runs is the old configuration, which is whole.
-            checks.append(HealthCheck(name: "configuration", state: "reload refused: \(refusal)"))
+        if daemon?.reload.refusal != nil {
+            // No problem: what runs is the old configuration, which is whole.
+            checks.append(HealthCheck(name: "configuration", state: "reload refused"))
         }
         if let missing = missingCallerTokens {
             let problems = missing.sorted { $0.key < $1.key }.map { "the token of \($0.key) is not known: \($0.value)" }

@@ -49,18 +49,20 @@ public enum Countersign {
         OwnHandlers.set(handlers, kinds: kinds)
         CoreDumps.forbid()
         if let fault = CommandNames.fault(in: Array(CommandLine.arguments.dropFirst())) {
-            Process.printError("countersign: \(fault)")
+            Terminal.printError("countersign: \(fault)")
             Glibc.exit(EX_USAGE)
         }
         do {
             var command = try Program.parseAsRoot()
             try command.run()
         } catch let failure as Failure {
-            Process.printError("countersign: \(failure.description)")
+            Terminal.printError("countersign: \(failure.description)")
             Glibc.exit(failure.code)
         } catch let error as StateError {
             Process.printError("countersign: \(error.reason)")
             Glibc.exit(EX_UNAVAILABLE)
+        } catch let code as ExitCode {
+            Glibc.exit(code.rawValue)
         } catch {
             let code = Program.exitCode(for: error)
             guard code == .validationFailure else { Program.exit(withError: error) }

@@ -10,8 +10,17 @@ enum Terminal {
     /// Writes a line to standard output.
     static func print(_ line: String) {
         guard isatty(STDOUT_FILENO) == 1 else { return Process.print(line) }
-        let columns = Process.environment["COLUMNS"].flatMap { Int($0) } ?? usual
-        for part in wrapped(line, at: max(narrowest, columns)) { Process.print(part) }
+        for part in wrapped(line, at: columns) { Process.print(part) }
+    }
+
+    /// Writes a line to standard error.
+    static func printError(_ line: String) {
+        guard isatty(STDERR_FILENO) == 1 else { return Process.printError(line) }
+        for part in wrapped(line, at: columns) { Process.printError(part) }
+    }
+
+    private static var columns: Int {
+        max(narrowest, Process.environment["COLUMNS"].flatMap { Int($0) } ?? usual)
     }
 
     /// Returns the line in parts of at most `columns` characters, broken at blanks.

@@ -26,6 +26,13 @@ struct AdminSocketTests {
         let second = try await DaemonProcess.start(in: two, environment: ["RUNTIME_DIRECTORY": one.path(of: "run")])
         #expect(second.log.contains("listener left out"))
         #expect(try await Curl.run(["http://127.0.0.1:\(ports[1])/"], in: two).code == "upstream-unreachable")
+        // A command that means the second daemon must not change the first.
+        for command in [["status"], ["sessions", "drop", "--all"], ["unlatch", "none"]] {
+            let other = try await Command.run(
+                [Binary.path] + command + ["--config", two.path(of: "countersign.yaml")],
+                environment: ["RUNTIME_DIRECTORY": one.path(of: "run")], in: two)
+            #expect(other.exit == 69 && other.errors.contains("countersign.yaml, not with "), "\(other)")
+        }
         #expect(await second.child.end() == 0)
 
         let file = one.path(of: "countersign.yaml")

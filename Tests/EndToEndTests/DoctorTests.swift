@@ -35,7 +35,7 @@ struct DoctorTests {
             let look = try await report(bank, "server", "--path", "/oauth/api/echo")
             #expect(
                 look.detail("upstream server", "challenge").contains(
-                    "401, WWW-Authenticate: Bearer (realm api); api (bearer)"))
+                    "401, WWW-Authenticate: Bearer (realm \"api\"); api (bearer)"))
             #expect(look.state("upstream server", "login") == "note" && bank.record.tokens.isEmpty)
             #expect(look.state("local", "listener") == "ok" && look.detail("local", "listener").contains("is free"))
             let login = try await report(bank, "server", "--login", "--path", "/oauth/api/echo")

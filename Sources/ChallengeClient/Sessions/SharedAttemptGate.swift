@@ -278,6 +278,16 @@ extension SharedAttemptGate {
     }
 }
 
+// Other processes.
+extension SharedAttemptGate {
+    /// Reads the store, for latches that another process has closed, and calls `done` afterwards.
+    package func refresh(_ done: @escaping @Sendable () -> Void) {
+        let read = update { $0.queue.enqueueRead() }
+        writeNext()
+        whenStored(read, done)
+    }
+}
+
 // Operators.
 extension SharedAttemptGate {
     /// Returns the values that are not sent at `now` (ms since 1970).

@@ -26,8 +26,8 @@ public enum TemplateError: Error, Sendable, Equatable {
     public var reason: String {
         switch self {
         case .fieldMissing(let field, let credential):
-            "The credential \"\(credential)\" has no field \"\(field)\". Add it where the credential is stored, "
-                + "for example with `countersign keyring set \(credential) \(field)`."
+            "The credential \"\(credential)\" has no field \"\(field)\". Add it to the source "
+                + "that the credential comes from; `countersign doctor` says how."
         case .fieldNotText(let field, let credential):
             "The field \"\(field)\" of the credential \"\(credential)\" is not UTF-8 text. Store it as text."
         case .fieldHasColon(let field, let credential):

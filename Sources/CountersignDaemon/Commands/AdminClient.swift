@@ -22,19 +22,37 @@ struct AdminOptions: ParsableArguments {
     ///
     /// Throws if the configuration has no Unix socket. A file that has errors now does not hide the daemon that runs with it.
     func client() throws -> AdminClient {
-        if let path = socket ?? runningSocket { return AdminClient(path: path) }
+        if let socket { return AdminClient(path: socket) }
+        if let runningSocket { return try AdminClient(path: runningSocket).required(toServe: configuration.config) }
+        if let standard = standardClient { return standard }
         let settings = try configuration.load()
-        if let path = AdminAddresses.socket(of: settings) { return AdminClient(path: path) }
+        if let path = AdminAddresses.socket(of: settings) {
+            return try AdminClient(path: path).required(toServe: configuration.config)
+        }
         throw Failure(
             "\(configuration.config): admin.address names no Unix socket; add unix:PATH, which this command needs",
             code: EX_CONFIG)
     }
 
+    /// The admin socket of the daemon that runs with this configuration, if it answers there.
+    var ownSocket: String? {
+        runningSocket.flatMap { (try? AdminClient(path: $0).required(toServe: configuration.config)) == nil ? nil : $0 }
+    }
+
+    /// A client of the daemon at the default socket, if neither a file nor a socket is named, and there is no default file.
+    private var standardClient: AdminClient? {
+        guard configuration.config == ConfigurationOptions.defaultPath, !FileSystem.allows(configuration.config, F_OK)
+        else { return nil }
+        let client = AdminClient(path: "\(RuntimeDirectory.locate(environment: Process.environment))/admin.sock")
+        return client.canConnect ? client : nil
+    }
+
     /// The admin socket of the only daemon that runs with this configuration.
     var runningSocket: String? {
         let directory = RuntimeDirectory.locate(environment: Process.environment)
+        let path = ReloadRecord.path(ofConfiguration: configuration.config)
         let sockets = ReloadRecord.processes(in: directory).compactMap { ReloadRecord.of($0, in: directory) }
-            .filter { $0.configuration == configuration.config }.compactMap(\.socket)
+            .filter { $0.configuration == path }.compactMap(\.socket)
         return sockets.count == 1 ? sockets[0] : nil
     }
 }
@@ -53,24 +71,27 @@ struct DaemonOptions: ParsableArguments {
     ///
     /// Returns false if no daemon runs with this configuration, or this user may not ask it: then it is to be run here.
     func hasRun(_ path: String, _ parameters: [(name: String, value: String)?]) throws -> Bool {
-        guard !here, let socket = admin.socket ?? admin.runningSocket else { return false }
+        guard !here, let socket = admin.socket ?? admin.ownSocket else { return false }
         let query = FormEncoding.query(parameters.compactMap(\.self))
         var client = AdminClient(path: socket)
         client.timeout = .seconds(330)
-        let answer: AdminClient.Answer
-        do throws(Failure) {
-            answer = try client.send("POST", query.isEmpty ? path : "\(path)?\(query)")
-        } catch {
-            if admin.socket == nil, [EX_NOPERM, EX_UNAVAILABLE].contains(error.code) { return false }
-            throw error
-        }
+        // Only before anything was sent: a command that the daemon may have begun is not run a second time.
+        if admin.socket == nil, !client.canConnect { return false }
+        let answer = try client.send("POST", query.isEmpty ? path : "\(path)?\(query)")
         guard answer.status == 200, let exit = answer.body["exit"]?.integerValue.flatMap({ Int32(exactly: $0) }) else {
             // A daemon of an earlier version has no such command.
             if answer.status == 404 { return false }
             throw Failure(answer.body["detail"]?.stringValue ?? "the daemon refused", code: EX_UNAVAILABLE)
         }
-        Process.print(lines: answer.body["output"]?.stringValue ?? "")
-        Process.printError(lines: answer.body["errors"]?.stringValue ?? "")
+        let output = (answer.body["output"]?.stringValue ?? "").printable
+        if parameters.contains(where: { $0?.name == "json" }) {
+            Process.print(lines: output)
+        } else {
+            for line in output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+                Terminal.print(String(line))
+            }
+        }
+        Process.printError(lines: (answer.body["errors"]?.stringValue ?? "").printable)
         if exit != EX_OK { throw ExitCode(exit) }
         return true
     }
@@ -100,6 +121,28 @@ struct AdminClient {
             throw unavailable("its answer is not a valid response")
         }
         return answer
+    }
+
+    /// Returns the client, or throws if the daemon that answers runs with another file.
+    ///
+    /// Of several daemons of one user that have no `admin.address` the first one has the default socket.
+    fileprivate func required(toServe path: String) throws(Failure) -> AdminClient {
+        guard canConnect, let served = try send("GET", "/status").body["configuration"]?.stringValue else {
+            return self
+        }
+        guard served == ReloadRecord.path(ofConfiguration: path) else {
+            throw Failure(
+                "the daemon at \(self.path) runs with \(served), not with \(path): give each daemon an `admin.address` of its "
+                    + "own, or name its socket by --socket", code: EX_UNAVAILABLE)
+        }
+        return self
+    }
+
+    /// True if this user may connect to the daemon, and it listens.
+    var canConnect: Bool {
+        guard let descriptor = try? connect() else { return false }
+        close(descriptor)
+        return true
     }
 
     private func connect() throws(Failure) -> Int32 {
@@ -133,5 +176,14 @@ struct AdminClient {
 
     private func unavailable(_ reason: String) -> Failure {
         Failure("\(path): the daemon does not answer (\(reason)); is it running?", code: EX_UNAVAILABLE)
+    }
+}
+
+extension String {
+    /// The text without control characters other than line ends: a terminal must not obey what another user's process prints.
+    fileprivate var printable: String {
+        String(
+            String.UnicodeScalarView(
+                unicodeScalars.filter { $0 == "\n" || $0 == "\t" || $0.properties.generalCategory != .control }))
     }
 }

@@ -56,7 +56,8 @@ struct BugReportCommand: ParsableCommand {
 struct BugReport {
     private static let timeout = Duration.seconds(120)
     private static let leftOut = """
-        - values of credentials, of the environment and of keyrings; sessions, cookies and tokens
+        - values of credentials and of keyrings; sessions, cookies and tokens
+        - the environment, but for variables that the configuration names outside templates: they are replaced by their values
         - bodies, queries and fields of requests and responses
         - the access log, and all of the journal that is older than an hour
         - state files (latches, sealed sessions)

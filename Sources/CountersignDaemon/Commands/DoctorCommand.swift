@@ -169,6 +169,11 @@ struct DoctorCommand: ParsableCommand {
         return Blocking.run {
             await runs.results(at: name).map { ended in
                 switch ended.result {
+                case .success where ended.isSilent:
+                    .note(
+                        part, "login",
+                        "\(ended.challenge): nothing was sent; a request through the daemon shows if the server accepts it"
+                    )
                 case .success: .good(part, "login", "\(ended.challenge): a session was established")
                 case .failure(let failure):
                     .failed(part, "login", "\(ended.challenge): \(failure.code.rawValue): \(failure.detail)", "")

@@ -99,6 +99,8 @@ struct LoginRuns {
         let upstream: String
         let challenge: String
         let result: Result<Session, LoginFailure>
+        /// True if nothing was sent, so that the server has not judged the credential.
+        var isSilent = false
     }
 
     /// Runs the logins one after the other, or only those at `upstream`.
@@ -117,14 +119,15 @@ struct LoginRuns {
     }
 
     private func result(of run: Run, on loop: CommandLoop, _ transcript: LoginTranscript?) async -> Ended {
-        var sideRequests = await loop.sideRequests(for: run.authenticator, at: run.plan)
-        if let transcript {
-            sideRequests = TranscribedSideRequests(requests: sideRequests, transcript: transcript)
-        }
+        // A transcript counts the requests, also where nobody reads it.
+        let transcript = transcript ?? LoginTranscript(isPrinted: false)
+        let sideRequests = TranscribedSideRequests(
+            requests: await loop.sideRequests(for: run.authenticator, at: run.plan), transcript: transcript)
         let services = context.services
         let key = run.authenticator.key
         let login = run.authenticator.login(LoginOccasion(scope: run.scope))
         services.observer.loginBegan(key, LoginCause(.command))
+        let before = transcript.requests
         var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
         if case .success(let session) = result, session.isEmpty {
             let detail =
@@ -134,6 +137,7 @@ struct LoginRuns {
             result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
         }
         services.observer.loginEnded(key, result, LoginCause(.command), after: duration)
-        return Ended(upstream: run.plan.name, challenge: key.challenge, result: result)
+        return Ended(
+            upstream: run.plan.name, challenge: key.challenge, result: result, isSilent: transcript.requests == before)
     }
 }

@@ -14,6 +14,7 @@ internal import System
 final class LoginTranscript: LoginObserver {
     private struct State {
         var began = ContinuousClock.now
+        var requests = 0
         var steps: [JSONValue] = []
         var logins: [JSONValue] = []
     }
@@ -27,6 +28,9 @@ final class LoginTranscript: LoginObserver {
     /// All logins that have ended, as JSON.
     var document: JSONValue { state.withLock { .array($0.logins) } }
 
+    /// Number of requests since the last login began.
+    var requests: Int { state.withLock(\.requests) }
+
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
         state.withLock { $0 = State(logins: $0.logins) }
         let credential = key.credential.isEmpty ? "" : " by \(key.credential)"
@@ -39,6 +43,7 @@ final class LoginTranscript: LoginObserver {
 
     /// Records the end of a side request: its status, or the error without one.
     func requestEnded(_ request: SideRequest, _ outcome: Result<Int, SideRequestError>, after duration: Duration) {
+        state.withLock { $0.requests += 1 }
         let url = "\(request.url.origin)\(request.url.path)"
         let took = duration.milliseconds
         var object: [String: JSONValue] = [
@@ -76,6 +81,9 @@ final class LoginTranscript: LoginObserver {
             let expiry = left.map { "; expires in \($0) s" } ?? ""
             let established = session.isVerified ? "session established" : "unverified session established"
             printLine("\(established) in \(took) ms: \(use)\(expiry)")
+            if requests == 0 {
+                printLine("nothing was sent: a request through the daemon shows if the server accepts it")
+            }
         case .failure(let failure):
             object["outcome"] = .string(failure.code.rawValue)
             object["detail"] = .string(failure.detail)

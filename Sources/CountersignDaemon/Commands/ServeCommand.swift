@@ -7,6 +7,7 @@ internal import Credentials
 internal import Glibc
 internal import Learning
 internal import Proxy
+internal import System
 internal import Systemd
 
 struct ServeCommand: ParsableCommand {
@@ -33,7 +34,9 @@ struct ServeCommand: ParsableCommand {
             valueName: "url"))
     var to: String?
 
-    @Option(name: .long, help: "With --to: the credential's name. Default: the first label of the host.")
+    @Option(
+        name: .long,
+        help: "With --to: the credential whose stored values may be used. Without it, values are asked for.")
     var credential: String?
 
     @Option(
@@ -54,11 +57,7 @@ struct ServeCommand: ParsableCommand {
         if let to {
             let firstTry = try FirstTry(
                 to: to, credential: credential, listener: listen ?? ConfigurationBlock.listener)
-            do {
-                return try firstTry.run()
-            } catch let error as ListenError {
-                throw Failure("\(error.description); choose another by --listen", code: EX_UNAVAILABLE)
-            }
+            return try StartFailure.explained(advice: "; choose another address by --listen") { try firstTry.run() }
         }
         let file = ConfigurationFile(path: configuration.path)
         if check {
@@ -66,29 +65,39 @@ struct ServeCommand: ParsableCommand {
             return
         }
         do {
-            try Daemon(settings: try file.load(), path: file.path).run()
-        } catch let error as ListenError {
-            throw failure(error.description, code: EX_UNAVAILABLE)
-        } catch let error as ListenSocketsError {
-            throw failure(error.description, code: EX_CONFIG)
-        } catch let error as CompositionError {
-            throw failure(error.description, code: EX_CONFIG)
-        } catch let error as StateError {
-            throw failure(error.reason, code: EX_UNAVAILABLE)
+            try StartFailure.explained { try Daemon(settings: try file.load(), path: file.path).run() }
+        } catch let failure as Failure {
+            notify(failure.description)
+            throw failure
         } catch let code as ExitCode {
             notify("\(file.path) has errors; countersign check shows them.")
             throw code
         }
     }
 
-    private func failure(_ text: String, code: Int32) -> Failure {
-        notify(text)
-        return Failure(text, code: code)
-    }
-
     /// Sends the reason to the service manager: `systemctl status` shows it after the failure.
     private func notify(_ reason: String) {
         ServiceNotifier().send(.status("Not started: \(reason.onOneLine)"))
+    }
+}
+
+/// Failures of a daemon's start, as those of a command.
+enum StartFailure {
+    /// Runs `body`, and gives its errors their exit codes. `advice` is added to that of an address that cannot be used.
+    static func explained(advice: String = "", _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as ListenError {
+            throw Failure(error.description + advice, code: EX_UNAVAILABLE)
+        } catch let error as ListenSocketsError {
+            throw Failure(error.description, code: EX_CONFIG)
+        } catch let error as CompositionError {
+            throw Failure(error.description, code: EX_CONFIG)
+        } catch let error as StateError {
+            throw Failure(error.reason, code: EX_UNAVAILABLE)
+        } catch let error as ThreadError {
+            throw Failure(error.description, code: EX_UNAVAILABLE)
+        }
     }
 }
 
@@ -140,8 +149,9 @@ struct ReloadCommand: ParsableCommand {
 
     /// Returns the process of the only daemon with this configuration. Throws if there is none, or several.
     private func find(in directory: String) throws -> Int32 {
+        let path = ReloadRecord.path(ofConfiguration: configuration.config)
         let candidates = ReloadRecord.processes(in: directory).filter {
-            ReloadRecord.of($0, in: directory)?.configuration == configuration.config
+            ReloadRecord.of($0, in: directory)?.configuration == path
         }
         switch candidates.count {
         case 1: return candidates[0]

@@ -46,8 +46,8 @@ enum StatusLines {
     private static func requests(_ figures: JSONValue) -> String {
         func number(_ name: String) -> Int64 { figures[name]?.integerValue ?? 0 }
         return
-            "\(number("exchanges")), of which \(number("local_replies")) were answered here; \(number("connections")) "
-            + "callers connected, \(number("tunnels")) tunnels"
+            "\(number("exchanges")), answered here: \(number("local_replies")); callers connected: \(number("connections")), "
+            + "tunnels: \(number("tunnels"))"
     }
 
     private static func outages(_ outages: JSONValue, now: Int64) -> [String] {

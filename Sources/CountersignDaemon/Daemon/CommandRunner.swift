@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Admin
+internal import ChallengeClient
 internal import Credentials
 internal import Glibc
 internal import Synchronization
@@ -10,13 +11,21 @@ internal import System
 /// Runs commands of the program as children of the daemon, one at a time: with its user, environment and sandbox.
 final class CommandRunner: Sendable {
     private static let timeout = Duration.seconds(300)
-    private static let outputLimit = 4 << 20
+    private static let outputLimit = 4 << 20, errorLimit = 1 << 20
 
     private let configuration: String
+    private let stateDirectory: String?
+    private let gate: SharedAttemptGate
     private let isRunning = Atomic<Bool>(false)
 
     /// Makes a runner of commands that read the file `configuration`.
-    init(configuration: String) { self.configuration = configuration }
+    ///
+    /// They use the daemon's state, in `stateDirectory` if it is not the usual one. `gate` is told of the latches that they close.
+    init(configuration: String, stateDirectory: String?, gate: SharedAttemptGate) {
+        self.configuration = configuration
+        self.stateDirectory = stateDirectory
+        self.gate = gate
+    }
 
     /// Runs a command, its name and its other arguments. `done` gets its output, or nil if one runs already.
     func run(_ arguments: [String], _ done: @escaping @Sendable (CommandOutput?) -> Void) {
@@ -25,9 +34,11 @@ final class CommandRunner: Sendable {
         let command = ["/proc/self/exe", name, "--here", "--config", configuration] + arguments.dropFirst()
         do throws(ThreadError) {
             try startThread { [self] in
-                let output = Self.output(of: command)
-                isRunning.store(false, ordering: .releasing)
-                done(output)
+                let output = output(of: command)
+                gate.refresh { [self] in
+                    isRunning.store(false, ordering: .releasing)
+                    done(output)
+                }
             }
         } catch {
             isRunning.store(false, ordering: .releasing)
@@ -35,15 +46,17 @@ final class CommandRunner: Sendable {
         }
     }
 
-    private static func output(of command: [String]) -> CommandOutput {
+    private func output(of command: [String]) -> CommandOutput {
         var environment = Process.environment
         // These speak of the daemon's own process.
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "MAINPID"] {
             environment[name] = nil
         }
+        if let stateDirectory { environment["STATE_DIRECTORY"] = stateDirectory }
         do throws(HelperProcess.Failure) {
-            let run = try HelperProcess(command: command, environment: environment, outputLimit: outputLimit)
-                .run([], timeout: timeout)
+            let run = try HelperProcess(
+                command: command, environment: environment, outputLimit: Self.outputLimit, errorLimit: Self.errorLimit
+            ).run([], timeout: Self.timeout)
             return CommandOutput(
                 exit: run.exitCode ?? EX_UNAVAILABLE, output: String(decoding: run.standardOutput, as: UTF8.self),
                 errors: String(decoding: run.standardError, as: UTF8.self))

@@ -81,7 +81,7 @@ final class Daemon {
         pulse = proxy.pulse
         status = DaemonStatus(
             context: context, readings: proxy.readings, pulse: pulse, configuration: path,
-            outages: proxy.outages)
+            stateDirectory: stateDirectory, outages: proxy.outages)
         watch = context.services.credentialVersions.map { [status, context] credentialVersions in
             CredentialWatch(
                 sources: context.sources, credentialVersions: credentialVersions, roster: context.services.roster,
@@ -111,7 +111,8 @@ final class Daemon {
         status.setAccepting(true)
         warnOfFileShortage(settings.limits)
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
-        writeReloadRecord()
+        // Without reloads no command looks for this process.
+        if mayEnd == nil { writeReloadRecord() }
         notify(.ready)
         ProcessMemory.dropCodePages()
         status.maintainSessions()
@@ -163,6 +164,7 @@ final class Daemon {
         status.setUpstreams(upstreams, listeners: plan.listeners)
         persister.setUpstreams(upstreams, of: settings)
         context.sharing?.serve(SharingPlan(settings, upstreams))
+        proxy.keepOutages(of: Set(plan.upstreams.map(\.name)))
         status.setListeners(settings.listeners.map { "\($0.address)" })
     }
 
@@ -252,7 +254,8 @@ final class Daemon {
     }
 
     private func writeReloadRecord() {
-        var record = ReloadRecord(configuration: path, count: reloads, refusal: refusal)
+        var record = ReloadRecord(
+            configuration: ReloadRecord.path(ofConfiguration: path), count: reloads, refusal: refusal)
         record.socket = AdminAddresses.socket(of: settings)
         record.write(of: getpid(), in: runtimeDirectory)
     }

@@ -32,14 +32,16 @@ final class DaemonStatus: Sendable {
     private let pulse: WorkerPulse
     private let state: Mutex<State>
 
-    /// `configuration` is the path of the file.
+    /// `configuration` is the path of the file, `stateDirectory` that of the state if it is not the usual one.
     init(
         context: DaemonContext, readings: WorkerReadings, pulse: WorkerPulse, configuration: String,
+        stateDirectory: String?,
         outages: @escaping @Sendable () -> [String: UpstreamOutage]
     ) {
         self.outages = outages
         self.configuration = configuration
-        commands = CommandRunner(configuration: configuration)
+        commands = CommandRunner(
+            configuration: configuration, stateDirectory: stateDirectory, gate: context.services.gate)
         let startedAt = SystemClock.wallClock()
         self.startedAt = startedAt
         state = Mutex(State(reload: ReloadReading(startedAt: startedAt)))
@@ -86,7 +88,13 @@ final class DaemonStatus: Sendable {
             ask: { self.readings.ask($0) },
             metrics: { self.metrics() },
             page: { self.page() },
-            unlatch: { self.context.unlatch($0, whenStored: $1) },
+            unlatch: { name, whenStored in
+                // The name of an upstream's login stands for the challenges that it answers.
+                let logins = self.state.withLock { $0.upstreams }.flatMap(\.logins.all).filter { $0.name == name }
+                let others = Set(logins.flatMap(\.checks).map(\.name)).subtracting([name])
+                let opened = others.reduce(0) { $0 + self.context.unlatch($1) {} }
+                return opened + self.context.unlatch(name, whenStored: whenStored)
+            },
             dropSessions: { name in
                 let meant = Set(
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
@@ -204,7 +212,8 @@ final class DaemonStatus: Sendable {
         report.outages = outages()
         report.daemon = state.withLock {
             DaemonFacts(
-                process: getpid(), startedAt: startedAt, configuration: configuration, listeners: $0.listeners,
+                process: getpid(), startedAt: startedAt,
+                configuration: ReloadRecord.path(ofConfiguration: configuration), listeners: $0.listeners,
                 reload: $0.reload)
         }
         return report

@@ -50,9 +50,14 @@ struct ReloadRecord: Equatable {
 extension ReloadRecord {
     private static let prefix = "reload."
 
+    /// Returns the path by which a daemon and a command mean the same file, from whichever directory.
+    static func path(ofConfiguration path: String) -> String { FileSystem.resolved(path) ?? path }
+
     /// Returns the record of a process; `nil` if there is none.
     static func of(_ process: pid_t, in directory: String) -> ReloadRecord? {
-        let bytes = try? FileSystem.contents(of: path(of: process, in: directory), limit: 65_536)
+        // The directory may belong to the daemon's user, whom root need not trust: no link, and nothing that blocks.
+        let bytes = try? FileSystem.contents(
+            of: path(of: process, in: directory), limit: 65_536, flags: O_NOFOLLOW | O_NONBLOCK)
         return bytes.flatMap { ReloadRecord(String(decoding: $0, as: UTF8.self)) }
     }
 

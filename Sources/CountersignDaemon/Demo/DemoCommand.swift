@@ -81,11 +81,9 @@ struct Demonstration {
     func run() throws {
         defer { stop() }
         let daemon = try configuration.daemon(observer: DemoObserver())
-        do {
+        try StartFailure.explained(advice: "; choose another port by --port") {
             // The listeners are open by then: a port in use is told first, and alone.
             try daemon.run(whenReady: { Process.print(introduction(page: $0.last ?? 0)) })
-        } catch let error as ListenError {
-            throw Failure("\(error.description); choose another port by --port", code: EX_UNAVAILABLE)
         }
     }
 

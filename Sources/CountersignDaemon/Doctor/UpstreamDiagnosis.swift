@@ -152,8 +152,8 @@ struct UpstreamDiagnosis {
         if !ahead.isEmpty, answer.status == 401 || answer.status == 403 {
             return .note(
                 part, "challenge",
-                "\(summary); \(ahead) adds to each request what was left out here, and what the server says to that shows a "
-                    + "request through the daemon")
+                "\(summary); \(ahead) adds its values to each request, and this one was sent without them: a request through the "
+                    + "daemon shows if the server accepts them")
         }
         let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
         let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"
@@ -164,8 +164,11 @@ struct UpstreamDiagnosis {
                 part, "challenge", "\(summary)\(hasForm ? ", with a login form" : ""); \(reason)",
                 names.isEmpty
                     ? learning
-                    : "if this login is intended, check the challenge's scheme, realm, detect and location (countersign "
-                        + "explain); \(learning)")
+                    : (answer.fields[values: .wwwAuthenticate].isEmpty && answer.status == 401
+                        ? "the 401 has no WWW-Authenticate, so a challenge with `scheme` needs `detect: { status: 401 }` (of a token, "
+                            + "`token.detect`)"
+                        : "if this login is intended, check the challenge's scheme, realm, detect and location (countersign "
+                            + "explain); \(learning)"))
         }
         if answer.status >= 500 { return .warning(part, "challenge", summary, "check the server") }
         return .note(
@@ -182,7 +185,7 @@ struct UpstreamDiagnosis {
                 parsed.isEmpty
                 ? values.compactMap { $0.split(separator: " ").first.map(String.init) }
                 : parsed.map { challenge in
-                    challenge.scheme + (challenge["realm"].map { " (realm \(ServerText.name($0)))" } ?? "")
+                    challenge.scheme + (challenge["realm"].map { " (realm \"\(ServerText.sentence($0))\")" } ?? "")
                 }
             return ", WWW-Authenticate: \(schemes.joined(separator: ", "))"
         }
@@ -208,7 +211,7 @@ struct UpstreamDiagnosis {
                     found.append(
                         .failed(
                             part, "credential", "\(login.name): \(name) lacks \(fields)",
-                            "add \(fields) to the source of \(name)", code: EX_CONFIG))
+                            context.sources.advice(onMissing: name), code: EX_CONFIG))
                 }
                 let digest = context.attempts.digest(of: credential)
                 let closed = context.services.gate.read {

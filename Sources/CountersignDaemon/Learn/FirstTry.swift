@@ -23,9 +23,17 @@ struct FirstTry {
         if let fault = nameFault(name) { throw Failure(fault, code: EX_USAGE) }
         look = SiteLook(
             address: url, authorities: nil, provider: nil, recording: nil,
-            credentials: LearnCredential(name: name, settings: .standard))
+            // A stored value is used only where its credential was named: another server may have a host of the same first label.
+            credentials: LearnCredential(
+                name: name, settings: credential == nil ? Self.noSource : .standard))
         self.listener = listener
         needsLogin = credential != nil
+    }
+
+    private static var noSource: CredentialSettings {
+        var settings = CredentialSettings.standard
+        settings.sources = []
+        return settings
     }
 
     /// Looks at the server, prints a configuration for it, and serves until the process is interrupted.
@@ -42,6 +50,7 @@ struct FirstTry {
             let host = listener.split(separator: ":").dropLast().joined(separator: ":")
             let place = ports.first.flatMap { $0 == 0 ? nil : "http://\(host):\($0)" }
             if let place { Process.print("Try it:      curl \(place)\(look.address.target)") }
+            Process.print("Its state:   countersign status --socket \(configuration.folder)/admin.sock")
             Process.print("To keep it:  save the lines above as FILE, and run countersign serve FILE")
             Process.print("Press Ctrl-C to stop.")
         }

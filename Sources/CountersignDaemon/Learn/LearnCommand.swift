@@ -22,7 +22,8 @@ struct LearnCommand: ParsableCommand {
     @Argument(help: "An address that needs the login, such as https://wiki.example.com/start.")
     var url: String
 
-    @Option(name: .long, help: "The credential's name. Default: the first label of the host.")
+    @Option(
+        name: .long, help: "The credential's name. Default: the first label of the host; `upstream` for an IP address.")
     var credential: String?
 
     @Option(

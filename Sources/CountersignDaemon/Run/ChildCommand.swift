@@ -42,6 +42,8 @@ final class ChildCommand: Sendable {
 
     /// Starts the command, and a thread that waits for its end.
     func start(environment: [String: String]) throws {
+        // Where it is ignored, the kernel forgets how the command ended.
+        signal(SIGCHLD, SIG_DFL)
         let child: pid_t
         do throws(SystemError) {
             child = try Spawning(program: program, arguments: arguments, environment: environment, leadsGroup: false)
@@ -50,10 +52,16 @@ final class ChildCommand: Sendable {
             throw Failure("\(program): cannot be run: \(error)", code: 126)
         }
         state.withLock { $0.process = child }
-        try startThread { [self] in
-            let status = Spawning.wait(for: child)
-            state.withLock { ($0.process, $0.status) = (nil, status ?? 0) }
-            kill(getpid(), SIGTERM)
+        do throws(ThreadError) {
+            try startThread { [self] in
+                let status = Spawning.wait(for: child)
+                state.withLock { ($0.process, $0.status) = (nil, status ?? Self.lost) }
+                kill(getpid(), SIGTERM)
+            }
+        } catch {
+            kill(child, SIGKILL)
+            _ = Spawning.wait(for: child)
+            throw Failure("the command cannot be waited for: \(error)", code: EX_UNAVAILABLE)
         }
     }
 
@@ -63,10 +71,20 @@ final class ChildCommand: Sendable {
     func passOn(_ signal: Int32) -> Bool {
         state.withLock { state in
             guard let process = state.process else { return state.status != nil }
-            if signal != SIGINT { kill(process, signal) }
+            if signal != SIGINT, !Self.isIgnored(signal) { kill(process, signal) }
             return false
         }
     }
+
+    /// True if this process was started with the signal ignored, as by nohup(1).
+    private static func isIgnored(_ signal: Int32) -> Bool {
+        var action = sigaction()
+        guard unsafe sigaction(signal, nil, &action) == 0 else { return false }
+        return unsafe action.__sigaction_handler.sa_handler.map { unsafe unsafeBitCast($0, to: Int.self) } == 1
+    }
+
+    /// The status of a command whose end nobody knows: exit code 69.
+    private static let lost = EX_UNAVAILABLE << 8
 
     /// The exit code of the command, as a shell would tell it; nil before its end.
     var exitCode: Int32? {

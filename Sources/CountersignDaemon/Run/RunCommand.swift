@@ -43,6 +43,10 @@ struct RunCommand: ParsableCommand {
         let settings = try configuration.load()
         let variables = try env.map { try RunVariable($0, settings) }
         let program = try ChildCommand.find(command, environment: Process.environment)
+        guard variables.contains(where: { !$0.places.isEmpty }) else {
+            throw Failure(
+                "no --env has {upstream:NAME} or {listener}: the command would not find the listeners", code: EX_USAGE)
+        }
         let listeners = PrivateListeners(settings, for: variables.flatMap(\.places))
         let folder = try TemporaryFolder.make("run")
         defer { TemporaryFolder.remove(folder) }
@@ -51,17 +55,19 @@ struct RunCommand: ParsableCommand {
         served.admin.addresses = [.unix(path: "\(folder)/admin.sock", mode: 0o600)]
         // The output of the command stays readable.
         served.log.level = max(served.log.level, .warning)
-        let daemon = try Daemon(settings: served, path: configuration.config)
         let child = ChildCommand(program, arguments: command)
-        try daemon.run { ports in
-            var environment = Process.environment.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
-            environment["CREDENTIALS_DIRECTORY"] = nil
-            for variable in variables {
-                environment[variable.name] = variable.text { listeners.address(of: $0, ports) }
+        try StartFailure.explained {
+            let daemon = try Daemon(settings: served, path: configuration.config)
+            try daemon.run { ports in
+                var environment = Process.environment.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
+                environment["CREDENTIALS_DIRECTORY"] = nil
+                for variable in variables {
+                    environment[variable.name] = variable.text { listeners.address(of: $0, ports) }
+                }
+                try child.start(environment: environment)
+            } mayEnd: { signal in
+                child.passOn(signal)
             }
-            try child.start(environment: environment)
-        } mayEnd: { signal in
-            child.passOn(signal)
         }
         if let code = child.exitCode, code != 0 { throw ExitCode(code) }
     }
@@ -94,15 +100,17 @@ struct RunVariable {
         name = String(argument[..<sign])
         var rest = argument[sign...].dropFirst()
         while let start = rest.firstIndex(of: "{") {
-            guard let end = rest[start...].firstIndex(of: "}") else { break }
-            let words = rest[start..<end].dropFirst().split(separator: ":", maxSplits: 1).map(String.init)
-            guard let place = try Self.place(words, settings) else {
-                parts.append(.text(String(rest[...end])))
-                rest = rest[end...].dropFirst()
-                continue
+            let inner = rest[start...].dropFirst()
+            let end = inner.firstIndex { "{}".contains($0) }
+            let words = inner[..<(end ?? inner.startIndex)].split(separator: ":", maxSplits: 1).map(String.init)
+            if let end, inner[end] == "}", let place = try Self.place(words, settings) {
+                parts += [.text(String(rest[..<start])), .address(place)]
+                rest = inner[end...].dropFirst()
+            } else {
+                // A brace of the value itself, as in JSON.
+                parts.append(.text(String(rest[...start])))
+                rest = inner
             }
-            parts += [.text(String(rest[..<start])), .address(place)]
-            rest = rest[end...].dropFirst()
         }
         parts.append(.text(String(rest)))
     }

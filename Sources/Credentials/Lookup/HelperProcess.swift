@@ -36,19 +36,25 @@ package struct HelperProcess {
         }
     }
 
-    static let errorLimit = 4096
+    /// Usual size limit of the standard error in bytes.
+    package static let errorLimit = 4096
     private static let spawnLock = Mutex<Void>(())
 
     let command: [String]
     let environment: [String: String]
     /// The size limit of the standard output in bytes.
     var outputLimit = 1 << 20
+    /// The size limit of the standard error in bytes; what is beyond it is dropped.
+    var errorLimit = Self.errorLimit
     /// A descriptor that becomes readable if the run is cancelled; a negative one never does.
     var cancellation: Int32 = -1
 
     /// Creates a run of a program, an absolute path, with its arguments and all of its environment.
-    package init(command: [String], environment: [String: String], outputLimit: Int = 1 << 20, cancellation: Int32 = -1)
-    {
+    package init(
+        command: [String], environment: [String: String], outputLimit: Int = 1 << 20,
+        errorLimit: Int = HelperProcess.errorLimit, cancellation: Int32 = -1
+    ) {
+        self.errorLimit = errorLimit
         self.command = command
         self.environment = environment
         self.outputLimit = outputLimit
@@ -115,7 +121,7 @@ package struct HelperProcess {
                     if index == 0 {
                         collected.standardOutput += bytes
                     } else {
-                        collected.standardError += bytes.prefix(Self.errorLimit - collected.standardError.count)
+                        collected.standardError += bytes.prefix(errorLimit - collected.standardError.count)
                     }
                 }
             } catch {

@@ -35,11 +35,13 @@ package final class SealedAttemptStore: AttemptStore {
         self.onFailure = onFailure
         key = try thread.wait { () throws(StateError) in
             _ = try Self.read(files)
-            if let stored = try files.load(Self.keyName) { return stored }
-            var fresh = Sealing.randomBytes(32)
-            let key = Secret(taking: &fresh)
-            try files.save(key, as: Self.keyName)
-            return key
+            return try files.exclusively { () throws(StateError) in
+                if let stored = try files.load(Self.keyName) { return stored }
+                var fresh = Sealing.randomBytes(32)
+                let key = Secret(taking: &fresh)
+                try files.save(key, as: Self.keyName)
+                return key
+            }
         }
     }
 
@@ -63,7 +65,10 @@ package final class SealedAttemptStore: AttemptStore {
     ) {
         let isQueued = thread.enqueue { [self] in
             do throws(StateError) {
-                done(try write(changes, of: record))
+                done(
+                    changes.isEmpty
+                        ? try write(changes, of: record)
+                        : try files.exclusively { () throws(StateError) in try write(changes, of: record) })
             } catch {
                 fail(changes, error, done)
             }

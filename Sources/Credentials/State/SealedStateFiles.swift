@@ -16,6 +16,13 @@ package protocol StateFiles: Sendable {
     func save(_ value: Secret, as name: String) throws(StateError)
     /// Removes the value stored under `name`, if there is one.
     func remove(_ name: String) throws(StateError)
+    /// Calls `body` while no other process changes the state.
+    func exclusively<Value>(_ body: () throws(StateError) -> Value) throws(StateError) -> Value
+}
+
+extension StateFiles {
+    /// Calls `body`; by default no other process has the state.
+    package func exclusively<Value>(_ body: () throws(StateError) -> Value) throws(StateError) -> Value { try body() }
 }
 
 /// State in a directory of mode 0700, with one sealed file of mode 0600 per name.

@@ -57,6 +57,15 @@ final class ExchangeLog: Sendable {
     /// The upstreams that fail, by name.
     var outages: [String: UpstreamOutage] { state.withLock(\.outages) }
 
+    /// Forgets the outages of all other upstreams.
+    func keepOutages(of names: Set<String>) {
+        let isAnyLeft = state.withLock { state in
+            state.outages = state.outages.filter { names.contains($0.key) }
+            return !state.outages.isEmpty
+        }
+        if !isAnyLeft { isAnyFailing.store(false, ordering: .relaxed) }
+    }
+
     private func record(outageOf upstream: String, _ reason: String) {
         let now = wallClock()
         state.withLock { state in

@@ -18,8 +18,11 @@ package struct UpstreamOutage: Sendable, Equatable {
     package private(set) var failures = 1
     /// The reason of the last failure, without secrets.
     package private(set) var reason: String
-    /// True if there was an answer, too, so that not every request fails.
-    package private(set) var isPartial = false
+    /// Number of failures since the last answer.
+    private var failuresInARow = 1
+
+    /// True if there was an answer lately, so that not every request fails.
+    package var isPartial: Bool { failuresInARow < failures && failuresInARow < Self.enough }
 
     /// Begins with a failure.
     package init(at now: Int64, reason: String) {
@@ -31,14 +34,15 @@ package struct UpstreamOutage: Sendable, Equatable {
     package mutating func failed(at now: Int64, reason: String) {
         last = now
         failures += 1
+        failuresInARow += 1
         self.reason = reason
     }
 
     /// Records an answer in between.
-    package mutating func answered() { isPartial = true }
+    package mutating func answered() { failuresInARow = 0 }
 
-    /// True if every request of the last minute has failed, and there were some.
+    /// True if the last requests have all failed, at least three of them, and the last one within a minute.
     package func isTotal(at now: Int64) -> Bool {
-        !isPartial && failures >= Self.enough && now >= last && now.saturatingSubtract(last) <= Self.fresh
+        failuresInARow >= Self.enough && now >= last && now.saturatingSubtract(last) <= Self.fresh
     }
 }

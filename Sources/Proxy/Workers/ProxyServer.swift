@@ -149,6 +149,9 @@ package final class ProxyServer {
     /// Returns the upstreams that fail at present, by name.
     package var outages: @Sendable () -> [String: UpstreamOutage] { { [log] in log.outages } }
 
+    /// Forgets the outages of all other upstreams.
+    package func keepOutages(of names: Set<String>) { log.keepOutages(of: names) }
+
     /// The descriptors of the listening sockets, in the order of the plan.
     package var descriptors: [Int32] { sockets.map(\.descriptor) }
 

@@ -32,6 +32,13 @@ package enum FileSystem {
     }
 
     /// Returns whether this process may do with the file what `mode` says.
+    package static func resolved(_ path: String) -> String? {
+        guard let found = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
+    }
+
+    /// True if this process may use a file so (access(2)).
     package static func allows(_ path: String, _ mode: Int32) -> Bool { unsafe access(path, mode) == 0 }
 
     /// Opens `path`, closed on exec; the caller closes it.
@@ -40,8 +47,8 @@ package enum FileSystem {
     }
 
     /// The bytes of a file, at most `limit`; those of a file in /proc have no length before.
-    package static func contents(of path: String, limit: Int) throws(SystemError) -> [UInt8] {
-        let file = try Descriptor(opening: path, O_RDONLY)
+    package static func contents(of path: String, limit: Int, flags: Int32 = 0) throws(SystemError) -> [UInt8] {
+        let file = try Descriptor(opening: path, O_RDONLY | flags)
         var bytes: [UInt8] = []
         while bytes.count < limit {
             let more = try DescriptorIO.read(from: file.number, atMost: min(65_536, limit - bytes.count))

@@ -37,7 +37,7 @@ struct StatusLinesTests {
                 "file      /etc/c.yaml",
                 "reload    refused 1970-01-12 13:47:40Z (60 s ago), the old configuration stays in force: c.yaml:1:2: wrong",
                 "listens   127.0.0.1:8080, unix:/run/x",
-                "requests  9, of which 2 were answered here; 1 callers connected, 0 tunnels",
+                "requests  9, answered here: 2; callers connected: 1, tunnels: 0",
                 "problem   wiki: every request fails",
                 "upstream  wiki: all requests since 1970-01-12 13:48:20Z (20 s ago) failed (61, the last "
                     + "1970-01-12 13:48:38Z (2 s ago)): The upstream refuses connections.",

@@ -89,7 +89,7 @@ struct Failure: Sendable {
 
     private static let credentials = [
         ("no-credential", "no-credential", "No source knows the credential \"nobody\"", "set COUNTERSIGN_NOBODY__"),
-        ("missing-field", "no-credential", "has no field \"password\"", "countersign keyring set half password"),
+        ("missing-field", "no-credential", "has no field \"password\"", "`countersign doctor` says how"),
         ("helper-fails", "login-failed", "it failed (exit code 3)", "Run it by hand"),
         ("helper-times-out", "login-failed", "took too long", "Run it by hand"),
         ("keyring-exposed", "login-failed", "others could read or change it", "mode 600"),

@@ -17,7 +17,12 @@ struct UpstreamOutageTests {
         #expect(outage.since == 1_000 && outage.last == 3_000 && outage.failures == 3 && outage.reason == "timed out")
         // The clock was set back.
         #expect(!outage.isTotal(at: 2_999))
+        // A request that was under way when it began, and then failures only.
         outage.answered()
         #expect(!outage.isTotal(at: 3_000) && outage.isPartial)
+        for time in [Int64(4_000), 5_000] { outage.failed(at: time, reason: "refused") }
+        #expect(!outage.isTotal(at: 5_000) && outage.isPartial)
+        outage.failed(at: 6_000, reason: "refused")
+        #expect(outage.isTotal(at: 6_000) && !outage.isPartial)
     }
 }

@@ -67,6 +67,12 @@ struct AWSCanonicalRequest {
         return field
     }
 
+    /// Overwrites the values, one of which may be a token, and keeps the memory.
+    mutating func wipe() {
+        for index in bytes.indices { bytes[index] = 0 }
+        fields.removeAll(keepingCapacity: true)
+    }
+
     /// Adds a field of the signature itself.
     mutating func add(_ name: HTTPField.Name, _ value: Span<UInt8>) { add(name.canonicalName.utf8.span, value) }
 

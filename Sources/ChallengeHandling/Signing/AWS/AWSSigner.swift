@@ -82,6 +82,7 @@ private final class AWSSignerView: SignerView {
         if isAdded { canonical.add(.amzDigest, body.span) }
         signer.keys.token?.withBytes { canonical.add(.amzToken, $0) }
         writeAuthorization(of: request, body: body)
+        if signer.keys.token != nil { canonical.wipe() }
         write(.amzDate, time.text.utf8.span)
         if isAdded { write(.amzDigest, body.span) }
         signer.keys.token?.withBytes { write(.amzToken, $0) }
