@@ -113,6 +113,22 @@ package struct SealedStateFiles: StateFiles {
         }
     }
 
+    /// Calls `body` while no other process changes the state: `countersign login` and `run` use that of a service.
+    package func exclusively<Value>(_ body: () throws(StateError) -> Value) throws(StateError) -> Value {
+        let lock = try lock()
+        let value = try body()
+        lock.release()
+        return value
+    }
+
+    private func lock() throws(StateError) -> FileLock {
+        do throws(FileFault) {
+            return try FileLock("\(directory)/lock")
+        } catch {
+            throw StateError(reason: error.reason)
+        }
+    }
+
     /// Removes the file of that name, if there is one.
     package func remove(_ name: String) throws(StateError) {
         assert(StateThread.isCurrent, "state is removed on another thread")
