@@ -46,6 +46,29 @@ struct SealedAttemptStoreTests {
         #expect(later.closedLatch(key, for: pin("4321"), now: 2000) == nil)
     }
 
+    @Test("two processes that close latches at the same time lose none, also in a new directory")
+    func twoWriters() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("state")
+        // Created before, as the service's directory is: the first of two processes creates the key.
+        let stores = try [SealedStateStore(directory: path), SealedStateStore(directory: path)]
+        let gates = try stores.map { try gate($0) }
+        await withTaskGroup(of: Void.self) { group in
+            for (number, gate) in gates.enumerated() {
+                for round in 0..<50 {
+                    group.addTask { await gate.close(key, for: pin("\(number)-\(round)"), latch) }
+                }
+            }
+        }
+        let later = try gate(SealedStateStore(directory: path))
+        for number in 0..<2 {
+            for round in 0..<50 {
+                #expect(
+                    later.closedLatch(key, for: pin("\(number)-\(round)"), now: 2000) == latch, "\(number)-\(round)")
+            }
+        }
+    }
+
     @Test("a latch is open for a changed value and stays closed for the old one")
     func changedValue() async throws {
         let latches = try gate(store)
