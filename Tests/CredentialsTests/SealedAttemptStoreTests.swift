@@ -48,6 +48,9 @@ struct SealedAttemptStoreTests {
 
     @Test("two processes that close latches at the same time lose none, also in a new directory")
     func twoWriters() async throws {
+        @Sendable func challenge(_ name: String) -> LatchKey {
+            LatchKey(origin: key.origin, challenge: name, credential: key.credential)
+        }
         let directory = try TemporaryDirectory()
         let path = directory.file("state")
         // Created before, as the service's directory is: the first of two processes creates the key.
@@ -56,15 +59,15 @@ struct SealedAttemptStoreTests {
         await withTaskGroup(of: Void.self) { group in
             for (number, gate) in gates.enumerated() {
                 for round in 0..<50 {
-                    group.addTask { await gate.close(key, for: pin("\(number)-\(round)"), latch) }
+                    group.addTask { await gate.close(challenge("\(number)-\(round)"), for: pin("1234"), latch) }
                 }
             }
         }
         let later = try gate(SealedStateStore(directory: path))
         for number in 0..<2 {
             for round in 0..<50 {
-                #expect(
-                    later.closedLatch(key, for: pin("\(number)-\(round)"), now: 2000) == latch, "\(number)-\(round)")
+                let key = challenge("\(number)-\(round)")
+                #expect(later.closedLatch(key, for: pin("1234"), now: 2000) == latch, "\(key)")
             }
         }
     }
