@@ -67,11 +67,24 @@ struct DaemonOptions: ParsableArguments {
     /// The configuration.
     var configuration: ConfigurationOptions { admin.configuration }
 
+    /// True if a person may be asked for a value: what the daemon was told at its start, its commands are not.
+    private var asksAPerson: Bool {
+        guard let credentials = ConfigurationFile(path: configuration.config).read().settings?.credentials else {
+            return false
+        }
+        let hasPrompt = credentials.sources.contains { source in
+            if case .keyring(_, _, asks: true) = source { true } else { false }
+        }
+        return hasPrompt || !credentials.asked.isEmpty
+    }
+
     /// Has the running daemon run the command at `path`, prints what it prints, and throws its exit code.
     ///
     /// Returns false if no daemon runs with this configuration, or this user may not ask it: then it is to be run here.
     func hasRun(_ path: String, _ parameters: [(name: String, value: String)?]) throws -> Bool {
-        guard !here, let socket = admin.socket ?? admin.ownSocket else { return false }
+        guard !here, admin.socket != nil || !asksAPerson, let socket = admin.socket ?? admin.ownSocket else {
+            return false
+        }
         let query = FormEncoding.query(parameters.compactMap(\.self))
         var client = AdminClient(path: socket)
         client.timeout = .seconds(330)

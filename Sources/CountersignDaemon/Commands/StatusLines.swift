@@ -98,7 +98,7 @@ enum StatusLines {
         let (date, ago) = (civil.date, max(0, now.saturatingSubtract(seconds)))
         return "\(date.year.padded(to: 4))-\(date.month.padded(to: 2))-\(date.day.padded(to: 2)) "
             + "\(civil.hour.padded(to: 2)):\(civil.minute.padded(to: 2)):\(civil.second.padded(to: 2))Z "
-            + "(\(time(ago)) ago)"
+            + (ago == 0 ? "(now)" : "(\(time(ago)) ago)")
     }
 
     private static func time(_ seconds: Int64) -> String {
