@@ -20,6 +20,7 @@ CONFIGURATION = """\
 listeners:
   - address: 127.0.0.1:{port}
     upstream: site
+    routes: [{{ path: /closed/, users: [nobody], upstream: site }}]
 upstreams:
   site:
     url: http://127.0.0.1:{upstream}/
@@ -202,7 +203,7 @@ class Stage:
         """Starts the daemon. Returns "" once it accepts callers, or what happened instead."""
         self.starts += 1
         self.log = f"log-{self.starts}"
-        self.spawn(["serve", self.path("countersign.yaml")], self.log, is_tortured, stored=stored)
+        self.spawn(["serve", "--config", self.path("countersign.yaml")], self.log, is_tortured, stored=stored)
         until(lambda: self.process.poll() is not None or self.accepts(self.port))
         if self.process.poll() is not None:
             return f"exit {self.process.returncode}"

@@ -45,6 +45,8 @@ class Upstream:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
+    # An answer leaves in one piece, and at once.
+    wbufsize, disable_nagle_algorithm = -1, True
 
     def log_message(self, *_):
         pass
@@ -96,6 +98,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_open(self, body):
         self.serve(body)
+
+    do_closed = do_open
 
     def do_slow(self, body):
         self.server.upstream.release.wait(15)
