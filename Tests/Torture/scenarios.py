@@ -46,9 +46,8 @@ class Scenario:
         self.stage.faults.arm()
         self.act()
         self.stage.faults.disarm()
-        fault_log = self.messages()
         self.check_process()
-        self.check_answers(fault_log)
+        self.check_answers()
         self.check()
         self.recover()
         self.check_upstream()
@@ -80,6 +79,8 @@ class Scenario:
             self.find(2, "ended with 0 though it could not start")
         elif code is not None and self.last_words() == "no words":
             self.find(3, f"ended with {code} without a message")
+        elif code is not None and " ready " in self.stage.read(self.stage.log):
+            self.find(2, f"ended with {code} after it was ready, without a drain: {self.last_words()}")
         elif code in FINAL:
             self.find(2, f"ended with {code}, after which systemd does not start it again: {self.last_words()}")
 
@@ -87,13 +88,13 @@ class Scenario:
         lines = [line for line in (self.stage.read(self.stage.log) + self.stage.read("errors")).split("\n") if line]
         return " | ".join(lines[-3:])[:400] or "no words"
 
-    def check_answers(self, messages):
+    def check_answers(self):
         for request, answer in self.stage.answers:
             if answer.fault == "timeout":
                 self.find(2, f"{request} hangs: no answer in {BOUND:.0f} s")
             elif answer.seconds > SLOW and not request.endswith("/slow/one"):
                 self.find(3, f"{request} answered only by a time limit: {answer}")
-            if answer.status == 0 and answer.fault != "timeout" and not messages and not self.is_local_reset():
+            if answer.status == 0 and answer.fault != "timeout" and not self.is_local_reset() and not until(self.messages, 1):
                 self.find(3, f"{request} has no answer ({answer.fault}), and no message says why")
             if answer.status >= 500 and not answer.code:
                 self.find(3, f"{request} answered {answer} without a code")
@@ -361,7 +362,7 @@ class TakeOver(HandOver):
         self.check_start(problem)
 
     def after(self, answer, logins):
-        if self.upstream.right > logins and not re.search("not taken over|cannot be taken over", self.notices()):
+        if self.upstream.right > logins and not until(lambda: re.search("not taken over|cannot be taken over", self.notices()), 1):
             self.find(3, "the session was lost, and no message says so")
         if answer.status != 200 and answer.fault == "timeout":
             self.find(2, "the first request hangs")
