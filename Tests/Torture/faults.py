@@ -38,7 +38,7 @@ class Faults:
     """The control page and the log of one run. `target`: the call that fails, or None to write all calls to the log."""
 
     def __init__(self, library, binary, folder, target=None, lasting=False):
-        self.library, self.binary = library, binary
+        self.library, self.binary, self.lasting = library, binary, lasting
         self.path, self.log = os.path.join(folder, "page"), os.path.join(folder, "calls")
         name, number = (target.name.encode(), target.number) if target else (b"", 0)
         with open(self.path, "wb") as file:
