@@ -389,7 +389,7 @@ class RefreshToken(Scenario):
         # An answer that was lost on its way takes the token along, whatever one does.
         if answer.status != 200 and self.is_file_fault():
             warned = bool(self.messages())
-            self.find(2 if warned else 1, f"the new refresh token was lost ({'with' if warned else 'without'} a warning): {answer}")
+            self.find(3 if warned else 1, f"the new refresh token was lost ({'with' if warned else 'without'} a warning): {answer}")
         self.stage.stop()
         return None
 
