@@ -18,6 +18,8 @@ class Scenario:
     """A daemon that runs before calls count. Findings are (severity, sentence): 1 breaks a promise, 2 an end or a hang, 3 is unclear."""
 
     first_password = "demo"
+    # False for one that chooses the moment itself.
+    arms_at_once = True
 
     def __init__(self, stage):
         self.stage, self.findings = stage, []
@@ -40,7 +42,8 @@ class Scenario:
     def run(self):
         """All of it, and the general promises."""
         self.prepare()
-        self.stage.faults.arm()
+        if self.arms_at_once:
+            self.stage.faults.arm()
         self.act()
         self.stage.faults.disarm()
         self.check_process()

@@ -93,10 +93,11 @@ class Latch(Scenario):
 class Drain(Scenario):
     """SIGTERM with a request under way."""
 
+    arms_at_once = False
+
     def act(self):
         asked = threading.Thread(target=self.stage.ask, args=("/slow/one",))
         # The request is under way before calls count.
-        self.stage.faults.disarm()
         asked.start()
         self.upstream.wait_for("/slow/one")
         self.stage.faults.arm()
@@ -199,14 +200,7 @@ class HandOver(Scenario):
 class TakeOver(HandOver):
     """The same, and the next process is the one that fails."""
 
-    def act(self):
-        self.stage.faults.disarm()
-        super().act()
-        self.stage.faults.arm()
-
-    def run(self):
-        self.stage.faults.disarm()
-        return super().run()
+    arms_at_once = False
 
     def tortures_second(self):
         self.stage.faults.arm()
