@@ -19,12 +19,15 @@ WRITE ?=
 TARGETS ?=
 JOBS ?=
 IDS ?=
+SCENARIO ?=
+FAULTS ?=
+LASTING ?=
 SWIFT ?= swift
 export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb release bench conformance clean help
+.PHONY: demo unit test applications verify sanitize fuzz mutants torture check build install uninstall deb release bench conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -65,6 +68,11 @@ fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="
 mutants: ## break each rule on purpose, in one build, and see that a test notices: a quarter of an hour (IDS="301 302": these)
 	@Tests/Scripts/setup build test
 	@Tests/Mutants/run $(IDS)
+
+torture: ## make each call that can fail fail, one in each run (SCENARIO="start reload": these; FAULTS=20: so many of each; LASTING=1; BINARY=)
+	@Tests/Scripts/setup $(if $(BINARY),,build) torture
+	@path="$(BINARY)"; if [ -z "$$path" ]; then $(SWIFT) build --product countersign; path=$$($(SWIFT) build --show-bin-path)/countersign; fi; \
+	    Tests/Torture/run $(addprefix --scenario ,$(SCENARIO)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(LASTING),--lasting) "$$path"
 
 check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build check test
