@@ -36,7 +36,8 @@ def _panel(top, name, points, events, seconds, kinds):
     for event in events:
         if event.kind in kinds:
             x = LEFT + WIDTH * event.at / seconds
-            parts.append(f'<path d="M{x:.1f} {top}v{HEIGHT}" stroke="{COLOURS[event.kind]}" stroke-width="1"/>')
+            length = HEIGHT if event.kind in ("restart", "crash") else 12
+            parts.append(f'<path d="M{x:.1f} {top}v{length}" stroke="{COLOURS[event.kind]}" stroke-width="1"/>')
     path, pen = [], "M"
     for moment, value in points:
         if value is None:
