@@ -16,6 +16,7 @@ ONLY ?=
 SECONDS_EACH ?=
 RUNS ?=
 WRITE ?=
+HOURS ?= 1
 TARGETS ?=
 JOBS ?=
 IDS ?=
@@ -28,6 +29,7 @@ export SWIFT DESTDIR PREFIX BINARY
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
 .PHONY: demo unit test applications verify sanitize fuzz mutants torture check build install uninstall deb release bench conformance clean help
+.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb release bench soak conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -112,6 +114,11 @@ bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/B
 	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results Tests/Benchmarks/results); \
 	    Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$path"
 	@Tests/Benchmarks/micro
+
+soak: ## the release daemon as it is used, with faults of all kinds, for HOURS=1: figures, findings and plots in Tests/Soak/results
+	@$(if $(BINARY),,Tests/Scripts/setup build)
+	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
+	    Tests/Soak/run "$$path" --hours "$(HOURS)" --results Tests/Soak/results
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance
