@@ -28,8 +28,7 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test applications verify sanitize fuzz mutants torture check build install uninstall deb release bench conformance clean help
-.PHONY: demo unit test applications verify sanitize fuzz mutants check build install uninstall deb release bench soak conformance clean help
+.PHONY: demo unit test applications verify sanitize fuzz mutants torture check build install uninstall deb release bench soak conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build

@@ -13,8 +13,9 @@ package struct ExchangeMachine: ~Copyable {
     package static let maxRounds = 8
     /// The limit of resends after 409 with `MFP-Conflict`, as in MobileFirst's own clients.
     package static let maxConflicts = 7
-    /// The limit of resends after a connection ended: several idle ones may have ended.
-    package static let maxResends = 4
+    /// The limit of resends after a connection ended: several idle ones may have ended. A request that tries a credential is sent
+    /// again once only, since the server may have counted each as an attempt.
+    package static let maxResends = 4, maxResendsOfTrial = 1
     /// The limit of sessions established for one exchange because other requests used them up.
     package static let maxSpentSessions = 4
 
@@ -291,7 +292,8 @@ package struct ExchangeMachine: ~Copyable {
                 case .ifIdempotent: isIdempotent && canReplay
                 case .never: false
                 }
-            guard case .sending = state, canResend, resends < Self.maxResends else { return endFailed(error) }
+            let most = tried.isEmpty ? Self.maxResends : Self.maxResendsOfTrial
+            guard case .sending = state, canResend, resends < most else { return endFailed(error) }
             resends += 1
             return .send
         case .lost(let error): return endFailed(error)

@@ -113,11 +113,12 @@ final class Daemon {
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
         // Without reloads no command looks for this process.
         if mayEnd == nil { writeReloadRecord() }
+        // Before anybody is told that the daemon is ready: without a thread for them it ends.
+        try watch?.start()
+        try persister.start()
         notify(.ready)
         ProcessMemory.dropCodePages()
         status.maintainSessions()
-        try watch?.start()
-        try persister.start()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
         // By the clock, not by the time since the last signal: consecutive reloads would delay the watchdog.

@@ -123,8 +123,8 @@ final class SessionPersister: Sendable {
             guard !state.isStopped else { return }
             let image = handover.image(state.fingerprints)
             guard image != state.stored else { return }
-            state.stored = image
             guard let image else {
+                state.stored = nil
                 notifier.send(.forgetDescriptors(name: name))
                 return
             }
@@ -133,6 +133,8 @@ final class SessionPersister: Sendable {
                 let descriptor = try SealedMemory.make(sealed, named: name.rawValue)
                 defer { close(descriptor) }
                 if case .failed(let failure) = notifier.store(descriptor, as: name) { throw failure }
+                // Only now: a write that failed is tried again, at the end of the process at the latest.
+                state.stored = image
             } catch {
                 logger.warning("the sessions could not be stored for a restart", metadata: ["reason": "\(error)"])
             }

@@ -53,7 +53,14 @@ final class Acceptor: ReadinessHandler {
         if isOurs { takeCallers(atMost: Self.mostWaiting) }
     }
 
-    func ready(_ fd: Int32, _ events: Readiness) { takeCallers(atMost: Self.mostPerTurn) }
+    func ready(_ fd: Int32, _ events: Readiness) {
+        takeCallers(atMost: Self.mostPerTurn)
+        // Nobody tells of the next caller if the kernel refused to watch the socket (epoll_ctl(2): ENOMEM, ENOSPC).
+        guard events.contains(.error), isOpen else { return }
+        worker.logUnwatched(plan)
+        worker.loop.suspend(descriptor)
+        timer.arm(at: worker.loop.now + .milliseconds(100))
+    }
 
     private func takeCallers(atMost limit: Int) {
         for _ in 0..<limit {

@@ -188,6 +188,14 @@ final class Worker: WaitHook {
             "the kernel does not report the owners of sockets, so `users` admits no caller")
     }
 
+    /// Logs that the kernel refuses to watch a listener's socket.
+    func logUnwatched(_ listener: ListenerPlan) {
+        log.problem(
+            "callers wait", at: listener.name,
+            "the kernel refuses to watch the socket (epoll_ctl: memory, or fs.epoll.max_user_watches); it is tried again"
+        )
+    }
+
     /// Logs that a response was cut off because its caller did not read it.
     func logStall(of listener: ListenerPlan) {
         log.problem("caller cut off", at: listener.name, "it has not read its response for a while")

@@ -148,6 +148,19 @@ struct ExchangeMachineSessionTests {
         }
     }
 
+    @Test("a request that tries a credential goes again once after a lost connection, and no oftener")
+    func resendsOfTrial() {
+        var machine = Machine()
+        machine.tryOut(0)
+        let lost = Machine.TransferEnd.broken(
+            ExchangeError(.upstreamUnreachable, detail: "lost"), resend: .ifIdempotent)
+        var sendings = 0
+        while sendings < 10, case .send = machine.transferEnded(lost, canReplay: true, isIdempotent: true) {
+            sendings += 1
+        }
+        #expect(sendings == Machine.maxResendsOfTrial && sendings < Machine.maxResends)
+    }
+
     @Test("a 101 accepts the unverified session that it answers")
     func switchAccepts() {
         var machine = Machine()
