@@ -25,13 +25,16 @@ struct PatternSearch {
         reached = Array(repeating: -1, count: program.instructions.count)
     }
 
-    /// Returns the range of the group where the pattern first matches. Nil if it does not, or after too many steps.
+    /// Returns the range of the group where the pattern first matches.
+    ///
+    /// Nil if it does not match, if it matches there by a branch without the group, or after too many steps.
     mutating func firstGroup(in text: Span<UInt8>) -> Range<Int>? {
         var (current, next): ([Thread], [Thread]) = ([], [])
         var found: Range<Int>?
+        var hasMatched = false
         var position = 0
         while true {
-            if found == nil {
+            if !hasMatched {
                 if current.isEmpty { position = nextBeginning(from: position, in: text) }
                 follow(Thread(instruction: 0, start: -1, end: -1), at: position, to: &current)
             }
@@ -47,7 +50,8 @@ struct PatternSearch {
                     follow(thread, at: position + 1, to: &next)
                 case .match:
                     // Threads after this one are less preferred.
-                    found = thread.start..<max(thread.start, thread.end)
+                    hasMatched = true
+                    found = thread.start < 0 ? nil : thread.start..<max(thread.start, thread.end)
                     break threads
                 case .split, .jump, .groupStart, .groupEnd: continue
                 }

@@ -30,6 +30,14 @@ struct PagePatternTests {
         }
     }
 
+    @Test("there is no value where the pattern matches by a branch without the group")
+    func branch() throws {
+        for (pattern, text) in [("a|b(c)", "xabc"), ("(?:a|b(c))d", "ad bcd"), ("|(a)", "a")] {
+            #expect(try group(pattern, text) == nil, "\(pattern)")
+        }
+        #expect(try group("a|b(c)", "xbca") == "c")
+    }
+
     @Test("there is no value where the pattern matches nowhere")
     func nothing() throws {
         #expect(try group("a(b)c", "abab ac") == nil)
