@@ -156,7 +156,11 @@ struct UpstreamDiagnosis {
                     + "daemon shows if the server accepts them")
         }
         let names = authenticator.filter { $0.trigger.detector != nil }.map(\.name).joined(separator: ", ")
-        let reason = names.isEmpty ? "no challenge is configured there" : "none of \(names) answers it"
+        let others = Set(plan.logins.all.map(\.name)).sorted().joined(separator: ", ")
+        let reason =
+            names.isEmpty
+            ? others.isEmpty ? "no challenge is configured there" : "the `at` of \(others) does not cover this path"
+            : "none of \(names) answers it"
         let hasForm = HTMLPage(parsing: response.body ?? []).passwordForm != nil
         if [401, 403].contains(answer.status) || hasForm {
             let learning = "countersign learn \(url) finds out how this server logs in"
