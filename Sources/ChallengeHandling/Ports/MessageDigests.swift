@@ -61,18 +61,21 @@ public protocol MessageAuthenticator: AnyObject {
     func code(of bytes: Span<UInt8>) -> [UInt8]
 }
 
-private final class PlainAuthenticator: MessageAuthenticator {
+/// Authenticator that prepares the key for each message.
+package final class PlainAuthenticator: MessageAuthenticator {
     private let digests: any MessageDigests
     private let algorithm: DigestAlgorithm
     private let key: Secret
 
-    init(digests: any MessageDigests, algorithm: DigestAlgorithm, key: Secret) {
+    /// Creates an authenticator by `digests`.
+    package init(digests: any MessageDigests, algorithm: DigestAlgorithm, key: Secret) {
         self.digests = digests
         self.algorithm = algorithm
         self.key = key
     }
 
-    func code(of bytes: Span<UInt8>) -> [UInt8] { digests.authenticationCode(algorithm, key: key, of: bytes) }
+    /// Returns the authentication code of borrowed bytes.
+    package func code(of bytes: Span<UInt8>) -> [UInt8] { digests.authenticationCode(algorithm, key: key, of: bytes) }
 }
 
 /// Incremental digest, for use by one thread at a time.

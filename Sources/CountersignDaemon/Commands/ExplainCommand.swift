@@ -57,7 +57,7 @@ struct ExplainCommand: ParsableCommand {
         }
         if let status = Self.status(of: settings) { explanation.addRefusals(from: status) }
         if json {
-            Process.print(String(decoding: explanation.json.serialized(), as: UTF8.self))
+            Process.print(explanation.json)
         } else {
             for line in explanation.lines { Terminal.print(line) }
         }

@@ -41,7 +41,7 @@ struct KeysCommand: ParsableCommand {
         }
         let keys = try Self.keys(of: chosen, settings)
         if json {
-            Process.print(String(decoding: JSONValue.object(["keys": .array(keys)]).serialized(), as: UTF8.self))
+            Process.print(JSONValue.object(["keys": .array(keys)]))
         } else {
             let lines = keys.map { "    \(String(decoding: $0.serialized(), as: UTF8.self))" }
             Process.print("{\n  \"keys\": [\n\(lines.joined(separator: ",\n"))\n  ]\n}")

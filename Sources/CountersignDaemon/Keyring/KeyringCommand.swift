@@ -154,7 +154,7 @@ struct KeyringList: ParsableCommand {
             JSONValue.object(["name": .string(name), "fields": .array(fields.map { .string($0) })])
         }
         let report = JSONValue.object(["keyring": .string(location.path), "credentials": .array(credentials)])
-        Process.print(String(decoding: report.serialized(), as: UTF8.self))
+        Process.print(report)
     }
 }
 

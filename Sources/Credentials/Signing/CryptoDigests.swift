@@ -86,18 +86,12 @@ public struct CryptoDigests: MessageDigests {
         case .sha1: KeyedHash<Insecure.SHA1>(key)
         case .sha256: KeyedHash<SHA256>(key)
         case .sha512: KeyedHash<SHA512>(key)
-        case .sha512t256: KeyedSHA512t256(key)
+        case .sha512t256: PlainAuthenticator(digests: self, algorithm: algorithm, key: key)
         }
     }
 
     private func code<Hash: HashFunction>(_: Hash.Type, _ key: Secret, _ bytes: Span<UInt8>) -> [UInt8] {
-        key.withBytes { key in
-            unsafe key.withUnsafeBytes { key in
-                var code = unsafe HMAC<Hash>(key: SymmetricKey(data: key))
-                unsafe bytes.withUnsafeBytes { unsafe code.update(data: $0) }
-                return Array(code.finalize())
-            }
-        }
+        KeyedHash<Hash>(key).code(of: bytes)
     }
 
     private func code<Hash: HashFunction>(_: Hash.Type, _ key: Secret, _ bytes: [UInt8]) -> [UInt8] {
@@ -123,17 +117,6 @@ private final class KeyedHash<Hash: HashFunction>: MessageAuthenticator {
         var code = start
         unsafe bytes.withUnsafeBytes { unsafe code.update(data: $0) }
         return Array(code.finalize())
-    }
-}
-
-/// Authentication codes by `SHA512t256`.
-private final class KeyedSHA512t256: MessageAuthenticator {
-    private let key: Secret
-
-    init(_ key: Secret) { self.key = key }
-
-    func code(of bytes: Span<UInt8>) -> [UInt8] {
-        CryptoDigests().authenticationCode(.sha512t256, key: key, of: bytes)
     }
 }
 
