@@ -18,6 +18,8 @@
 // Declared here, because with _GNU_SOURCE the headers would define types otherwise than Swift's Glibc module does, and
 // Swift refuses a program with two definitions of fd_set.
 extern int malloc_trim(size_t pad);
+extern int posix_spawn_file_actions_addclosefrom_np(void *_Nonnull actions, int first);
+extern int pipe2(int ends[_Nonnull 2], int flags);
 extern int accept4(int fd, struct sockaddr *_Nullable address, socklen_t *_Nullable length, int flags);
 struct clinux_ucred {
     pid_t pid;
@@ -87,6 +89,22 @@ static inline int clinux_accept_from(
 static inline int clinux_socket(int domain, int type) {
     int result = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     return result < 0 ? -errno : result;
+}
+
+/// Has a program that is started close `first` and all descriptors above; the limit of open files does not matter. `actions` is a
+/// `posix_spawn_file_actions_t`, whose header is left to Swift's Glibc module.
+static inline int clinux_spawn_close_from(void *_Nonnull actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+
+/// The ends of a new pipe, closed on exec from the first moment: a process that another thread starts meanwhile gets neither.
+static inline int clinux_pipe(int *_Nonnull reader, int *_Nonnull writer) {
+    int ends[2];
+    // O_CLOEXEC, as SOCK_CLOEXEC of the same value.
+    if (pipe2(ends, SOCK_CLOEXEC) < 0) return -errno;
+    *reader = ends[0];
+    *writer = ends[1];
+    return 0;
 }
 
 /// The user id with which the peer of a connected Unix socket called `connect` (SO_PEERCRED, unix(7)).

@@ -3,17 +3,35 @@
 
 internal import Basics
 internal import Glibc
+internal import SettingsReading
+internal import System
 
 /// Reason why a file could not be read.
 struct FileReadingError: Error, Equatable {
     var reason: String
+    /// True if the cause may pass by itself.
+    var mayPass = false
+
+    /// Returns the only problem of the file at `path`.
+    func problem(of path: String) -> Problem {
+        var problem = Problem(file: path, mark: nil, keyPath: "", message: reason, severity: .error)
+        problem.mayPass = mayPass
+        return problem
+    }
+}
+
+extension FileReadingError {
+    /// Creates the error of a call that failed with `error`; `reason` without the system's words.
+    fileprivate init(_ reason: String, _ error: SystemError) {
+        self.init(reason: "\(reason): \(error)", mayPass: error.mayPass)
+    }
 }
 
 /// Returns the bytes of the file at `path`, which has at most 1 MiB.
 func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
     guard !path.isEmpty, !path.utf8.contains(0) else { throw FileReadingError(reason: "is not the path of a file") }
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw FileReadingError(reason: openingFault(errno)) }
+    guard descriptor >= 0 else { throw openingFault(.last) }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -25,7 +43,7 @@ func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
         } else if errno == EISDIR {
             throw FileReadingError(reason: "is a directory; name the file in it")
         } else if errno != EINTR {
-            throw FileReadingError(reason: "cannot be read: \(words(errno))")
+            throw FileReadingError("cannot be read", .last)
         }
     }
     throw FileReadingError(reason: "is larger than 1 MiB, the limit for this file")
@@ -38,14 +56,11 @@ func utcDate() -> String {
     return now.date.year.padded(to: 4) + parts.joined()
 }
 
-private func openingFault(_ code: Int32) -> String {
-    switch code {
-    case ENOENT: "there is no such file"
-    case EACCES: "cannot be read: permission denied; the daemon's user must be able to read it"
-    default: "cannot be opened: \(words(code))"
+private func openingFault(_ error: SystemError) -> FileReadingError {
+    switch error.code {
+    case ENOENT: FileReadingError(reason: "there is no such file")
+    case EACCES:
+        FileReadingError(reason: "cannot be read: permission denied; the daemon's user must be able to read it")
+    default: FileReadingError("cannot be opened", error)
     }
-}
-
-private func words(_ code: Int32) -> String {
-    unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
 }

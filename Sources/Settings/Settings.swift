@@ -70,7 +70,7 @@ extension Settings {
         do {
             return parse(try readFile(path), file: path, environment: environment, handlers: handlers, kinds: kinds)
         } catch {
-            return (nil, [Problem(file: path, mark: nil, keyPath: "", message: error.reason, severity: .error)])
+            return (nil, [error.problem(of: path)])
         }
     }
 

@@ -21,6 +21,8 @@ package struct Problem: Error, Sendable, Hashable {
     package var message: String
     /// Severity.
     package var severity: Severity
+    /// True if the cause may pass by itself, as a lack of descriptors does: nothing is known of the file then.
+    package var mayPass = false
 
     /// Creates a problem.
     package init(file: String, mark: Mark?, keyPath: String, message: String, severity: Severity) {

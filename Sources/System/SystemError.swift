@@ -14,6 +14,14 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
     /// The error that the last failed call of this thread has left in `errno`.
     package static var last: SystemError { SystemError(code: errno) }
 
+    /// True if the cause may pass by itself, so that the same call may succeed later: a shortage, an interruption, a disk that fails.
+    package var mayPass: Bool {
+        switch code {
+        case EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOBUFS, ENOLCK, ENOMEM, ENOSPC: true
+        default: false
+        }
+    }
+
     /// The C library's words for the error.
     package var description: String { Self.message(code) }
 

@@ -35,7 +35,7 @@ package struct ListenSockets: Equatable, Sendable {
         var result: [String: [Int32]] = [:]
         var kept: [Int32] = []
         for (descriptor, name) in try inherited() {
-            if name == stored?.rawValue, isFile(descriptor) {
+            if name == stored?.rawValue, try isFile(descriptor, name) {
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 kept.append(descriptor)
                 continue
@@ -78,15 +78,18 @@ private func inherited() throws(ListenSocketsError) -> [(descriptor: Int32, name
     return result
 }
 
-private func isFile(_ descriptor: Int32) -> Bool {
-    guard let status = try? FileSystem.status(of: descriptor) else { return false }
-    return status.st_mode & S_IFMT == S_IFREG
+private func isFile(_ descriptor: Int32, _ name: String) throws(ListenSocketsError) -> Bool {
+    do throws(SystemError) {
+        return try FileSystem.status(of: descriptor).st_mode & S_IFMT == S_IFREG
+    } catch {
+        throw .unusable(name: name, descriptor: descriptor, errno: error.code)
+    }
 }
 
 private func prepare(_ descriptor: Int32, _ name: String) throws(ListenSocketsError) {
-    guard sd_is_socket(descriptor, AF_UNSPEC, Int32(SOCK_STREAM.rawValue), 1) > 0 else {
-        throw .notListening(name: name, descriptor: descriptor)
-    }
+    let answer = sd_is_socket(descriptor, AF_UNSPEC, Int32(SOCK_STREAM.rawValue), 1)
+    if answer < 0 { throw .unusable(name: name, descriptor: descriptor, errno: 0 &- answer) }
+    guard answer > 0 else { throw .notListening(name: name, descriptor: descriptor) }
     // sd_listen_fds sets this flag too; repeated here because everything started later depends on it.
     guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
         throw .unusable(name: name, descriptor: descriptor, errno: errno)
@@ -103,23 +106,31 @@ package enum ListenSocketsError: Error, Equatable, Sendable, CustomStringConvert
     case refused(errno: Int32)
     /// The descriptor of that name is not a listening stream socket.
     case notListening(name: String, descriptor: Int32)
-    /// A flag of the descriptor of that name cannot be set.
+    /// The descriptor of that name cannot be looked at, or a flag of it cannot be set.
     case unusable(name: String, descriptor: Int32, errno: Int32)
     /// The configuration and the socket unit name different sockets; both lists are sorted.
     case mismatch(configured: [String], passed: [String])
+
+    /// True if the cause may pass by itself.
+    package var mayPass: Bool {
+        switch self {
+        case .refused(let errno), .unusable(_, _, let errno): SystemError(code: errno).mayPass
+        case .mismatch, .notListening: false
+        }
+    }
 
     /// Description of the problem, with its remedy.
     package var description: String {
         switch self {
         case .refused(let errno):
-            "the sockets of the service manager cannot be taken: \(SystemError.numberedMessage(errno)); LISTEN_FDS, LISTEN_PID or "
-                + "LISTEN_FDNAMES is damaged"
+            "the sockets of the service manager cannot be taken: \(SystemError.numberedMessage(errno))"
+                + (mayPass ? "" : "; LISTEN_FDS, LISTEN_PID or LISTEN_FDNAMES is damaged")
         case .notListening(let name, let descriptor):
             "the socket \(quoted(name)) (descriptor \(descriptor)) passed by the service manager is not a listening stream "
                 + "socket; the socket unit needs ListenStream= and Accept=no"
         case .unusable(let name, let descriptor, let errno):
-            "the socket \(quoted(name)) (descriptor \(descriptor)) passed by the service manager cannot be set to "
-                + "non-blocking: \(SystemError.numberedMessage(errno))"
+            "the socket \(quoted(name)) (descriptor \(descriptor)) passed by the service manager cannot be used: "
+                + SystemError.numberedMessage(errno)
         case .mismatch(let configured, let passed):
             mismatchDescription(configured, passed)
         }

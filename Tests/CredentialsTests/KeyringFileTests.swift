@@ -3,6 +3,7 @@
 
 import Glibc
 import Secrets
+import System
 import Testing
 
 @testable import Credentials
@@ -96,6 +97,25 @@ struct KeyringFileTests {
             try file.update(passphrase: Secret("wrong")) { (keyring) throws(KeyringError) in _ = keyring.remove("a") }
         }
         #expect(try directory.read("keyring") == before)
+    }
+
+    @Test("a failure to synchronize the directory says that the file is written all the same")
+    func unsynchronized() throws {
+        let path = directory.file("half")
+        var calls = 0
+        var replacement = FileReplacement(path: path)
+        replacement.synchronize = { _ in
+            calls += 1
+            errno = EIO
+            return calls % 2 == 1 ? 0 : -1
+        }
+        let fault = try #require(throws: FileFault.self) { try replacement.write([1]) }
+        #expect(fault.kind == .failed && fault.reason.hasPrefix("\(path) is written, but may be lost"), "\(fault)")
+        #expect(try FileSystem.contents(of: path, limit: 10) == [1])
+        calls = 1
+        let removal = try #require(throws: FileFault.self) { try replacement.remove() }
+        #expect(removal.reason.hasPrefix("\(path) is removed, but may be back"), "\(removal)")
+        #expect(!FileSystem.allows(path, F_OK))
     }
 
     @Test("a keyring file is complete after its writer was killed, and the leftover is removed later")

@@ -40,6 +40,20 @@ struct RunCommandTests {
         }
     }
 
+    @Test("starts the command with the limit of open files that it was started with itself")
+    func openFiles() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let file = bank.folder.path(of: "countersign.yaml")
+            let run = try await Command.run(
+                [
+                    "/bin/sh", "-c", "ulimit -Sn 512; exec \"$@\"", "sh", Binary.path, "run", "-c", file, "--env",
+                    "A={listener}",
+                    "--", "sh", "-c", "ulimit -Sn",
+                ], environment: bank.environment, in: bank.folder)
+            #expect(run.exit == 0 && run.output == "512\n", "\(run)")
+        }
+    }
+
     @Test("answers a program that knows no other setting than http_proxy")
     func httpProxy() async throws {
         var configuration = BankConfiguration()

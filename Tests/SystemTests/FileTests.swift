@@ -73,6 +73,7 @@ struct FileTests {
     @Test("bytes come through a pipe, its end is the end of the file, and which side is ready is told")
     func pipe() throws {
         let pipe = try Pipe()
+        for end in [pipe.reader.number, pipe.writer.number] { #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0) }
         #expect(try !DescriptorIO.waitUntilReadable(pipe.reader.number, within: .zero))
         try DescriptorIO.writeAll([1, 2, 3].span, to: pipe.writer.number)
         #expect(try DescriptorIO.waitUntilReadable(anyOf: [-1, pipe.reader.number], within: .zero) == [false, true])

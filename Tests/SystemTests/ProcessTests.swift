@@ -51,9 +51,9 @@ struct ProcessTests {
     }
 
     @Test("users are found by their names")
-    func users() {
-        #expect(Users.uid(named: "root") == 0)
-        #expect(Users.uid(named: "no such user") == nil)
+    func users() throws {
+        #expect(try Users.uid(named: "root") == 0)
+        #expect(try Users.uid(named: "no such user") == nil)
     }
 
     @Test(
@@ -75,5 +75,14 @@ struct ProcessTests {
         #expect(try #require(ProcessUsage.openDescriptors()) > 2)
         let limit = try #require(OpenFileLimit.current)
         #expect(limit.soft <= limit.hard)
+    }
+
+    @Test("the limit of open files is raised, and programs are started with the one from before")
+    func openFiles() throws {
+        let before = try #require(OpenFileLimit.current)
+        OpenFileLimit.raise()
+        #expect(OpenFileLimit.current?.soft == before.hard)
+        #expect(OpenFileLimit.withOriginal { OpenFileLimit.current?.soft } ?? 0 <= before.soft)
+        #expect(OpenFileLimit.current?.soft == before.hard)
     }
 }

@@ -44,7 +44,7 @@ struct CheckCommand: ParsableCommand {
             for line in report.lines { Process.printError(line) }
             Process.print(report.summary)
         }
-        if report.hasErrors || settings == nil { throw ExitCode(EX_CONFIG) }
+        if report.hasErrors || settings == nil { throw ExitCode(ConfigurationFile.exitCode(of: problems)) }
         if !missing.isEmpty { throw ExitCode(EX_UNAVAILABLE) }
     }
 }

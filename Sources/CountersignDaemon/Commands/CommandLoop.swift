@@ -22,7 +22,7 @@ struct CommandLoop: Sendable {
             continuation.finish()
         }
         for await runtime in stream { return CommandLoop(thread: thread, runtime: runtime) }
-        throw CompositionError("libcurl cannot be initialised")
+        throw CompositionError("libcurl cannot be initialised", mayPass: true)
     }
 
     /// Returns the side requests of `login`, as a login of the daemon has them.

@@ -56,12 +56,18 @@ struct ConfigurationFile {
         return (settings, problems)
     }
 
-    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error.
+    /// Reads the file and prints every problem in it. Throws exit code 78 (EX_CONFIG) if one is an error, or 69 if nothing is known
+    /// of the file.
     func load() throws -> Settings {
         let (settings, problems) = read()
         for problem in problems { Process.printError(problem.description) }
-        guard let settings else { throw ExitCode(EX_CONFIG) }
+        guard let settings else { throw ExitCode(Self.exitCode(of: problems)) }
         return settings
+    }
+
+    /// Returns the exit code for a file that cannot be used: 69 (EX_UNAVAILABLE) if all errors may pass by themselves.
+    static func exitCode(of problems: [Problem]) -> Int32 {
+        problems.allSatisfy { $0.severity == .warning || $0.mayPass } ? EX_UNAVAILABLE : EX_CONFIG
     }
 
     /// What to do if the default file is missing.

@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
         let (loaded, problems) = ConfigurationFile(path: configuration.config).read()
         guard let settings = loaded else {
             for problem in problems { Process.printError(problem.description) }
-            throw ExitCode(EX_CONFIG)
+            throw ExitCode(ConfigurationFile.exitCode(of: problems))
         }
         if let unknown = upstreams.first(where: { settings.upstream(named: $0) == nil }) {
             let names = settings.upstreams.map(\.name).joined(separator: ", ")

@@ -53,7 +53,7 @@ struct ExplainCommand: ParsableCommand {
             explanation = try Explanation(
                 of: address, method: method, user: user, caller: caller, settings: settings)
         } catch {
-            throw Failure(error.description, code: EX_CONFIG)
+            throw Failure(error.description, code: error.exitCode)
         }
         if let status = Self.status(of: settings) { explanation.addRefusals(from: status) }
         if json {

@@ -70,7 +70,10 @@ struct ServeCommand: ParsableCommand {
             notify(failure.description)
             throw failure
         } catch let code as ExitCode {
-            notify("\(file.path) has errors; countersign check shows them.")
+            notify(
+                code.rawValue == EX_CONFIG
+                    ? "\(file.path) has errors; countersign check shows them."
+                    : "\(file.path) cannot be read at the moment; the log has the reason.")
             throw code
         }
     }
@@ -90,9 +93,9 @@ enum StartFailure {
         } catch let error as ListenError {
             throw Failure(error.description + advice, code: EX_UNAVAILABLE)
         } catch let error as ListenSocketsError {
-            throw Failure(error.description, code: EX_CONFIG)
+            throw Failure(error.description, code: error.mayPass ? EX_UNAVAILABLE : EX_CONFIG)
         } catch let error as CompositionError {
-            throw Failure(error.description, code: EX_CONFIG)
+            throw Failure(error.description, code: error.exitCode)
         } catch let error as StateError {
             throw Failure(error.reason, code: EX_UNAVAILABLE)
         } catch let error as ThreadError {

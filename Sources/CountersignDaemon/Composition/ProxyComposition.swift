@@ -144,8 +144,16 @@ struct ProxyComposition {
 /// Error of settings that are valid but cannot be applied on this machine.
 struct CompositionError: Error, CustomStringConvertible {
     let description: String
+    /// True if the cause may pass by itself, so that another start may succeed.
+    let mayPass: Bool
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, mayPass: Bool = false) {
+        self.description = description
+        self.mayPass = mayPass
+    }
+
+    /// Exit code of a start that fails with this error. The unit does not start the daemon again after `EX_CONFIG`.
+    var exitCode: Int32 { mayPass ? EX_UNAVAILABLE : EX_CONFIG }
 }
 
 extension ConnectionSettings {
@@ -157,7 +165,7 @@ extension ConnectionSettings {
             certificate = material.certificate.map { Blob($0.span) }
             key = material.key.map { $0.withBytes { Blob($0) } }
         } catch {
-            throw CompositionError("\(name).\(error.key): \(error.reason)")
+            throw CompositionError("\(name).\(error.key): \(error.reason)", mayPass: error.mayPass)
         }
     }
 }

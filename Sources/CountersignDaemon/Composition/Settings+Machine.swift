@@ -32,8 +32,13 @@ extension Settings {
             if case .user(let user) = entry.caller { user } else { nil }
         }
         var unknown: [String] = []
-        for case .name(let name) in callers + owners where !unknown.contains(name) && Users.uid(named: name) == nil {
-            unknown.append(name)
+        for case .name(let name) in callers + owners where !unknown.contains(name) {
+            do throws(SystemError) {
+                if try Users.uid(named: name) == nil { unknown.append(name) }
+            } catch {
+                // Nothing is known of it.
+                continue
+            }
         }
         return unknown
     }
@@ -84,9 +89,13 @@ enum UserNumbers {
         switch user {
         case .uid(let uid): return uid
         case .name(let name):
-            guard let uid = Users.uid(named: name) else {
-                throw CompositionError("\(key): there is no user \(name) on this machine")
+            let uid: UInt32?
+            do throws(SystemError) {
+                uid = try Users.uid(named: name)
+            } catch {
+                throw CompositionError("\(key): the user \(name) cannot be looked up: \(error)", mayPass: true)
             }
+            guard let uid else { throw CompositionError("\(key): there is no user \(name) on this machine") }
             return uid
         }
     }

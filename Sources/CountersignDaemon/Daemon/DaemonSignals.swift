@@ -25,7 +25,7 @@ enum DaemonSignals {
         do throws(SystemError) {
             try handled.block()
         } catch {
-            throw CompositionError("the signals cannot be blocked: \(error)")
+            throw CompositionError("the signals cannot be blocked: \(error)", mayPass: error.mayPass)
         }
     }
 

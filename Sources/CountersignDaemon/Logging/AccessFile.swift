@@ -21,7 +21,7 @@ final class AccessFile: Sendable {
         do {
             descriptor = try Self.open(path, links: 0)
         } catch {
-            throw CompositionError("access-log.to: \(path) cannot be opened: \(error.reason)")
+            throw CompositionError("access-log.to: \(path) cannot be opened: \(error.reason)", mayPass: error.mayPass)
         }
     }
 
@@ -39,12 +39,17 @@ final class AccessFile: Sendable {
 
     private struct Fault: Error {
         var reason: String
+        var mayPass = false
 
         init(_ reason: String) { self.reason = reason }
 
         init(errno code: Int32) {
+            let error = SystemError(code: code)
+            mayPass = error.mayPass
             reason =
-                "\(SystemError.message(code)); create its directory (LogsDirectory= of the unit), or let the daemon write there"
+                mayPass
+                ? "\(error)"
+                : "\(error); create its directory (LogsDirectory= of the unit), or let the daemon write there"
         }
     }
 

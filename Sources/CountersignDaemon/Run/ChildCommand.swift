@@ -46,8 +46,11 @@ final class ChildCommand: Sendable {
         signal(SIGCHLD, SIG_DFL)
         let child: pid_t
         do throws(SystemError) {
-            child = try Spawning(program: program, arguments: arguments, environment: environment, leadsGroup: false)
-                .spawn(input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO)
+            let spawning = Spawning(
+                program: program, arguments: arguments, environment: environment, leadsGroup: false)
+            child = try OpenFileLimit.withOriginal { () throws(SystemError) in
+                try spawning.spawn(input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO)
+            }
         } catch {
             throw Failure("\(program): cannot be run: \(error)", code: 126)
         }

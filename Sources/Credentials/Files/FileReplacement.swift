@@ -11,6 +11,8 @@ internal import System
 struct FileReplacement {
     /// The path of the file.
     let path: String
+    /// Has the kernel write a file or directory to the disk (fsync(2)).
+    var synchronize: (_ descriptor: Int32) -> Int32 = { fsync($0) }
 
     /// Writes `content` with mode 0600.
     ///
@@ -25,7 +27,7 @@ struct FileReplacement {
             try? FileSystem.remove(temporary)
             throw .system("write", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: target))
+        try synchronizeDirectory(parentDirectory(of: target), after: "is written, but may be lost")
     }
 
     /// Creates the file with `content` unless the path exists, and returns true if it did. Never leaves a partial file.
@@ -39,7 +41,7 @@ struct FileReplacement {
             if error.code == EEXIST { return false }
             throw .system("create", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: path))
+        try synchronizeDirectory(parentDirectory(of: path), after: "is created, but may be lost")
         return true
     }
 
@@ -68,7 +70,7 @@ struct FileReplacement {
             if error.code == ENOENT { return false }
             throw .system("remove", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: path))
+        try synchronizeDirectory(parentDirectory(of: path), after: "is removed, but may be back")
         return true
     }
 
@@ -89,7 +91,7 @@ struct FileReplacement {
             let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
             try adoptOwner(file, of: [target, directory])
             try file.writeAll(content)
-            _ = try systemCall { [number = file.number] in fsync(number) }
+            _ = try systemCall { [number = file.number] in synchronize(number) }
             return temporary
         } catch {
             try? FileSystem.remove(temporary)
@@ -97,12 +99,14 @@ struct FileReplacement {
         }
     }
 
-    private func synchronizeDirectory(_ directory: String) throws(FileFault) {
+    /// Synchronizes the directory. A failure says what holds although it failed: the change is made, and may not survive a crash.
+    private func synchronizeDirectory(_ directory: String, after change: String) throws(FileFault) {
         do {
             let descriptor = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-            _ = try systemCall { fsync(descriptor.number) }
+            _ = try systemCall { synchronize(descriptor.number) }
         } catch {
-            throw .system("synchronize", directory, error.code)
+            let fault = FileFault.system("synchronize", directory, error.code)
+            throw FileFault(.failed, "\(path) \(change) if the machine crashes now: \(fault.reason)")
         }
     }
 }

@@ -35,6 +35,8 @@ package struct TLSFileFault: Error, Sendable, Equatable {
     package var key: String
     /// Fault and remedy.
     package var reason: String
+    /// True if the cause may pass by itself.
+    package var mayPass = false
 }
 
 /// One file of `tls`.
@@ -57,7 +59,7 @@ struct TLSFile {
         do {
             bytes = try readFile(path)
         } catch {
-            throw TLSFileFault(key: kind.rawValue, reason: "\(path): \(error.reason)")
+            throw TLSFileFault(key: kind.rawValue, reason: "\(path): \(error.reason)", mayPass: error.mayPass)
         }
         if let reason = fault {
             wipe()

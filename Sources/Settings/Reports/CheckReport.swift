@@ -69,9 +69,7 @@ package struct EffectiveReport: Sendable {
                 try readFile(path), file: path, isEffective: isEffective, environment: environment, handlers: handlers,
                 kinds: kinds)
         } catch {
-            self.init(
-                root: nil,
-                problems: [Problem(file: path, mark: nil, keyPath: "", message: error.reason, severity: .error)])
+            self.init(root: nil, problems: [error.problem(of: path)])
         }
     }
 

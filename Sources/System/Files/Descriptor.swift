@@ -67,29 +67,6 @@ package struct Descriptor: ~Copyable {
     }
 }
 
-/// A pipe whose ends are closed on exec.
-@frozen
-package struct Pipe: ~Copyable {
-    /// The end that is read from.
-    package let reader: Descriptor
-    /// The end that is written to.
-    package let writer: Descriptor
-
-    /// Opens a pipe.
-    package init() throws(SystemError) {
-        let ends = try Self.open()
-        reader = Descriptor(owning: ends.reader)
-        writer = Descriptor(owning: ends.writer)
-    }
-
-    private static func open() throws(SystemError) -> (reader: Int32, writer: Int32) {
-        var ends: [Int32] = [-1, -1]
-        try systemCall { unsafe pipe(&ends) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        return (ends[0], ends[1])
-    }
-}
-
 /// Bytes in and out of descriptors that somebody else closes. Interrupted calls are repeated.
 package enum DescriptorIO {
     /// Writes the beginning of `bytes`; returns how many were taken.

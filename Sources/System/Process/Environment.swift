@@ -32,8 +32,13 @@ package enum Environment {
 /// The users of this machine.
 package enum Users {
     /// The uid of the user of that name; `nil` if there is none. Blocks, and is for one thread at a time.
-    package static func uid(named name: String) -> UInt32? {
-        guard let entry = unsafe getpwnam(name) else { return nil }
-        return unsafe entry.pointee.pw_uid
+    ///
+    /// Throws if the look-up failed for a cause that may pass; any other error means that there is no such user (getpwnam(3)).
+    package static func uid(named name: String) throws(SystemError) -> UInt32? {
+        errno = 0
+        if let entry = unsafe getpwnam(name) { return unsafe entry.pointee.pw_uid }
+        let error = SystemError.last
+        if error.mayPass { throw error }
+        return nil
     }
 }

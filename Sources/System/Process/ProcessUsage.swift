@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// The number of descriptors that this process may have open (RLIMIT_NOFILE, getrlimit(2)).
 package enum OpenFileLimit {
@@ -17,9 +18,29 @@ package enum OpenFileLimit {
     /// more.
     package static func raise() {
         guard let (soft, hard) = current, soft < hard else { return }
-        var limit = rlimit(rlim_cur: rlim_t(hard), rlim_max: rlim_t(hard))
         // The unit forbids it, and sets both limits itself.
-        unsafe setrlimit(resource, &limit)
+        guard set(soft: hard, hard: hard) else { return }
+        original.withLock { $0 = $0 ?? soft }
+    }
+
+    /// Runs `body`, which starts a program, with the limit from before `raise`: the program may well use select(2). Until `body` is
+    /// over, no descriptor above that limit can be opened.
+    package static func withOriginal<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        guard let soft = original.withLock({ $0 }), let raised = current, set(soft: soft, hard: raised.hard) else {
+            return try body()
+        }
+        defer { _ = set(soft: raised.soft, hard: raised.hard) }
+        return try body()
+    }
+
+    /// The soft limit before it was raised.
+    private static let original = Mutex<UInt64?>(nil)
+
+    private static func set(soft: UInt64, hard: UInt64) -> Bool {
+        var limit = rlimit(rlim_cur: rlim_t(soft), rlim_max: rlim_t(hard))
+        return unsafe setrlimit(resource, &limit) == 0
     }
 
     private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }

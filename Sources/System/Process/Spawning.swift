@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-package import Glibc
+package import CLinux
+internal import Glibc
 
 /// Starts a program by posix_spawn: no code of ours runs between fork and exec, where a process with threads may do
 /// next to nothing.
@@ -43,12 +44,8 @@ package struct Spawning {
             try check(unsafe posix_spawn_file_actions_adddup2(&actions, number, target))
         }
 
-        // Ours are close-on-exec; what this process was started with need not be. Closing one that has gone meanwhile is no
-        // error (glibc).
-        for name in DirectoryListing.names(in: "/proc/self/fd") ?? [] {
-            guard let number = Int32(name), number > STDERR_FILENO else { continue }
-            try check(unsafe posix_spawn_file_actions_addclose(&actions, number))
-        }
+        // Ours are close-on-exec; what this process was started with need not be, and may lie above the limit of open files.
+        try check(unsafe clinux_spawn_close_from(&actions, STDERR_FILENO + 1))
 
         var none = sigset_t()
         var all = sigset_t()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Glibc
+
 /// Which numbers the kernel tells this process for users (user_namespaces(7)).
 ///
 /// In a namespace that knows only some of the machine's users, the kernel says "nobody" (65534) for all others. That
@@ -28,8 +30,12 @@ package enum UserNamespace {
         return overflow.flatMap { UInt32($0.prefix { $0.isWholeNumber }) } ?? 65_534
     }
 
+    /// Returns the text of a file; empty if it is there and cannot be read, so that nothing is taken as known.
     private static func text(of path: String) -> String? {
-        guard let bytes = try? FileSystem.contents(of: path, limit: 4096) else { return nil }
-        return String(decoding: bytes, as: UTF8.self)
+        do throws(SystemError) {
+            return String(decoding: try FileSystem.contents(of: path, limit: 4096), as: UTF8.self)
+        } catch {
+            return error.code == ENOENT ? nil : ""
+        }
     }
 }

@@ -34,14 +34,17 @@ struct UserTests {
         }
     }
 
-    private static let points: [ListenPoint] = [
-        .tcp(host: "127.0.0.1", port: 0), .tcp(host: "::1", port: 0), .tcp(host: "::", port: 0),
-        .unix(path: "/tmp/countersign-users-\(getpid()).sock", mode: 0o600),
-    ]
+    /// Of each kind one; the file is the test's own, since tests run at once.
+    private static func points(of test: String) -> [ListenPoint] {
+        [
+            .tcp(host: "127.0.0.1", port: 0), .tcp(host: "::1", port: 0), .tcp(host: "::", port: 0),
+            .unix(path: "/tmp/countersign-\(test)-\(getpid()).sock", mode: 0o600),
+        ]
+    }
 
     @Test(
         "a listener for certain users lets them in, on each request of a connection, and ends the connection of anybody else",
-        arguments: points
+        arguments: points(of: "listener-users")
     )
     func listener(point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
@@ -64,7 +67,7 @@ struct UserTests {
         #expect(proxy.server.figures.acceptedConnections == 0)
     }
 
-    @Test("a route for certain users takes their requests only", arguments: points)
+    @Test("a route for certain users takes their requests only", arguments: points(of: "route-users"))
     func route(point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { head, _ in answer("200 OK", String(head.split(separator: "\r\n")[0])) }
         do {
@@ -88,7 +91,7 @@ struct UserTests {
         try caller.expectEnd()
     }
 
-    @Test("a caller whom a route refuses has its connection ended", arguments: points)
+    @Test("a caller whom a route refuses has its connection ended", arguments: points(of: "refused-users"))
     func refusedByRoute(point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let plan = ListenerPlan(
