@@ -44,7 +44,7 @@ struct Poller: ~Copyable {
 
     private static let mailbox = UInt64.max
     private static let write = Interest.write.rawValue
-    private static let always = Readiness([.error, .hangUp]).rawValue
+    private static let always = Readiness([.error, .hangUp, .refused]).rawValue
 
     /// Creates the epoll instance and registers the mailbox's eventfd.
     init(mailbox: Int32) throws(EventLoopError) {
@@ -128,7 +128,7 @@ struct Poller: ~Copyable {
     /// Returns an error event for the next descriptor that the kernel refused to register.
     mutating func takeRefused() -> Delivery? {
         while let data = refused.popLast() {
-            if let delivery = delivery(data, Readiness.error.rawValue) { return delivery }
+            if let delivery = delivery(data, Readiness([.error, .refused]).rawValue) { return delivery }
         }
         return nil
     }

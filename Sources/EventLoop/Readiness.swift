@@ -40,9 +40,11 @@ public struct Readiness: OptionSet, Sendable, Hashable {
     /// Both sides are closed; reported with any interest.
     public static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
     /// The descriptor has failed; reported with any interest.
-    ///
-    /// Also reports, one turn late, that the kernel refused to watch the descriptor; the handler must close it.
     public static let error = Readiness(rawValue: EPOLLERR.rawValue)
+    /// The kernel refused to watch the descriptor; the handler must close it, or watch it again later.
+    ///
+    /// Reported together with `error`, one turn late. A bit that epoll(7) does not use.
+    public static let refused = Readiness(rawValue: 1 << 24)
 }
 
 // Implemented in this module, because the generic code of `OptionSet` is not specialized across modules and was visible

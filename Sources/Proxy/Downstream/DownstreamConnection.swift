@@ -60,6 +60,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
+        if events.contains(.refused) { worker.logUnwatchedCaller(of: caller.listener) }
         if events.isBroken, machine.endsWithBrokenSocket(isError: events.contains(.error)) { return close() }
         if events.isWritable { worker.enqueue(self) }
         guard events.isReadable || events.isBroken, !machine.isClosed else { return }

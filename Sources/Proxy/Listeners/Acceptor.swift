@@ -56,7 +56,7 @@ final class Acceptor: ReadinessHandler {
     func ready(_ fd: Int32, _ events: Readiness) {
         takeCallers(atMost: Self.mostPerTurn)
         // Nobody tells of the next caller if the kernel refused to watch the socket (epoll_ctl(2): ENOMEM, ENOSPC).
-        guard events.contains(.error), isOpen else { return }
+        guard events.contains(.refused), isOpen else { return }
         worker.logUnwatched(plan)
         worker.loop.suspend(descriptor)
         timer.arm(at: worker.loop.now + .milliseconds(100))

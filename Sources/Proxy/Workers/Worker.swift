@@ -196,6 +196,13 @@ final class Worker: WaitHook {
         )
     }
 
+    /// Logs that a caller is closed because the kernel refuses to watch its connection.
+    func logUnwatchedCaller(of listener: ListenerPlan) {
+        log.problem(
+            "caller cut off", at: listener.name,
+            "the kernel refuses to watch its connection (epoll_ctl: memory, or fs.epoll.max_user_watches)")
+    }
+
     /// Logs that a response was cut off because its caller did not read it.
     func logStall(of listener: ListenerPlan) {
         log.problem("caller cut off", at: listener.name, "it has not read its response for a while")

@@ -61,6 +61,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     // MARK: Events
 
     func ready(_ fd: Int32, _ events: Readiness) {
+        if events.contains(.refused) { worker.logUnwatchedCaller(of: caller.listener) }
         if events.isBroken, events.contains(.error) || phase != .frame { return close() }
         if events.isWritable { worker.enqueue(self) }
         guard events.isReadable || events.isBroken, phase != .closed else { return }
