@@ -26,6 +26,11 @@ package final class MultiHandle {
     private let registry = SocketRegistry()
     /// Handles retained from `add` until their completion is delivered.
     private var members: [EasyHandle] = []
+    /// Members that libcurl will not end, and their error.
+    private var lost: [(handle: EasyHandle, error: CurlError)] = []
+    /// True after an error of libcurl's own. The owner replaces the handle, which lives until its last member is gone.
+    package private(set) var isBroken = false
+    private var isClosed = false
 
     /// Creates a multi handle with limits for connections.
     ///
@@ -45,14 +50,22 @@ package final class MultiHandle {
     }
 
     deinit {
+        close()
+        withExtendedLifetime(registry) {}
+    }
+
+    /// Closes all connections; what is left is to apply the effects. Nothing else may be called afterwards.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
         for member in members {
             unsafe curl_multi_remove_handle(multi, member.easy)
             member.box.position = -1
             member.end()
         }
-        // Closes the idle connections and so calls the registry, which is released only after this.
+        members = []
+        // Closes the idle connections and so calls the registry.
         unsafe curl_multi_cleanup(multi)
-        withExtendedLifetime(registry) {}
     }
 
     /// Number of transfers that are running or whose completion was not fetched.
@@ -64,6 +77,7 @@ package final class MultiHandle {
     /// fields cannot be set, or if libcurl is out of memory.
     package func add(_ handle: EasyHandle, delegate: any TransferDelegate) throws(CurlError) {
         precondition(!handle.isActive, "a handle does one transfer at a time")
+        if isBroken { throw .outOfMemory }
         try handle.begin(delegate: delegate, registry: registry)
         handle.box.position = members.count
         members.append(handle)
@@ -100,7 +114,7 @@ package final class MultiHandle {
     /// `remove`, which closes the connection.
     package func nextCompleted() -> Completion? {
         var code = CURLE_OK
-        guard let easy = unsafe ccurl_multi_next_done(multi, &code) else { return nil }
+        guard !isBroken, let easy = unsafe ccurl_multi_next_done(multi, &code) else { return nextLost() }
         guard let box = unsafe EasyBox.from(ccurl_get_private(easy)), members.indices.contains(box.position) else {
             return nil
         }
@@ -129,12 +143,39 @@ package final class MultiHandle {
     }
 
     private func act(on fd: Int32, _ events: Int32) {
+        if isBroken { return }
         var running: Int32 = 0
         let code = unsafe curl_multi_socket_action(multi, fd, events, &running)
-        assert(code == CURLM_OK, "curl_multi_socket_action: \(MultiError(rawValue: code.rawValue))")
+        if code != CURLM_OK { recordFault(MultiError(rawValue: code.rawValue)) }
+    }
+
+    /// Ends all transfers after an error of libcurl's own, such as a lack of memory; no other can be started.
+    ///
+    /// libcurl does not name the transfer that is concerned, and never continues it. Its table of sockets may hold a destroyed entry,
+    /// at whose next use the process would end (7.88: a division by zero in `Curl_hash_add`).
+    package func recordFault(_ fault: MultiError) {
+        isBroken = true
+        let error = fault == .outOfMemory ? CurlError.outOfMemory : .failedInit
+        for member in members where member.box.delegate != nil { lost.append((member, error)) }
+    }
+
+    /// Ends the transfers at a descriptor that cannot be watched.
+    package func socketUnwatched(_ fd: Int32) {
+        for member in members where member.box.socket == fd { lost.append((member, .outOfMemory)) }
+    }
+
+    private func nextLost() -> Completion? {
+        while let (handle, error) = lost.popLast() {
+            guard handle.box.position >= 0, let delegate = handle.box.delegate else { continue }
+            unsafe curl_multi_remove_handle(multi, handle.easy)
+            release(handle)
+            return Completion(handle: handle, delegate: delegate, error: error)
+        }
+        return nil
     }
 
     private func release(_ handle: EasyHandle) {
+        if !lost.isEmpty { lost.removeAll { $0.handle === handle } }
         let position = handle.box.position
         let last = members.removeLast()
         if last !== handle {

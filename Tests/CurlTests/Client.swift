@@ -7,6 +7,8 @@ import EventLoop
 /// Connects a multi handle to a loop, as the daemon does.
 final class Driver: ReadinessHandler, WaitHook {
     let multi: MultiHandle
+    /// Called after the start of each transfer.
+    var afterStart: () -> Void = {}
     private let loop: EventLoop
     private var deadline = LoopInstant.never
 
@@ -19,6 +21,7 @@ final class Driver: ReadinessHandler, WaitHook {
     func start(_ handle: EasyHandle, _ delegate: any TransferDelegate) throws {
         try multi.add(handle, delegate: delegate)
         carryOut()
+        afterStart()
     }
 
     func ready(_ fd: Int32, _ events: Readiness) {

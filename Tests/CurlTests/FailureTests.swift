@@ -55,6 +55,33 @@ struct FailureTests {
         await client.close()
     }
 
+    @Test("after an error of libcurl's own all transfers end at once, and no other begins on that multi handle")
+    func broken() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/silent")) { _, _, driver in
+            driver.afterStart = { [unowned driver] in driver.multi.recordFault(.outOfMemory) }
+        }
+        #expect(outcome.error == .outOfMemory)
+        #expect(try await client.with { driver, _ in driver.multi.count } == 0)
+        await #expect(throws: CurlError.outOfMemory) { try await client.fetch(server.url("/bytes/65")) }
+        await client.close()
+    }
+
+    @Test("a transfer whose descriptor the kernel refuses to watch ends at once")
+    func unwatched() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/bytes/50000000")) { recorder, handle, driver in
+            recorder.onHeader = { _ in
+                driver.multi.socketUnwatched(handle.socket)
+                return true
+            }
+        }
+        #expect(outcome.error == .outOfMemory)
+        await client.close()
+    }
+
     @Test("a transfer to a silent server ends with the timeout")
     func timeout() async throws {
         let server = try Server()

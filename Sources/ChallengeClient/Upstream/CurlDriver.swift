@@ -11,7 +11,10 @@ internal import Glibc
 /// not only after events.
 package final class CurlDriver: ReadinessHandler, WaitHook {
     private unowned let loop: EventLoop
-    private let multi: MultiHandle
+    private var multi: MultiHandle
+    /// Broken handles that still have connections of streams.
+    private var retired: [MultiHandle] = []
+    private let connections: Int
     private let idle: IdleConnections
     private var deadline = LoopInstant.never
     private var pending: [Transfer] = []
@@ -29,6 +32,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     package init(loop: EventLoop, connections: Int) throws(CurlError) {
         self.loop = loop
         idle = IdleConnections(loop: loop)
+        self.connections = connections
         multi = try MultiHandle(maxIdle: connections)
         loop.add(self)
     }
@@ -54,7 +58,34 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     func stop(_ easy: EasyHandle) {
         multi.remove(easy)
         applyEffects()
+        if !retired.isEmpty { removeRetired(easy) }
         hasWork = true
+    }
+
+    // After an error of libcurl's own, such as a lack of memory, its multi handle is of no more use.
+
+    private func replaceMulti() {
+        guard let fresh = try? MultiHandle(maxIdle: connections) else {
+            // Without memory for another one, no transfer can be started before the next attempt.
+            deadline = loop.systemNow.advanced(byMilliseconds: 100)
+            return
+        }
+        retired.append(multi)
+        multi = fresh
+        deadline = .never
+        removeRetired(nil)
+    }
+
+    /// Removes a handle from the retired multi handles, and those that are empty.
+    private func removeRetired(_ easy: EasyHandle?) {
+        let all = retired
+        retired = []
+        for old in all {
+            if let easy { old.remove(easy) }
+            if old.count == 0 { old.close() }
+            applyEffects(of: old)
+            if old.count > 0 { retired.append(old) }
+        }
     }
 
     /// The current time of the clock that libcurl uses.
@@ -94,6 +125,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// Handles an event on a socket of libcurl's.
     package func ready(_ fd: Int32, _ events: Readiness) {
         cycles &+= 1
+        if events.contains(.refused) { multi.socketUnwatched(fd) }
         multi.socketReady(
             fd, readable: events.isReadable, writable: events.isWritable, error: events.isBroken)
         applyEffects()
@@ -156,6 +188,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         }
         if !endWatched.isEmpty { endWatched.removeAll { !$0.mayMissEnd } }
         applyEffects()
+        if multi.isBroken { replaceMulti() }
         // Notifying may enqueue further transfers, which are notified at the next call, in this turn.
         var told: [Transfer] = []
         swap(&told, &spare)
@@ -170,6 +203,15 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     }
 
     private func applyEffects() {
+        applyEffects(of: multi)
+        switch multi.takeTimer() {
+        case .unchanged: break
+        case .cancelled: deadline = .never
+        case .after(let milliseconds): deadline = loop.systemNow.advanced(byMilliseconds: milliseconds)
+        }
+    }
+
+    private func applyEffects(of multi: MultiHandle) {
         while let effect = multi.nextEffect() {
             switch effect {
             case .watch(let fd, let interest, let isTransfer):
@@ -179,11 +221,6 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
             case .idle(let fd):
                 loop.watch(fd, for: .read, handler: idle)
             }
-        }
-        switch multi.takeTimer() {
-        case .unchanged: break
-        case .cancelled: deadline = .never
-        case .after(let milliseconds): deadline = loop.systemNow.advanced(byMilliseconds: milliseconds)
         }
     }
 
