@@ -5,6 +5,7 @@ import ChallengeHandling
 import Glibc
 import Secrets
 import System
+import TestSupport
 import Testing
 
 @testable import Credentials
@@ -48,6 +49,25 @@ struct SealedStateStoreTests {
             changed[index] ^= 1
             #expect(store.opened(changed, as: "sessions") == nil)
         }
+    }
+
+    @Test("a value that could not be saved is saved again, and the last one of its name counts")
+    func savedAgain() async throws {
+        let store = try SealedStateStore(directory: path)
+        let failures = Notes()
+        try FileSystem.rename(path, to: path + ".away")
+        for value in ["token 1", "token 2"] {
+            await #expect(throws: StateError.self) { try await store.save(Secret(value), as: "refresh-token") }
+        }
+        #expect(store.hasUnsaved)
+        store.retrySaves { failures.add($0.reason) }
+        #expect(store.finish(within: .seconds(60)))
+        #expect(failures.all.count == 1 && store.hasUnsaved)
+        try FileSystem.rename(path + ".away", to: path)
+        store.retrySaves { failures.add($0.reason) }
+        #expect(store.finish(within: .seconds(60)))
+        #expect(failures.all.count == 1 && !store.hasUnsaved)
+        #expect(try await store.load("refresh-token") == Secret("token 2"))
     }
 
     @Test("sealed state is loaded by the next process")

@@ -130,11 +130,20 @@ extension SharedAttemptGate {
         store.store(next.changes, of: next.record) { [self] kept in
             let waiters = update { state in
                 if let kept { state.gate.merge(kept, then: state.queue.queued) }
-                return state.queue.end()
+                return state.queue.end(isWritten: kept != nil)
             }
             for waiter in waiters { waiter() }
             writeNext()
         }
+    }
+
+    /// True if changes could not be stored.
+    package var hasUnwritten: Bool { state.withLock { $0.queue.hasUnwritten } }
+
+    /// Writes the changes that could not be stored before, if there are any.
+    package func retryWrites() {
+        state.withLock { $0.queue.retry() }
+        writeNext()
     }
 
     /// Calls `waiter` when the change of `ticket` is stored, or could not be stored.

@@ -4,7 +4,8 @@
 /// Queue of an attempt gate's changes for its store: one write at a time, in order.
 ///
 /// A change is in the gate's memory before it is queued. Changes queued during a write go into the next one. The waiter of a change
-/// is called at the end of the write that contains the change. A value without I/O.
+/// is called at the end of the write that contains the change. Changes that could not be written go into the next write, which
+/// `retry` begins if nothing else does. A value without I/O.
 package struct AttemptQueue: Sendable {
     /// Position of a change in the order of all changes.
     package struct Ticket: Sendable, Hashable, Comparable {
@@ -27,8 +28,10 @@ package struct AttemptQueue: Sendable {
     package private(set) var queued: [AttemptChange] = []
     /// Last ticket.
     private var last = Ticket(number: 0)
-    /// Last ticket of the current write; `nil` if there is none.
-    private var writing: Ticket?
+    /// Last ticket of the current write, and its changes; `nil` if there is none.
+    private var writing: (ticket: Ticket, changes: [AttemptChange])?
+    /// True if changes could not be written.
+    package private(set) var hasUnwritten = false
     /// Last ticket whose write has ended.
     private var ended = Ticket(number: 0)
     private var waiters: [(ticket: Ticket, waiter: Waiter)] = []
@@ -68,16 +71,28 @@ package struct AttemptQueue: Sendable {
     /// Returns `nil` if a write is running or nothing is queued.
     package mutating func begin() -> [AttemptChange]? {
         guard writing == nil, last > ended else { return nil }
-        writing = last
+        writing = (last, queued)
         defer { queued = [] }
         return queued
     }
 
-    /// Ends the write and returns the waiters to call.
-    package mutating func end() -> [Waiter] {
-        guard let written = writing else { return [] }
+    /// Has `begin` write the changes that could not be written before, if there are any.
+    package mutating func retry() {
+        if hasUnwritten, writing == nil { _ = enqueueRead() }
+    }
+
+    /// Ends the write and returns the waiters to call. `isWritten`: false if the store has refused it.
+    package mutating func end(isWritten: Bool = true) -> [Waiter] {
+        guard let (written, changes) = writing else { return [] }
         writing = nil
         ended = written
+        if isWritten {
+            if !changes.isEmpty { hasUnwritten = false }
+        } else if !changes.isEmpty {
+            hasUnwritten = true
+            // Before those that came since: the last one of several about the same value counts.
+            queued = Array((changes + queued).suffix(Self.limit))
+        }
         let reached = waiters.filter { $0.ticket <= written }
         waiters.removeAll { $0.ticket <= written }
         return reached.map(\.waiter)

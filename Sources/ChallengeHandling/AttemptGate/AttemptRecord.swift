@@ -83,7 +83,7 @@ public struct UnkeptAttempts: AttemptStore {
     /// Stores nothing: only the memory of the gate counts.
     public func store(
         _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void
-    ) { done(nil) }
+    ) { done(record) }
 
     /// Returns a digest with a key of this process.
     public func digest(of credential: Credential) -> [UInt8] {

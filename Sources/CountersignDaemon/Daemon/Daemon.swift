@@ -49,6 +49,7 @@ final class Daemon {
     private let persister: SessionPersister
     /// Directory of the ``ReloadRecord``.
     private let runtimeDirectory = RuntimeDirectory.locate(environment: Process.environment)
+    private var stateRetries = StateRetries()
     private var reloads = 0
     /// The reason why the last reload was refused; `nil` if it succeeded.
     private var refusal: String?
@@ -110,12 +111,12 @@ final class Daemon {
         try proxy.apply(first)
         status.setAccepting(true)
         warnOfFileShortage(settings.limits)
-        logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
-        // Without reloads no command looks for this process.
-        if mayEnd == nil { writeReloadRecord() }
         // Before anybody is told that the daemon is ready: without a thread for them it ends.
         try watch?.start()
         try persister.start()
+        logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
+        // Without reloads no command looks for this process.
+        if mayEnd == nil { writeReloadRecord() }
         notify(.ready)
         ProcessMemory.dropCodePages()
         status.maintainSessions()
@@ -187,6 +188,8 @@ final class Daemon {
         status.sample()
         proxy.logRepetitions()
         logins.logRepetitions(now: SystemClock.wallClock())
+        let now = Int64(clamping: SystemClock.monotonicNanoseconds() / 1_000_000)
+        if stateRetries.isDue(hasUnwritten: context.hasUnwrittenState, now: now) { context.rewriteState() }
         context.callerTokens.refreshIfDue(on: context.services.roster.loop)
         // Responses change the contents of a session (cookies, a nonce count) without an event of the gate.
         persister.scheduleWrite()
@@ -283,6 +286,7 @@ final class Daemon {
         handOverSessions()
         context.sharing?.end()
         proxy.stop()
+        if context.hasUnwrittenState { context.rewriteState() }
         if !context.state.finish(within: Self.stateTimeout) {
             logger.warning("the state was not written before the end; check the disk of the state directory")
         }

@@ -3,6 +3,7 @@
 
 package import ChallengeHandling
 package import Secrets
+internal import Synchronization
 package import System
 
 /// State in sealed files (`SealedStateFiles`), read and written by one thread.
@@ -13,6 +14,8 @@ package struct SealedStateStore: StateStore {
     package let files: SealedStateFiles
     /// The thread that reads and writes the files.
     package let thread: StateThread
+    /// Values that are being saved, or could not be saved: for `retrySaves`.
+    private let unsaved = UnsavedValues()
 
     /// Opens the directory, and creates it if missing. Blocks until the directory is open.
     ///
@@ -33,16 +36,58 @@ package struct SealedStateStore: StateStore {
 
     /// Seals `value` and stores it under `name`. The value is on disk when the call returns.
     package func save(_ value: Secret, as name: String) async throws(StateError) {
-        try await thread.run { [files] () throws(StateError) in try files.save(value, as: name) }
+        // Noted before, and on this thread: the queue may be full.
+        unsaved.note(value, as: name)
+        try await thread.run { [files, unsaved] () throws(StateError) in
+            try files.save(value, as: name)
+            unsaved.remove(value, as: name)
+        }
+    }
+
+    /// True if a value is being saved, or could not be saved.
+    package var hasUnsaved: Bool { unsaved.areThere }
+
+    /// Saves the values again that could not be saved, unless others have been saved or removed since. Calls `onFailure` on the
+    /// thread of the files for each that still cannot.
+    package func retrySaves(_ onFailure: @escaping @Sendable (StateError) -> Void) {
+        _ = thread.enqueue { [files, unsaved] in
+            for (name, value) in unsaved.all {
+                do throws(StateError) {
+                    try files.save(value, as: name)
+                    unsaved.remove(value, as: name)
+                } catch {
+                    onFailure(error)
+                }
+            }
+        }
     }
 
     /// Removes the value stored under `name`, if there is one.
     package func remove(_ name: String) async throws(StateError) {
+        unsaved.note(nil, as: name)
         try await thread.run { [files] () throws(StateError) in try files.remove(name) }
     }
 
     /// Waits until all requested writes are on disk. Returns true if they were within `limit`.
     package func finish(within limit: Duration) -> Bool { thread.finish(within: limit) }
+}
+
+/// Values that are not saved yet, by name.
+private final class UnsavedValues: Sendable {
+    private let values = Mutex<[String: Secret]>([:])
+
+    var areThere: Bool { values.withLock { !$0.isEmpty } }
+    var all: [(String, Secret)] { values.withLock { values in values.map { ($0.key, $0.value) } } }
+
+    /// Replaces the value of that name; `nil` if there is none to be saved.
+    func note(_ value: Secret?, as name: String) { values.withLock { $0[name] = value } }
+
+    /// Removes a saved value, unless another of that name is to be saved by now.
+    func remove(_ value: Secret, as name: String) {
+        values.withLock { values in
+            if values[name] == value { values[name] = nil }
+        }
+    }
 }
 
 // Values stored by another party, sealed in the same format with the same key: swapped-out memory holds no plain value, and a value

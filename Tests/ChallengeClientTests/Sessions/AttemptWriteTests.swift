@@ -138,4 +138,27 @@ struct AttemptWriteTests {
         settle()
         #expect(store.disk.latches.entries.count == 2)
     }
+
+    @Test("a latch whose write has failed is written again without another change")
+    func retried() {
+        reject("a")
+        store.end(isWritten: false)
+        settle()
+        #expect(gate.hasUnwritten && store.disk.latches.entries.isEmpty)
+        gate.retryWrites()
+        store.end()
+        #expect(!gate.hasUnwritten && store.disk.latches.entries.count == 1)
+        gate.retryWrites()
+        #expect(store.begun.map(\.count) == [1, 1])
+    }
+
+    @Test("a latch that an operator has opened while its write failed is not closed on disk by the next write")
+    func openedUnwritten() {
+        reject("a")
+        store.end(isWritten: false)
+        gate.unlatch("a")
+        store.end()
+        settle()
+        #expect(!isLatched("a") && store.disk.latches.entries.isEmpty && !gate.hasUnwritten)
+    }
 }

@@ -79,6 +79,27 @@ struct AttemptQueueTests {
         #expect(told.all == ["beyond", "unlatched", "unlatched", "unlatched"])
     }
 
+    @Test("changes that could not be written go first in the next write, which a retry begins if nothing else does")
+    func retry() {
+        var queue = AttemptQueue()
+        queue.retry()
+        #expect(queue.begin() == nil)
+        add(use(1), "first", to: &queue)
+        _ = queue.begin()
+        add(use(2), "second", to: &queue)
+        for waiter in queue.end(isWritten: false) { waiter() }
+        #expect(told.all == ["first"], "the caller waits for a disk that has failed")
+        #expect(queue.hasUnwritten)
+        #expect(queue.begin() == [use(1), use(2)])
+        for waiter in queue.end(isWritten: false) { waiter() }
+        #expect(queue.begin() == nil, "the disk is asked again and again")
+        queue.retry()
+        #expect(queue.begin() == [use(1), use(2)])
+        queue.retry()
+        end(&queue)
+        #expect(!queue.hasUnwritten && queue.begin() == nil)
+    }
+
     @Test("the end of no write notifies no waiter")
     func endOfNothing() {
         var queue = AttemptQueue()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+internal import Basics
+internal import ChallengeClient
+internal import ChallengeHandling
+internal import Credentials
+
+/// Times at which state that the disk has refused is written again. A value; times are in ms.
+struct StateRetries {
+    static let (shortestPause, longestPause): (Int64, Int64) = (1_000, 300_000)
+
+    private var pause = Self.shortestPause
+    /// Time of the next attempt; `nil` while nothing is unwritten.
+    private var next: Int64?
+
+    /// Returns true if the state is to be written again now. Each attempt in a row doubles the pause.
+    mutating func isDue(hasUnwritten: Bool, now: Int64) -> Bool {
+        guard hasUnwritten else {
+            self = StateRetries()
+            return false
+        }
+        guard let due = next else {
+            next = now.saturatingAdd(pause)
+            return false
+        }
+        guard now >= due else { return false }
+        pause = min(2 * pause, Self.longestPause)
+        next = now.saturatingAdd(pause)
+        return true
+    }
+}
+
+extension DaemonContext {
+    /// True if a latch, a one-time password's step, a refresh token or the like could not be written.
+    var hasUnwrittenState: Bool { services.gate.hasUnwritten || state.hasUnsaved }
+
+    /// Begins to write the state again that could not be written.
+    func rewriteState() {
+        services.gate.retryWrites()
+        state.retrySaves { failure in
+            Process.printError("the state of a login could not be stored: \(failure.reason)")
+        }
+    }
+}
