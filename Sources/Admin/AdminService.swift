@@ -120,7 +120,8 @@ package struct AdminService: LocalService {
     private static let probeMethods = "GET, HEAD, OPTIONS"
 
     private func health(_ question: HealthDocument.Question, _ request: LocalRequest) -> LocalAnswer {
-        let report = sources.report()
+        var report = sources.report()
+        if !request.isUnixSocket { report.removePaths() }
         let excluded = request.values(of: "exclude").flatMap { $0.split(separator: ",").map(String.init) }
         let document = HealthDocument(question, of: report, excluding: excluded)
         var answer = LocalAnswer.json(
@@ -185,6 +186,7 @@ package struct AdminService: LocalService {
         guard !request.isUnixSocket else { return page }
         page.places = page.places.mapValues { UpstreamPlace(url: $0.url.withoutPaths, listeners: $0.listeners) }
         for index in page.conversations.indices { page.conversations[index].removePaths() }
+        page.report.health.removePaths()
         return page
     }
 
@@ -292,6 +294,17 @@ extension ConversationRecord {
     mutating func removePaths() {
         for index in steps.indices { steps[index].text = steps[index].text.withoutPaths }
         if let failure { self.failure?.detail = failure.detail.withoutPaths }
+    }
+}
+
+extension HealthReport {
+    /// Removes the paths from the reasons of logins that fail.
+    fileprivate mutating func removePaths() {
+        for index in logins.indices {
+            guard case .failing(var failure) = logins[index].sessionState else { continue }
+            failure.detail = failure.detail.withoutPaths
+            logins[index].sessionState = .failing(failure)
+        }
     }
 }
 

@@ -221,6 +221,25 @@ struct AdminServiceTests {
         }
     }
 
+    @Test("paths in the reason of a login that fails are told over the Unix socket only")
+    func pathsOfFailures() {
+        let failure = LoginFailure(.failed, challenge: "pin", detail: "No answer to GET /accounts/ann/private.")
+        let failing = [SessionState.failing(failure)]
+        let service = AdminService(
+            sources: AdminService.Sources(
+                report: { .of(failing) }, ask: { $0() }, metrics: { .of(failing) },
+                page: { StatusPage(report: .of(failing), conversations: [], intervals: []) }, unlatch: { _, _ in 0 },
+                dropSessions: { _ in 0 }, run: { $1(nil) }))
+        for (path, query) in [("/readyz", ""), ("/readyz", "verbose"), ("/healthz", ""), ("/status", "")] {
+            for isUnixSocket in [false, true] {
+                let answer = ask("GET", path, query, isUnixSocket: isUnixSocket, of: service)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(text.contains("No answer to GET") && text.contains("ann/private") == isUnixSocket, "\(path)")
+            }
+        }
+        #expect(!String(decoding: ask("GET", "/", of: service).body, as: UTF8.self).contains("ann/private"))
+    }
+
     @Test("login and doctor are run by the daemon for the Unix socket only, with the arguments that are asked for")
     func commands() throws {
         func later(_ path: String, _ query: String) throws -> LocalAnswer {
