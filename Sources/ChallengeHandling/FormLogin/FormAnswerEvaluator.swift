@@ -55,7 +55,8 @@ struct FormAnswerEvaluator {
         if let next = GatewayClient.redirectWithinOrigin(in: answer) {
             // Once, before the session is used otherwise: Tomcat takes the next request for that address for the one
             // that it saved, and that must be this request.
-            let page = try await followUp(next, "redirect", isVerified || isLikely, following: .none, &client)
+            // A wrong password leads to a redirect as well: without its page, only new cookies are a sign.
+            let page = try await followUp(next, "redirect", isVerified || hasNewCookies, following: .none, &client)
             guard let page else { return isVerified }
             let isResource = loginPage.isResource(next)
             if !isResource, next != proof { try await requireNoFailure(page.response, client) }

@@ -68,10 +68,11 @@ struct GatewayForm {
         return request
     }
 
-    /// The form to record after a login that worked. `nil` if the configuration names its address.
+    /// The form to record after a login that worked. `nil` for a preset, or if nothing of the page goes along.
     var formToRecord: VerifiedForm.Form? {
-        guard step.target == .form, let form, let url = action(of: form) else { return nil }
-        return VerifiedForm.Form(path: url.pathWithoutParameters, hidden: Set(hiddenInputs(of: form).map(\.name)))
+        if isPreset { return nil }
+        guard let form, let url = action(of: form) else { return nil }
+        return VerifiedForm.Form(path: url.pathWithoutParameters, hidden: Set(pageInputs(of: form).map(\.name)))
     }
 
     /// True if the form goes to the known address of a preset's server.
@@ -101,7 +102,10 @@ struct GatewayForm {
         case .address(let reference):
             // A caller that chose the page has not chosen the base of `login.url`.
             let address = policy.loginPage.isCallers ? policy.base : page.url
-            return try client.resolve(reference, at: address, else: address)
+            let url = try client.resolve(reference, at: address, else: address)
+            let inputs = Set(form.map(pageInputs)?.map(\.name) ?? [])
+            if let objection = policy.objection(toInputs: inputs) { throw client.failure(objection, page) }
+            return url
         case .form:
             guard let form else {
                 throw client.failure(
@@ -148,6 +152,13 @@ struct GatewayForm {
         return url
     }
 
+    /// Returns the inputs of the page that are submitted beside the credential and the step's parameters.
+    private func pageInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
+        guard let passwordForm else { return hiddenInputs(of: form) }
+        let own = Set(step.parameters.map(\.name))
+        return passwordForm.otherInputs.filter { !own.contains($0.name) }
+    }
+
     /// Returns the hidden inputs to submit. Those of a preset's page that a caller chose are left out: the preset's
     /// servers need none.
     private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
@@ -164,7 +175,7 @@ struct GatewayForm {
         var parameters: [(name: String, value: Secret)] = []
         if let passwordForm {
             let own = Set(step.parameters.map(\.name))
-            parameters += passwordForm.otherInputs.filter { !own.contains($0.name) }.map { ($0.name, Secret($0.value)) }
+            parameters += pageInputs(of: passwordForm.form).map { ($0.name, Secret($0.value)) }
             for input in credentialInputs where !own.contains(input.name) {
                 parameters.append((input.name, try use.field(input.field)))
             }

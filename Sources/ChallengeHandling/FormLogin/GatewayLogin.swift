@@ -86,6 +86,8 @@ public struct GatewayLogin: SessionLogin {
             let form = GatewayForm(step, on: page.response, policy: policy)
             let request = try await form.request(filledFrom: use, by: client)
             if number == 0 { submitted = form.formToRecord }
+            // Time has passed since the lookup: another process may have closed the latch.
+            try use.requireOpenLatch(in: conversation)
             let (before, sentAt) = (client.jar, conversation.now())
             let answer = try await client.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
             let evaluator = FormAnswerEvaluator(

@@ -12,7 +12,7 @@ public final class VerifiedForm: Sendable {
     struct Form: Sendable, Equatable {
         /// The path of the action, without parameters (`;jsessionid=…`).
         var path: String
-        /// The names of the hidden inputs.
+        /// The names of the inputs that went along with the credential: hidden ones, or all that a browser would send.
         var hidden: Set<String>
     }
 
@@ -77,7 +77,13 @@ struct FormActionPolicy {
                 + "\(verified.path), so nothing was sent. If the page has changed, set `login.page` to its address, or "
                 + "`login.url` to that of the form."
         }
-        guard !loginPage.isCallers || form.hidden.isSubset(of: verified.hidden) else {
+        return objection(toInputs: form.hidden)
+    }
+
+    /// Returns the objection to inputs of the page that the verified form did not have, if a caller chose the page.
+    func objection(toInputs inputs: Set<String>) -> String? {
+        guard let verified, loginPage.source != .named else { return nil }
+        guard !loginPage.isCallers || inputs.isSubset(of: verified.hidden) else {
             return "The form of the login page has hidden fields that the first login that worked did not have, so "
                 + "nothing was sent. If the page has changed, set `login.page` to its address."
         }

@@ -81,6 +81,8 @@ public struct TokenLogin: SessionLogin {
         let request = try await TokenRequest(
             login, use, refreshToken: refreshToken, keys: keys, now: conversation.now()
         ).sideRequest
+        // Time has passed since the lookup: another process may have closed the latch.
+        try use.requireOpenLatch(in: conversation)
         let answer = try await endpoint.ask(request, isGrown: scope != configuredScope)
         if case .accepted(let response) = answer, let refreshTokens,
             let next = TokenAnswer(response.body).refreshToken, next != refreshToken

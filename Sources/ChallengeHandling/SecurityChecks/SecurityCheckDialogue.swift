@@ -46,9 +46,14 @@ package struct SecurityCheckDialogue {
     /// Records that the server names these checks as passed.
     package mutating func succeeded(_ successes: [String: JSONValue]) async {
         for (check, success) in successes.sorted(by: { $0.key < $1.key }) {
-            given[check]?.outcome = .accepted
+            await accept(check)
             await handlers[check]?.succeeded(success)
         }
+    }
+
+    /// Records that the server asks for nothing more: it has accepted all answers.
+    package mutating func passed() async {
+        for check in given.keys.sorted() where isPending(check) { await accept(check) }
     }
 
     /// Records that the server began another session before it judged the latest answers.
@@ -126,6 +131,11 @@ extension SecurityCheckDialogue {
     /// Closes the latches of checks that challenge again after an answer. No handler has been asked before.
     private mutating func settleRejections(_ checks: [String], serverWait: Int64?) async {
         for check in checks where isPending(check) { _ = await reject(check, .rejected, serverWait: serverWait) }
+    }
+
+    private mutating func accept(_ check: String) async {
+        given[check]?.outcome = .accepted
+        await given[check]?.use?.accept(in: conversation)
     }
 
     private func isPending(_ check: String) -> Bool { given[check]?.isPending == true }

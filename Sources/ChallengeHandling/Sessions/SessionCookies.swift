@@ -8,40 +8,56 @@ internal import Synchronization
 ///
 /// RFC 6265 §5.3 and §5.4. Shared by all workers.
 public final class SessionCookies: Sendable {
-    private let jar: Mutex<CookieJar>
+    fileprivate struct State: Sendable {
+        var jar: CookieJar
+        /// Values that were renewed, the latest last.
+        var former: [Secret] = []
+    }
+
+    /// Number of former values that are kept: a server may repeat one in the answer to a request that was sent before
+    /// the renewal.
+    fileprivate static let mostFormer = 16
+
+    private let state: Mutex<State>
     private let changes = Atomic<UInt64>(0)
     /// Names of cookies that belong to the session alone. A renewal changes values, never names.
     private let ownNames: [String]
 
     /// Creates the cookies from `jar`.
     public init(_ jar: CookieJar) {
-        self.jar = Mutex(jar)
+        state = Mutex(State(jar: jar))
         ownNames = jar.cookies.filter { !$0.reachesCallers }.map(\.name)
     }
 
     /// Returns true if a cookie of that name belongs to the session.
-    public func contains(name: String) -> Bool { jar.withLock { $0.contains(name: name) } }
+    public func contains(name: String) -> Bool { state.withLock { $0.jar.contains(name: name) } }
 
     /// Current cookies.
-    package var snapshot: CookieJar { jar.withLock { $0 } }
+    package var snapshot: CookieJar { state.withLock { $0.jar } }
 
     /// Number that grows with each change of the cookies.
     var version: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Applies a `Set-Cookie` of a response, and returns true if callers must not receive it.
     ///
-    /// Only a line that renews or removes one of the session's cookies is applied: the same name, domain and path.
-    /// `now` is in ms since 1970.
+    /// Only a line that renews or removes one of the session's cookies is applied: the same name, domain and path. A value
+    /// that the session had before is withheld as well: for a while, servers accept it. `now` is in ms since 1970.
     public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
         // Most cookies in responses belong to the caller, so these are sorted out without the lock.
         guard let name = SetCookie.name(in: setCookie),
             ownNames.contains(where: { $0.utf8.elementsEqual(name.utf8) })
         else { return false }
-        return jar.withLock { jar in
-            let before = jar
-            let isHeld = jar.renew(setCookie, from: url, now: now)
-            if isHeld, jar != before { changes.wrappingAdd(1, ordering: .releasing) }
-            return isHeld
+        return state.withLock { state in
+            let before = state.jar
+            guard state.jar.renew(setCookie, from: url, now: now) else {
+                return !state.former.isEmpty
+                    && SetCookie(setCookie, now: now).map { state.former.contains($0.value) } == true
+            }
+            if state.jar != before {
+                state.keep(valuesOf: before)
+                changes.wrappingAdd(1, ordering: .releasing)
+            }
+            return true
         }
     }
 
@@ -51,6 +67,18 @@ public final class SessionCookies: Sendable {
     public func merged(with callers: [String], for url: WebURL, now: Int64) -> [UInt8]? {
         let jar = snapshot
         return jar.line(of: jar.choice(for: url, now: now)).merged(with: callers.map { Array($0.utf8) })
+    }
+}
+
+extension SessionCookies.State {
+    /// Keeps the values of the session's own cookies in `before` that are not sent any more.
+    fileprivate mutating func keep(valuesOf before: CookieJar) {
+        let present = jar.cookies.map(\.value)
+        for cookie in before.cookies where !cookie.reachesCallers && !cookie.value.isEmpty {
+            guard !present.contains(cookie.value), !former.contains(cookie.value) else { continue }
+            if former.count >= SessionCookies.mostFormer { former.removeFirst() }
+            former.append(cookie.value)
+        }
     }
 }
 

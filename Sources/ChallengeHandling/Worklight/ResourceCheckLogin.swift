@@ -95,6 +95,7 @@ public struct ResourceCheckLogin: SessionLogin {
                     return Session()
                 }
                 guard client.isPassed(response.status) else { throw client.unexpected(response.status, retryAt) }
+                await dialogue.passed()
                 return client.session
             }
             let (pending, isNewSession) = client.pendingChallenges(in: message.challenges)

@@ -194,6 +194,16 @@ struct FormLoginTests {
         #expect(try rig.cookies(of: established) == "JSESSIONID=2")
     }
 
+    @Test("a redirect whose page is lost shows nothing where no cookie came with it: it may lead to the form again")
+    func lostRedirect() async throws {
+        let lost = Portal.get("/app/login", sends: "JSESSIONID=1").replying(
+            .failure(SideRequestError(.unreachable, reason: "gone")))
+        let rig = Portal.rig([
+            Self.page, Portal.post(to: "/app/login?error=1").status(303), lost,
+        ])
+        _ = await rig.expectUnknown(try Portal.login())
+    }
+
     @Test("without a login page no secret is sent")
     func noPage() async throws {
         let rig = Portal.rig([Portal.get()])

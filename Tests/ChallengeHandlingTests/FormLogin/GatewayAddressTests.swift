@@ -135,6 +135,32 @@ struct GatewayAddressTests {
         _ = try await right("/app/b", "2").logIn(atCallers(rules, "/app/b", verified))
     }
 
+    @Test("a page that a caller chose adds no input to the first form that worked, wherever that goes")
+    func addedInputs() async throws {
+        var named = try ownForm()
+        named.steps[0].target = .address("/sign-in")
+        func page(_ inputs: String) -> String {
+            "Please log in<form method=post action=/sign-in>\(inputs)<input name=user><input type=password name=pass></form>"
+        }
+        for (rules, form) in [
+            (named, "csrf=1&user=ann-u"), (.passwordForm, "csrf=1&user=ann-u&pass=pass%22word"),
+        ] {
+            let verified = VerifiedForm()
+            let right = Portal.rig([
+                Self.open, Portal.get("/app/a", 200, page("<input type=hidden name=csrf value=1>")),
+                Portal.post("/sign-in", 200, set: ["sid=1; Path=/"], sends: nil, form: form),
+            ])
+            _ = try await right.logIn(atCallers(rules, "/app/a", verified))
+            for added in rules == named ? ["type=hidden"] : ["type=hidden", "type=checkbox checked"] {
+                let evil = Portal.rig([
+                    Self.open, Portal.get("/up/evil", 200, page("<input \(added) name=publish value=1>")),
+                ])
+                let failure = await evil.expectUnknown(try atCallers(rules, "/up/evil", verified))
+                #expect(failure.detail.contains("fields"), "\(failure.detail)")
+            }
+        }
+    }
+
     @Test("without a login page the failure names the keys to set, and a renewal requests no caller's address")
     func renewal() async throws {
         let failure = await Portal.rig([Self.open]).expectUnknown(

@@ -38,6 +38,17 @@ struct SessionCookiesTests {
         #expect(cookies.take(line, from: url, now: 0))
     }
 
+    @Test("a value that the session had before its renewal reaches no caller under another path either")
+    func former() throws {
+        let (cookies, url) = try cookies()
+        #expect(cookies.take("sid=new; Path=/", from: url, now: 0))
+        #expect(cookies.take("sid=own; Path=/app", from: url, now: 0))
+        #expect(!cookies.take("sid=other; Path=/app", from: url, now: 0))
+        // Removed, and set again by an answer that was late.
+        #expect(cookies.take("sid=; Path=/; Max-Age=0", from: url, now: 0))
+        #expect(cookies.take("sid=new; Path=/app", from: url, now: 0))
+    }
+
     /// Cookies that a login at `/app/login` set: one by the path of its application, one for all of the server, and a token
     /// against forged requests.
     private func application() throws -> SessionCookies {

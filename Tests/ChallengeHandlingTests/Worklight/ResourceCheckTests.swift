@@ -298,6 +298,19 @@ struct ResourceCheckTests {
         #expect(rig.latches.all.isEmpty)
     }
 
+    @Test("a PIN that a login has shown to be right is given once more in a later one")
+    func sessionEndsLater() async throws {
+        let success = Self.wrapped(#"{"WL-Authentication-Success":{"PinCodeAttempts":{"userId":"ann"}}}"#)
+        let passed = SideResponse(status: 200, body: Array(success.utf8))
+        for first in [passed, SideResponse(status: 200)] {
+            let rig = LoginRig([ScriptedStep(.get, Self.resource, .success(first))] + Self.sessionEndingOnce(passed))
+            // The script goes on after it.
+            _ = try await endingLogin().logIn(rig.conversation)
+            _ = try await rig.logIn(try endingLogin())
+            #expect(rig.latches.all.isEmpty)
+        }
+    }
+
     @Test("a PIN that was never accepted is given once, even if the server begins another session")
     func sessionEndsForUnknownPin() async throws {
         let rig = LoginRig(Array(Self.sessionEndingOnce(SideResponse(status: 200)).prefix(1)))
