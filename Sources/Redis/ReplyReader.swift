@@ -36,6 +36,10 @@ package struct ReplyReader: ~Copyable {
     private var input: [UInt8] = []
     private var start = 0
     private var failure: ReplyError?
+    /// True if hiredis waits for the end of a line, which it then looks for from the line's beginning each time.
+    private var isLineOpen = false
+    /// True if bytes that hiredis has not looked at may end a line.
+    private var mayEndLine = true
 
     /// A reader before the first byte.
     package init(limits: Limits = Limits()) {
@@ -87,12 +91,15 @@ package struct ReplyReader: ~Copyable {
             return unsafe redisReaderFeed(
                 reader, portion.baseAddress?.assumingMemoryBound(to: CChar.self), portion.count)
         }
+        mayEndLine = mayEndLine || input[start..<end].contains(UInt8(ascii: "\n"))
         start = end
         guard code == REDIS_OK else { throw .outOfMemory }
     }
 
     private mutating func read() throws(ReplyError) -> Reply? {
         guard let reader = unsafe reader else { throw .outOfMemory }
+        if isLineOpen, !mayEndLine { return try checkLimits() }
+        mayEndLine = false
         var root: UnsafeMutableRawPointer?
         let code = unsafe redisReaderGetReply(reader, &root)
         if let refusal = pieces.refusal { throw refusal }
@@ -100,10 +107,21 @@ package struct ReplyReader: ~Copyable {
             if unsafe reader.pointee.err == REDIS_ERR_OOM { throw .outOfMemory }
             throw unsafe chiredis_is_too_deep(reader) ? .tooDeep : .malformed
         }
-        if unsafe root != nil { return pieces.takeReply() }
+        if unsafe root != nil {
+            // What is left may be another reply.
+            (isLineOpen, mayEndLine) = (false, true)
+            return pieces.takeReply()
+        }
+        return try checkLimits()
+    }
+
+    /// Throws if what waits is too long; there is no reply yet.
+    private mutating func checkLimits() throws(ReplyError) -> Reply? {
+        guard let reader = unsafe reader else { throw .outOfMemory }
+        let line = unsafe Int(clamping: chiredis_open_line(reader))
+        isLineOpen = line > 0
         guard pieces.bytes <= limits.bytes,
-            unsafe Int(clamping: chiredis_waiting(reader)) <= limits.bytes - pieces.bytes,
-            unsafe Int(clamping: chiredis_open_line(reader)) <= limits.line
+            unsafe Int(clamping: chiredis_waiting(reader)) <= limits.bytes - pieces.bytes, line <= limits.line
         else { throw .tooLong }
         return nil
     }

@@ -75,6 +75,25 @@ struct ReplyReaderTests {
         #expect(refusal(String(repeating: "*1\r\n", count: 9)) == .tooDeep)
     }
 
+    @Test("a line that comes byte by byte is read when its end is there, and a longer one refused before")
+    func slowLine() throws {
+        var reader = ReplyReader(limits: .init(line: 100))
+        var replies: [Reply] = []
+        for byte in Array("+OK\r\n:12\r\n$3\r\na\nb\r\n-E\r\n".utf8) {
+            reader.feed([byte].span)
+            guard let reply = try reader.next() else { continue }
+            replies.append(reply)
+        }
+        #expect(replies == [.status("OK"), .integer(12), .string(Array("a\nb".utf8)), .error("E")])
+        reader.feed([UInt8(ascii: "+")].span)
+        var refusal: ReplyError?
+        for _ in 0..<200 where refusal == nil {
+            reader.feed([UInt8(ascii: "a")].span)
+            do throws(ReplyError) { _ = try reader.next() } catch { refusal = error }
+        }
+        #expect(refusal == .tooLong)
+    }
+
     @Test("the limits apply to each reply by itself")
     func many() throws {
         let limits = ReplyReader.Limits(bytes: 100, elements: 2, line: 50)

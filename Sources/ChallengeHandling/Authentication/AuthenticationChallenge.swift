@@ -121,13 +121,17 @@ struct AuthenticationChallengeParser {
             token68 = token
             return
         }
-        // The first parameter is in the same element as its scheme.
+        // A tab, too, may stand before a comma (RFC 9110 §5.6.1.1), but not before a parameter.
+        let first = position
+        skip(isWhiteSpace)
         guard let next = current, next != comma else { return }
-        let first = take(ByteClass.token.contains)
-        guard !first.isEmpty else { throw malformed("a parameter") }
+        position = first
+        // The first parameter is in the same element as its scheme.
+        let parameterName = take(ByteClass.token.contains)
+        guard !parameterName.isEmpty else { throw malformed("a parameter") }
         skip(isWhiteSpace)
         guard current == equals else { throw malformed("= after a parameter's name") }
-        try parameter(first)
+        try parameter(parameterName)
     }
 
     /// Parses a parameter from its `=` on.

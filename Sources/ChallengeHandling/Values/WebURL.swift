@@ -89,7 +89,8 @@ public struct WebURL: Sendable, Hashable {
             // Anything else would become another host in the origin: `[8]` would read as the IPv4 address 8.
             guard IPv6Address(address) != nil else { return nil }
             let rest = authority[authority.index(after: bracket)...]
-            if rest.isEmpty { return (String(address), nil) }
+            // "[::1]:" means the default port, as below.
+            if rest.isEmpty || rest == ":" { return (String(address), nil) }
             guard rest.hasPrefix(":"), let number = portNumber(rest.dropFirst()) else { return nil }
             return (String(address), number)
         }

@@ -35,7 +35,8 @@ struct AuthenticationChallengeTests {
                 ["Digest|realm=r|qop=auth,auth-int", "Basic|realm=r"]
             ),
             ("Foo a=1, Bar b=2, c=3", ["Foo|a=1", "Bar|b=2|c=3"]), ("Foo a=\"é\"", ["Foo|a=é"]),
-            ("Foo, a=b", ["Foo|a=b"]), ("Foo ", ["Foo"]),
+            ("Foo, a=b", ["Foo|a=b"]), ("Foo ", ["Foo"]), ("Foo \t,\tBar a=b", ["Foo", "Bar|a=b"]), ("Foo \t", ["Foo"]),
+            ("Foo \t, a=b", ["Foo|a=b"]),
         ])
     func wellFormed(value: String, expected: [String]) throws {
         #expect(Self.text(try AuthenticationChallenge.parse([value])) == expected)
@@ -47,7 +48,7 @@ struct AuthenticationChallengeTests {
             "=", "a=b", "Foo =b", "Foo a b", "Foo a=b c=d", "Foo a=b Bar", "Foo a=\"b", "Foo a=\"b\\", "Foo a=\"b\"c",
             "Foo a=1, a=2", "Foo a=1, A=2", "Foo bar, c=d", "Foo bar==x", "\"Foo\"", "Foo a=\"\u{1}\"",
             "Foo a=\"x\u{7F}\"",
-            "Foo a=,b=c x", "Foo; a=b", "Basic realm=my realm", "Foo a=b=c", "Foo\ta=b", "é", "Foo a=(b)",
+            "Foo a=,b=c x", "Foo; a=b", "Basic realm=my realm", "Foo a=b=c", "Foo\ta=b", "Foo \ta=b", "é", "Foo a=(b)",
         ])
     func malformed(value: String) {
         #expect(throws: MalformedChallenge.self) { try AuthenticationChallenge.parse(["Basic realm=x", value]) }

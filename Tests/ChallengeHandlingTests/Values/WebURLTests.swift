@@ -14,6 +14,13 @@ struct WebURLTests {
         #expect(WebURL(url.description) == url)
     }
 
+    @Test("a colon without a port means the default port, behind a name as behind an address in brackets")
+    func emptyPort() {
+        #expect(WebURL("https://a:/b")?.description == "https://a/b")
+        #expect(WebURL("https://[::1]:/b")?.description == "https://[::1]/b")
+        #expect(WebURL("https://[::1]:x/b") == nil)
+    }
+
     @Test("an address whose host has an empty label is refused", arguments: ["a..", "526..", ".9.", ".a", "a..b", "."])
     func emptyLabels(_ host: String) {
         #expect(WebURL("https://\(host)/") == nil)
